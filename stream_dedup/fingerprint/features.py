@@ -1,0 +1,115 @@
+"""Articles to features: everything about their texts that candidates are found and verified by.
+
+Knows the way from raw text to terms, sketches and fingerprints; knows nothing of other articles.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.article import Article
+from stream_dedup.fingerprint.numbers import number_sketches
+from stream_dedup.fingerprint.simhash import simhash
+from stream_dedup.fingerprint.sketch import Sketches, sketch, word_characters
+from stream_dedup.hashing import I64, U32, U64, hash_span
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.idf import Epoch
+from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
+from stream_dedup.text.normal import Normaliser, NormalText, word_table
+from stream_dedup.text.segment import read_user_dictionary, segmenter
+from stream_dedup.text.terms import Terms, extract_terms
+from stream_dedup.text.weights import Profile, profile_of, weigh
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Features of a batch of n articles, before any weights.
+
+    Attributes:
+        terms: of the bodies.
+        titles: of the titles; None where the profile has no title factor.
+        sketches: of the bodies' n-grams.
+        numbers: number sketches, uint32, shape (n, k).
+        number_lengths: used values of each number sketch, shape (n,).
+        number_sizes: distinct numbers of each article, shape (n,).
+    """
+
+    terms: Terms
+    titles: Terms | None
+    sketches: Sketches
+    numbers: U32
+    number_lengths: I64
+    number_sizes: I64
+
+
+class Fingerprinter:
+    """Computes features and fingerprints. Holds the dictionaries; has no state that changes.
+
+    Args:
+        settings: of the text, the weights and the sketch.
+
+    Raises:
+        OSError: a word list cannot be read.
+        ValueError: a line of the user dictionary has the wrong form.
+    """
+
+    def __init__(self, settings: EngineSettings) -> None:
+        text = settings.text
+        user_words = read_user_dictionary(text.user_dictionary) if text.user_dictionary else []
+        self._sketch = settings.sketch
+        self._landmarks = settings.landmarks.keys
+        self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
+        self._cut = segmenter(text.segmenter, user_words, hmm=text.hmm)
+        self.profile: Profile = profile_of(settings.weights)
+        self.lexicon = build_lexicon(
+            user_words,
+            read_words(text.stop_words or shipped_list("stop_words.txt")),
+            read_words(text.marker_words or shipped_list("marker_words.txt")),
+        )
+
+    def normal(self, text: str) -> NormalText:
+        """Return the normal form of a text."""
+        return self._normal(text)
+
+    def words(self, text: NormalText) -> list[str]:
+        """Return the words of a normal text, punctuation among them."""
+        return self._cut(text.text)
+
+    def features(self, articles: Sequence[Article]) -> Features:
+        """Return the features of a batch."""
+        bodies = [self._normal(article.body) for article in articles]
+        titles = [self._normal(article.title) for article in articles] if self.profile.title else None
+        return Features(
+            self._terms(bodies),
+            self._terms(titles) if titles is not None else None,
+            self._sketches(bodies),
+            *number_sketches([body.points for body in bodies], self._sketch.numbers),
+        )
+
+    def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
+        """Return fingerprints, shape (n,), and bit sums, shape (n, 64), with the weights of an epoch."""
+        weights = weigh(features.terms, features.titles, self.lexicon, epoch, self.profile)
+        return simhash(features.terms.offsets, features.terms.hashes, weights)
+
+    def _terms(self, texts: list[NormalText]) -> Terms:
+        return extract_terms([self._cut(text.text) for text in texts], self.lexicon)
+
+    def _sketches(self, bodies: list[NormalText]) -> Sketches:
+        is_word = word_table()
+        characters = [word_characters(body.points, is_word) for body in bodies]
+        offsets = np.zeros(len(bodies) + 1, np.int64)
+        np.cumsum([len(text) for text in characters], out=offsets[1:])
+        sketches = sketch(
+            np.concatenate(characters), offsets, self._sketch.gram, self._sketch.size, self._landmarks
+        )
+        for i, text in enumerate(characters):
+            if not len(text):
+                sketches.content[i] = _symbols_content(bodies[i])
+        return sketches
+
+
+def _symbols_content(text: NormalText) -> int:
+    """Return the content hash of a text without any word character: emoji and punctuation are all there is."""
+    symbols = text.points[[not character.isspace() for character in text.text]]
+    return int(hash_span(symbols, 0, len(symbols)))

@@ -1,0 +1,89 @@
+"""64-bit hashes of code points and open-addressing tables keyed by them, compiled by numba.
+
+Knows nothing of words, articles or storage. Never Python's `hash`, which differs from process to process.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+EMPTY = np.uint64(0)
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a function with numba: once a machine, without the GIL, its types kept for the checker."""
+    return cast("_Function", njit(cache=True, nogil=True)(function))
+
+
+@kernel
+def mix64(value: np.uint64) -> np.uint64:
+    """Return the finaliser of splitmix64 (Steele, Lea and Flood 2014): each bit depends on all."""
+    value = (value ^ (value >> _30)) * _MIX_1
+    value = (value ^ (value >> _27)) * _MIX_2
+    return value ^ (value >> _31)
+
+
+@kernel
+def hash_span(code_points: U32, start: int, stop: int) -> np.uint64:
+    """Return the hash of code_points[start:stop]: FNV-1a over code points, then `mix64`; never `EMPTY`."""
+    value = _FNV_OFFSET
+    for i in range(start, stop):
+        value = (value ^ np.uint64(code_points[i])) * _FNV_PRIME
+    value = mix64(value)
+    return value if value != EMPTY else np.uint64(1)
+
+
+def code_points(text: str) -> U32:
+    """Return the code points of a text, shape (len(text),); lone surrogates pass."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def hash_text(text: str) -> int:
+    """Return `hash_span` of a whole text as a Python integer."""
+    points = code_points(text)
+    return int(hash_span(points, 0, len(points)))
+
+
+@kernel
+def find_slot(keys: U64, key: np.uint64) -> int:
+    """Return the slot of a key in an open-addressing table, or of the free slot where it belongs.
+
+    Args:
+        keys: the table, a power of two long, `EMPTY` where free, never full.
+        key: a hash other than `EMPTY`.
+    """
+    mask = np.uint64(len(keys) - 1)
+    slot = key & mask
+    while keys[slot] != EMPTY and keys[slot] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)  # type: ignore[return-value]  # compiled code has no Python integers
+
+
+@kernel
+def place_all(keys: U64, wanted: U64) -> I64:
+    """Put keys into a table that has room for them and return their slots, shape of `wanted`."""
+    slots = np.empty(len(wanted), np.int64)
+    for i in range(len(wanted)):
+        slot = find_slot(keys, wanted[i])
+        keys[slot] = wanted[i]
+        slots[i] = slot
+    return slots
+
+
+def empty_table(entries: int) -> U64:
+    """Return an empty table at most half full once it holds `entries` keys."""
+    return np.zeros(1 << max(4, (2 * entries - 1).bit_length()), np.uint64)

@@ -1,0 +1,56 @@
+"""The keys of a batch in one family: under which each article is indexed, and which it looks up.
+
+Knows key values and how they are numbered; knows nothing of what the keys are made from.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.hashing import I64, U64
+
+NO_KEY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchKeys:
+    """Keys of n articles.
+
+    Attributes:
+        own: keys under which each article is indexed, shape (n, k).
+        used: which of them are, shape (n, k).
+        offsets: article i looks up looked_up[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        looked_up: keys.
+    """
+
+    own: U64
+    used: NDArray[np.bool_]
+    offsets: I64
+    looked_up: U64
+
+    @classmethod
+    def same(cls, own: U64, used: NDArray[np.bool_]) -> "BatchKeys":
+        """Return the keys of articles that look up what they are indexed under."""
+        offsets = np.zeros(len(own) + 1, np.int64)
+        np.cumsum(used.sum(axis=1), out=offsets[1:])
+        return cls(own, used, offsets, own[used])
+
+    def distinct(self) -> U64:
+        """Return all keys once, ascending."""
+        return np.unique(np.concatenate([self.own[self.used], self.looked_up]))
+
+    def numbered(self, distinct: U64, first: int) -> tuple[I64, I64]:
+        """Return own and looked-up keys as their places in `distinct`, counted from `first`."""
+        own = np.full(self.own.shape, NO_KEY, np.int64)
+        own[self.used] = first + np.searchsorted(distinct, self.own[self.used])
+        return own, first + np.searchsorted(distinct, self.looked_up)
+
+
+def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
+    """Join the look-ups of several families article by article, the families in order."""
+    counts = [np.diff(family) for family in offsets]
+    article = np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts])
+    joined = np.zeros_like(offsets[0])
+    np.cumsum(np.sum(counts, axis=0), out=joined[1:])
+    return joined, np.concatenate(keys)[np.argsort(article, kind="stable")]

@@ -1,0 +1,31 @@
+"""The settings: what there is, where values come from, and their reference page.
+
+Knows names, bounds and precedence; knows nothing of who uses them.
+"""
+
+from stream_dedup.settings.load import SettingsError, load_settings
+from stream_dedup.settings.schema import (
+    BatchSettings,
+    EngineSettings,
+    FieldSettings,
+    HttpSettings,
+    InputSettings,
+    LogSettings,
+    OutputSettings,
+    Settings,
+    StateSettings,
+)
+
+__all__ = [
+    "BatchSettings",
+    "EngineSettings",
+    "FieldSettings",
+    "HttpSettings",
+    "InputSettings",
+    "LogSettings",
+    "OutputSettings",
+    "Settings",
+    "SettingsError",
+    "StateSettings",
+    "load_settings",
+]

@@ -1,0 +1,300 @@
+"""Every setting with its type, default, unit and bounds.
+
+Knows what is allowed; knows nothing of where values come from or who uses them.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from stream_dedup.article import Relation
+
+REDACTED = "[redacted]"
+_SECRET = re.compile(r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential", re.IGNORECASE)
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether the value of a setting or property must not be shown."""
+    return _SECRET.search(name) is not None
+
+
+class FileRelative:
+    """Marks a path which, where a settings file names it, is relative to that file."""
+
+
+SettingPath = Annotated[Path, FileRelative()]
+
+
+def _split_commas(value: object) -> object:
+    """Take `a, b` for a list: the environment and flags hold text only."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class FieldSettings(_Group):
+    """Where in the incoming JSON each field stands, as dotted paths."""
+
+    id: str = Field("id", min_length=1, description="Path of the article's id; a string or an integer.")
+    title: str = Field("title", min_length=1, description="Path of the title.")
+    body: str = Field("body", min_length=1, description="Path of the text that is compared.")
+    url: str = Field("url", min_length=1, description="Path of the URL; an article without id is named by it.")
+    source: str = Field("source", min_length=1, description="Path of the publisher's name.")
+    published_at: str = Field(
+        "published_at",
+        min_length=1,
+        description="Path of the time of publication: ISO 8601, or seconds or milliseconds since 1970.",
+    )
+
+
+class InputSettings(_Group):
+    """What is read, and which articles are out of bounds."""
+
+    topics: list[str] = Field(
+        ["articles.in"],
+        min_length=1,
+        description="Topics to read; one that begins with ^ is a regular expression.",
+    )
+    group: str = Field("stream-dedup", min_length=1, description="Consumer group.")
+    fields: FieldSettings = FieldSettings()
+    utc_offset: str = Field(
+        "+08:00", pattern=r"^[+-]\d\d:\d\d$", description="Time zone of times that do not name theirs."
+    )
+    max_message_bytes: int = Field(8 << 20, ge=1024, le=1 << 30, description="Largest message that is decoded.")
+    max_body_chars: int = Field(1_000_000, ge=100, le=100_000_000, description="Longest body that is judged.")
+    max_title_chars: int = Field(2_000, ge=1, le=1_000_000, description="Longest title.")
+    max_id_bytes: int = Field(512, ge=16, le=4096, description="Longest id, in UTF-8.")
+    max_future_seconds: int = Field(
+        86_400, ge=0, le=10**10, description="How far ahead of the clock a time of publication may be."
+    )
+
+    _split_topics = field_validator("topics", mode="before")(_split_commas)
+
+    @field_validator("topics")
+    @classmethod
+    def _valid_patterns(cls, topics: list[str]) -> list[str]:
+        for topic in topics:
+            if topic.startswith("^"):
+                re.compile(topic)
+            elif not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", topic):
+                raise ValueError(f"{topic!r} is no topic name (letters, digits, . _ -) and no ^regular expression")
+        return topics
+
+
+class OutputSettings(_Group):
+    """Where decisions go."""
+
+    unique: str = Field("articles.unique", min_length=1, description="Topic of unique articles.")
+    duplicates: str = Field("articles.duplicates", min_length=1, description="Topic of links.")
+    dead: str = Field("articles.dead", min_length=1, description="Topic of messages that cannot be judged.")
+    flush_seconds: float = Field(
+        30.0, gt=0, le=600, description="How long the broker may take to confirm the outputs of a batch."
+    )
+
+
+class BatchSettings(_Group):
+    """How much is judged and committed at a time."""
+
+    articles: int = Field(512, ge=1, le=4096, description="Most articles of a batch.")
+    wait_ms: int = Field(100, ge=1, le=10_000, description="Longest wait for a batch to fill, milliseconds.")
+    bytes: int = Field(
+        32 << 20, ge=1 << 20, le=1 << 30, description="Size of the messages after which a batch is full."
+    )
+
+
+class StateSettings(_Group):
+    """Where and how the index is kept."""
+
+    directory: SettingPath = Field(Path("state"), description="Directory of the RocksDB database.")
+    cache_bytes: int = Field(256 << 20, ge=1 << 20, le=1 << 40, description="Block cache of RocksDB.")
+    write_buffer_bytes: int = Field(
+        32 << 20, ge=1 << 20, le=1 << 32, description="Memory of each write buffer (two a family at most)."
+    )
+    sync: bool = Field(
+        False,
+        description="Whether each commit waits for the disk. Without it a power cut (not a kill) repeats the last "
+        "moments of the stream.",
+    )
+
+
+class TextSettings(_Group):
+    """From raw text to words."""
+
+    segmenter: Literal["rjieba", "jieba"] = Field("rjieba", description="Which segmenter cuts the words.")
+    hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")
+    simplify: bool = Field(True, description="Whether traditional characters count as their simplified ones.")
+    strip_html: bool = Field(True, description="Whether left-over tags and entities are removed.")
+    user_dictionary: SettingPath | None = Field(
+        None, description="Words of your own, `word [frequency] [tag]` a line, as jieba reads them."
+    )
+    stop_words: SettingPath | None = Field(None, description="Stop words, one a line; none: the list that is shipped.")
+    marker_words: SettingPath | None = Field(
+        None, description="Marker words, one a line; none: the list that is shipped."
+    )
+
+
+class WeightSettings(_Group):
+    """Weights of words: tf x idf x (1 + part of speech + length + marker + title)."""
+
+    profile: Literal["default", "paper2020"] = Field(
+        "default", description="Where the factors below that are not set come from."
+    )
+    noun: float | None = Field(None, ge=0, le=100, description="Part-of-speech factor of a noun.")
+    verb: float | None = Field(None, ge=0, le=100, description="Part-of-speech factor of a verb.")
+    other: float | None = Field(None, ge=0, le=100, description="Part-of-speech factor of any other word.")
+    length: float | None = Field(None, ge=0, le=100, description="Factor of the longest word of a text.")
+    marker: float | None = Field(None, ge=0, le=100, description="Factor of a marker word.")
+    title: float | None = Field(None, ge=0, le=100, description="Factor of a word that occurs in the title.")
+    prior_documents: float | None = Field(
+        None, ge=0, le=1e9, description="Articles for which the dictionary's frequencies count; 0: bare counts."
+    )
+    idf_floor: float | None = Field(None, ge=-100, le=100, description="Lowest idf.")
+    idf_ceiling: float | None = Field(None, ge=-100, le=100, description="Highest idf.")
+
+
+class IdfSettings(_Group):
+    """Document counts and their epochs."""
+
+    epoch_articles: int = Field(
+        50_000, ge=10, le=10**9, description="Articles judged with one epoch of the counts."
+    )
+    max_words: int = Field(
+        2_000_000, ge=1_000, le=10**8, description="Most words counted; the rarest half is forgotten when full."
+    )
+
+
+class SimhashSettings(_Group):
+    """The permuted SimHash tables."""
+
+    enabled: bool = Field(True, description="Whether the tables are kept and probed.")
+    tables: int = Field(8, ge=1, le=32, description="Permuted tables.")
+    prefix_bits: int = Field(24, ge=8, le=28, description="Bits of a table's key.")
+    probes: int = Field(
+        128, ge=1, le=4096, description="Keys looked up a table, the likeliest first (1: the exact key alone)."
+    )
+    max_distance: int = Field(12, ge=0, le=32, description="Largest Hamming distance of a candidate, bits.")
+    bucket_cap: int = Field(64, ge=1, le=4096, description="Entries kept a key, the newest.")
+
+
+class LandmarkSettings(_Group):
+    """The landmark index."""
+
+    enabled: bool = Field(True, description="Whether landmarks are kept and looked up.")
+    keys: int = Field(8, ge=1, le=64, description="Smallest n-gram hashes of a text that are its landmarks.")
+    cap: int = Field(64, ge=1, le=4096, description="Articles kept a landmark, the newest.")
+
+
+class SketchSettings(_Group):
+    """The sketch that candidates are verified with."""
+
+    gram: int = Field(5, ge=2, le=16, description="Characters of an n-gram.")
+    size: int = Field(128, ge=16, le=1024, description="Hashes kept of a text's n-grams.")
+    numbers: int = Field(16, ge=4, le=64, description="Hashes kept of a text's numbers.")
+
+
+class VerifySettings(_Group):
+    """When a candidate is a match."""
+
+    near_jaccard: float = Field(0.5, ge=0.05, le=1, description="Least Jaccard of near copies.")
+    min_containment: float = Field(
+        0.5, ge=0.05, le=1, description="Least containment of a cut copy or a round-up."
+    )
+    cut_containment: float = Field(
+        0.9,
+        ge=0.5,
+        le=1,
+        description="Containment from which a copy of another size is called contained or contains, not near.",
+    )
+    min_grams: int = Field(10, ge=1, le=1000, description="Texts with fewer n-grams are compared as wholes only.")
+    numbers_overlap: float = Field(
+        0.5, ge=0, le=1, description="Least share of the numbers that a copy keeps; below, it is another bulletin."
+    )
+    numbers_min: int = Field(3, ge=1, le=1000, description="Fewer numbers than these in a text say nothing.")
+    numbers_jaccard: float = Field(
+        0.95, ge=0, le=1, description="From this Jaccard on, differing numbers are taken for misprints."
+    )
+    variant_jaccard: float = Field(
+        0.6, ge=0, le=1, description="A near copy below this has drifted and is indexed beside its original."
+    )
+    duplicates: list[Relation] = Field(
+        list(Relation), description="Relations that make an article a duplicate; with others it stays unique."
+    )
+
+    _split_relations = field_validator("duplicates", mode="before")(_split_commas)
+
+
+class HttpSettings(_Group):
+    """Metrics and health."""
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(9108, ge=0, le=65535, description="Port of /metrics, /healthz and /readyz; 0: any free one.")
+    stuck_seconds: float = Field(
+        60.0, ge=1, le=3600, description="Silence of the poll loop after which /healthz fails."
+    )
+
+
+class LogSettings(_Group):
+    """Logs."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is written.")
+    format: Literal["console", "json"] = Field("console", description="For people or for machines.")
+
+
+class EngineSettings(_Group):
+    """What the engine needs; the rest of the settings is the service's."""
+
+    text: TextSettings = TextSettings()
+    weights: WeightSettings = WeightSettings()
+    idf: IdfSettings = IdfSettings()
+    simhash: SimhashSettings = SimhashSettings()
+    landmarks: LandmarkSettings = LandmarkSettings()
+    sketch: SketchSettings = SketchSettings()
+    verify: VerifySettings = VerifySettings()
+
+    @model_validator(mode="after")
+    def _landmarks_fit(self) -> Self:
+        if self.landmarks.keys > self.sketch.size:
+            raise ValueError(
+                f"landmarks.keys = {self.landmarks.keys} is more than sketch.size = {self.sketch.size}, "
+                "from which the landmarks are taken"
+            )
+        return self
+
+
+class Settings(EngineSettings):
+    """All settings of the service."""
+
+    input: InputSettings = InputSettings()
+    output: OutputSettings = OutputSettings()
+    batch: BatchSettings = BatchSettings()
+    state: StateSettings = StateSettings()
+    http: HttpSettings = HttpSettings()
+    log: LogSettings = LogSettings()
+    kafka: dict[str, str] = Field(
+        {},
+        description="Properties of librdkafka, passed through; those that begin with consumer. or producer. go to "
+        "that client alone.",
+    )
+
+    @field_validator("kafka", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        given = {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
+        return {"bootstrap.servers": "127.0.0.1:9092", **given}
+
+    def redacted(self) -> dict[str, Any]:
+        """Return the settings as plain data, secrets replaced."""
+        plain = self.model_dump(mode="json")
+        plain["kafka"] = {
+            name: REDACTED if is_secret(name) else value for name, value in self.kafka.items()
+        }
+        return plain
+
+

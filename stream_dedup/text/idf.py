@@ -1,0 +1,133 @@
+"""Document counts that grow with the stream, and the numbered frozen epochs that weights are taken from.
+
+Knows how many articles hold a word; knows nothing of how counts are stored.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.hashing import EMPTY, I64, U32, U64, empty_table, find_slot, kernel
+
+COUNT_DTYPE = np.dtype([("word", "<u8"), ("documents", "<u4")])
+Counts = NDArray[np.void]  # of COUNT_DTYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Frozen document counts: the same weights for every article fingerprinted with the same number.
+
+    Attributes:
+        number: 0 for the dictionary alone, then 1, 2, ...
+        documents: N, the articles counted so far.
+        keys: open-addressing table of word hashes, shape (m,).
+        counts: df, the articles that hold the word, shape (m,).
+    """
+
+    number: int = 0
+    documents: int = 0
+    keys: U64 = field(default_factory=lambda: empty_table(1))
+    counts: U32 = field(default_factory=lambda: np.zeros(len(empty_table(1)), np.uint32))
+
+    def packed(self) -> Counts:
+        """Return the counts as packed pairs, in the table's order, shape (words,)."""
+        return _packed(self.keys, self.counts)
+
+
+class DocumentCounts:
+    """The live counts. Bounded: a word which is new while the table is full is not counted before the next epoch.
+
+    Args:
+        max_words: most words that are kept.
+    """
+
+    def __init__(self, max_words: int) -> None:
+        self.max_words = max_words
+        self.documents = 0
+        self.words = 0
+        self._keys = empty_table(1024)
+        self._counts = np.zeros(len(self._keys), np.uint32)
+
+    def add(self, documents: int, counts: Counts) -> None:
+        """Add what `documents` more articles hold: pairs of a word's hash and how many of them hold it."""
+        self._reserve(self.words + len(counts))
+        self.documents += documents
+        self.words = _add_counts(
+            self._keys, self._counts, self.words, self.max_words, counts["word"].copy(), counts["documents"].copy()
+        )
+
+    def freeze(self, number: int) -> Epoch:
+        """Return the counts as the epoch `number`, after forgetting the rarest words if the table is full."""
+        if self.words >= self.max_words:
+            self._forget_rarest()
+        return Epoch(number, self.documents, self._keys.copy(), self._counts.copy())
+
+    def copy(self) -> "DocumentCounts":
+        """Return counts that grow apart from these."""
+        same = DocumentCounts(self.max_words)
+        same.documents, same.words = self.documents, self.words
+        same._keys, same._counts = self._keys.copy(), self._counts.copy()
+        return same
+
+    def packed(self) -> Counts:
+        """Return the counts as packed pairs, shape (words,)."""
+        return _packed(self._keys, self._counts)
+
+    def _reserve(self, words: int) -> None:
+        if 2 * min(words, self.max_words) > len(self._keys):
+            self._rebuild(self.packed(), words)
+
+    def _forget_rarest(self) -> None:
+        """Keep the better half: words by descending count, ties by hash so that a replay forgets the same."""
+        pairs = self.packed()
+        order = np.lexsort((pairs["word"], -pairs["documents"].astype(np.int64)))
+        self._rebuild(pairs[order[: self.max_words // 2]], self.max_words)
+
+    def _rebuild(self, pairs: Counts, room: int) -> None:
+        self._keys = empty_table(min(room, self.max_words) + 1)
+        self._counts = np.zeros(len(self._keys), np.uint32)
+        self.words = _add_counts(
+            self._keys, self._counts, 0, self.max_words, pairs["word"].copy(), pairs["documents"].copy()
+        )
+
+
+def document_delta(hashes: U64) -> Counts:
+    """Return how often each word hash occurs, as packed pairs sorted by hash.
+
+    Args:
+        hashes: the distinct words of each counted article, one after the other.
+    """
+    words, documents = np.unique(hashes, return_counts=True)
+    delta = np.empty(len(words), COUNT_DTYPE)
+    delta["word"], delta["documents"] = words, documents
+    return delta
+
+
+def _packed(keys: U64, counts: U32) -> Counts:
+    used = keys != EMPTY
+    pairs = np.empty(int(used.sum()), COUNT_DTYPE)
+    pairs["word"], pairs["documents"] = keys[used], counts[used]
+    return pairs
+
+
+@kernel
+def _add_counts(keys: U64, counts: U32, words: int, max_words: int, new: U64, more: U32) -> int:
+    for i in range(len(new)):
+        slot = find_slot(keys, new[i])
+        if keys[slot] == EMPTY:
+            if words >= max_words:
+                continue
+            keys[slot] = new[i]
+            words += 1
+        counts[slot] += more[i]
+    return words
+
+
+@kernel
+def look_up(keys: U64, counts: U32, words: U64) -> I64:
+    """Return the count of each word hash, 0 where it is unknown, shape of `words`."""
+    found = np.empty(len(words), np.int64)
+    for i in range(len(words)):
+        found[i] = counts[find_slot(keys, words[i])]
+    return found

@@ -1,0 +1,134 @@
+"""What is known of a word before any article is read: frequency, part of speech, stop word, marker word.
+
+Knows the dictionary of jieba, the user's dictionary and the word lists; knows nothing of the stream.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.hashing import U32, U64, code_points, empty_table, hash_span, kernel, place_all
+from stream_dedup.text.normal import Normaliser
+from stream_dedup.text.segment import UserWord
+
+NOUN, VERB, OTHER = np.uint8(3), np.uint8(2), np.uint8(1)
+STOP, MARKER = np.uint8(1), np.uint8(2)
+_TYPICAL_WORDS = 300  # words of an article: turns a word's share of a corpus into a share of documents
+_RARE = 0.3  # how often a word that the dictionary lacks is taken to occur in its corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Words by their hash, as an open-addressing table.
+
+    Attributes:
+        keys: hashes, shape (m,), m a power of two, `EMPTY` where free.
+        prior: expected share of documents that hold the word, in (0, 1], shape (m,).
+        part_of_speech: 3 noun, 2 verb, 1 other (the 2020 paper's values), shape (m,).
+        flags: bits `STOP` and `MARKER`, shape (m,).
+        unknown_prior: the prior of a word which is not in the table.
+        markers: table of the marker words' hashes; a word that contains one counts as a marker word.
+        marker_lengths: shortest and longest marker word, in characters, shape (2,).
+    """
+
+    keys: U64
+    prior: NDArray[np.float64]
+    part_of_speech: NDArray[np.uint8]
+    flags: NDArray[np.uint8]
+    unknown_prior: float
+    markers: U64
+    marker_lengths: NDArray[np.int64]
+
+
+def read_words(path: Path) -> list[str]:
+    """Read a word list: a word a line, UTF-8, blank lines and lines that begin with `#` skipped."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def shipped_list(name: str) -> Path:
+    """Return the path of a word list that comes with the package: `stop_words.txt` or `marker_words.txt`."""
+    package = Path(str(files("stream_dedup")))
+    installed = package / "config" / name
+    return installed if installed.exists() else package.parent / "config" / name
+
+
+def build_lexicon(user_words: list[UserWord], stop_words: list[str], marker_words: list[str]) -> Lexicon:
+    """Build the lexicon from jieba's dictionary, the user's dictionary and the two lists.
+
+    All words are normalised as the articles are, so a traditional or full-width entry works too.
+    """
+    normal = Normaliser(strip_html=False)
+    stops = [normal(word).text for word in stop_words]
+    markers = sorted({normal(word).text for word in marker_words})
+    words, frequencies, classes = _dictionary()
+    for entry in user_words:
+        words.append(normal(entry.word).text)
+        frequencies.append(entry.frequency)
+        classes.append(int(_part_of_speech(entry.tag)))
+    total = sum(frequencies)
+    keys = empty_table(len(words) + len(stops) + len(markers))
+    slots = place_all(keys, hash_words(words))
+    prior = np.full(len(keys), _documents_share(_RARE, total))
+    prior[slots] = _documents_share(np.maximum(frequencies, _RARE), total)
+    part_of_speech = np.full(len(keys), OTHER)
+    part_of_speech[slots] = classes
+    flags = np.zeros(len(keys), np.uint8)
+    flags[place_all(keys, hash_words(stops))] |= STOP
+    marker_hashes = hash_words(markers)
+    flags[place_all(keys, marker_hashes)] |= MARKER
+    marker_table = empty_table(len(markers))
+    place_all(marker_table, marker_hashes)
+    lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
+    return Lexicon(
+        keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths
+    )
+
+
+def hash_words(words: list[str]) -> U64:
+    """Return the hash of each word, shape (len(words),)."""
+    stops = np.cumsum([len(word) for word in words], dtype=np.int64)
+    return _hash_spans(code_points("".join(words)), stops)
+
+
+@kernel
+def _hash_spans(points: U32, stops: NDArray[np.int64]) -> U64:
+    hashes = np.empty(len(stops), np.uint64)
+    start = 0
+    for i in range(len(stops)):
+        hashes[i] = hash_span(points, start, stops[i])
+        start = stops[i]
+    return hashes
+
+
+def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDArray[np.float64]:
+    """Return the share of documents with a word which is drawn with probability frequency / total a word."""
+    return -np.expm1(_TYPICAL_WORDS * np.log1p(-np.asarray(frequency) / (total + 1)))
+
+
+@cache
+def _parsed_dictionary() -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
+    text = (Path(str(files("jieba"))) / "dict.txt").read_text(encoding="utf-8")
+    rows = [line.split(" ") for line in text.splitlines()]
+    return (
+        tuple(row[0].lower() for row in rows),
+        tuple(int(row[1]) for row in rows),
+        tuple(int(_part_of_speech(row[2])) for row in rows),
+    )
+
+
+def _dictionary() -> tuple[list[str], list[int], list[int]]:
+    words, frequencies, classes = _parsed_dictionary()
+    return list(words), list(frequencies), list(classes)
+
+
+def _part_of_speech(tag: str) -> np.uint8:
+    if tag.startswith("n") or tag == "eng":
+        return NOUN
+    return VERB if tag.startswith("v") else OTHER
+
+

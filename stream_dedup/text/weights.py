@@ -1,0 +1,208 @@
+"""Terms to weights: tf x idf x (1 + part of speech + length + marker + title).
+
+Knows the weighting formula of the 2020 paper and its profiles; knows nothing of hashes' bits or storage.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.hashing import I64, U64, find_slot, kernel
+from stream_dedup.settings.schema import WeightSettings
+from stream_dedup.text.idf import Epoch, look_up
+from stream_dedup.text.lexicon import NOUN, VERB, Lexicon
+from stream_dedup.text.terms import Terms
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The factors of the formula.
+
+    Attributes:
+        noun: pos(w) of a noun; `verb` and `other` likewise.
+        verb: see `noun`.
+        other: see `noun`.
+        length: what the longest word of a text gets; the shortest gets 0.
+        marker: what a word gets that is, or contains, a marker word.
+        title: what a word gets that occurs in the title.
+        prior_documents: how many articles the dictionary's frequencies count for, 0 for the bare counts.
+        idf_floor: idf is at least this.
+        idf_ceiling: idf is at most this.
+    """
+
+    noun: float = 3.0
+    verb: float = 2.0
+    other: float = 1.0
+    length: float = 1.0
+    marker: float = 5.0
+    title: float = 0.0
+    prior_documents: float = 2000.0
+    idf_floor: float = 0.5
+    idf_ceiling: float = 9.0
+
+    def factors(self) -> F64:
+        """Return the factors as the kernels take them, shape (9,)."""
+        return np.array(
+            [
+                self.noun,
+                self.verb,
+                self.other,
+                self.length,
+                self.marker,
+                self.title,
+                self.prior_documents,
+                self.idf_floor,
+                self.idf_ceiling,
+            ]
+        )
+
+
+DEFAULT = Profile()
+PAPER_2020 = Profile(title=5.0, prior_documents=0.0, idf_floor=-np.inf, idf_ceiling=np.inf)
+
+
+@kernel
+def inverse_document_frequency(documents: float, df: float, prior: float, factors: F64) -> float:
+    """Return log((N + P) / (df + P p) + 0.01), natural, clamped: idf of the 2020 paper, smoothed by a prior.
+
+    With P = 0 it is the paper's log(N / df + 0.01), where df and N count as at least 1: a word that no article
+    held so far is as rare as one that a single article held.
+
+    Args:
+        documents: N, articles counted.
+        df: articles that hold the word.
+        prior: p, the share of documents which the dictionary expects to hold the word.
+        factors: of the profile; P, floor and ceiling are the last three.
+    """
+    strength = factors[6]
+    if strength > 0.0:
+        ratio = (documents + strength) / (df + strength * prior)
+    else:
+        ratio = max(documents, 1.0) / max(df, 1.0)
+    return min(max(np.log(ratio + 0.01), factors[7]), factors[8])
+
+
+@kernel
+def term_weight(
+    tf: float,
+    idf: float,
+    part_of_speech: int,
+    relative_length: float,
+    marker: bool,  # noqa: FBT001  # a kernel has no keyword-only arguments
+    in_title: bool,  # noqa: FBT001  # the same
+    factors: F64,
+) -> float:
+    """Return tf x idf x (1 + pos + len + marker + title): doi 10.12677/csa.2020.102038.
+
+    Args:
+        tf: occurrences of the word / words of the text.
+        idf: see `inverse_document_frequency`.
+        part_of_speech: 3 noun, 2 verb, 1 other.
+        relative_length: (length - shortest) / (longest - shortest) over the words of the text, 0 if all are equal.
+        marker: the word is, or contains, a marker word.
+        in_title: the word occurs in the title.
+        factors: of the profile.
+    """
+    part = factors[2]
+    if part_of_speech == NOUN:
+        part = factors[0]
+    elif part_of_speech == VERB:
+        part = factors[1]
+    return (
+        tf * idf * (1.0 + part + factors[3] * relative_length + factors[4] * marker + factors[5] * in_title)
+    )
+
+
+def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, profile: Profile) -> F64:
+    """Return the weight of each term, shape (m,).
+
+    Args:
+        terms: of the bodies.
+        titles: of the titles, or None where the profile has no title factor.
+        lexicon: prior and part of speech.
+        epoch: the document counts.
+        profile: the factors.
+    """
+    title_offsets = np.zeros(len(terms.offsets), np.int64) if titles is None else titles.offsets
+    title_hashes = np.empty(0, np.uint64) if titles is None else titles.hashes
+    return _weigh(
+        terms.offsets,
+        terms.counts,
+        terms.lengths,
+        terms.slots,
+        terms.markers,
+        _in_title(terms.offsets, terms.hashes, title_offsets, title_hashes),
+        look_up(epoch.keys, epoch.counts, terms.hashes),
+        float(epoch.documents),
+        lexicon.prior,
+        lexicon.part_of_speech,
+        lexicon.unknown_prior,
+        profile.factors(),
+    )
+
+
+@kernel
+def _in_title(offsets: I64, hashes: U64, title_offsets: I64, title_hashes: U64) -> NDArray[np.bool_]:
+    found = np.zeros(len(hashes), np.bool_)
+    for article in range(len(offsets) - 1):
+        first, last = title_offsets[article], title_offsets[article + 1]
+        if first == last:
+            continue
+        room = 16
+        while room < 2 * (last - first):
+            room *= 2
+        table = np.zeros(room, np.uint64)
+        for i in range(first, last):
+            table[find_slot(table, title_hashes[i])] = title_hashes[i]
+        for i in range(offsets[article], offsets[article + 1]):
+            found[i] = table[find_slot(table, hashes[i])] == hashes[i]
+    return found
+
+
+@kernel
+def _weigh(
+    offsets: I64,
+    counts: I64,
+    lengths: I64,
+    slots: I64,
+    markers: NDArray[np.bool_],
+    in_title: NDArray[np.bool_],
+    df: I64,
+    documents: float,
+    prior: F64,
+    part_of_speech: NDArray[np.uint8],
+    unknown_prior: float,
+    factors: F64,
+) -> F64:
+    weights = np.empty(len(counts), np.float64)
+    for article in range(len(offsets) - 1):
+        first, last = offsets[article], offsets[article + 1]
+        if first == last:
+            continue
+        words = counts[first:last].sum()
+        shortest = lengths[first:last].min()
+        spread = max(lengths[first:last].max() - shortest, 1)
+        for i in range(first, last):
+            # Words which the dictionary lacks are found by the hidden Markov model: nearly all are names.
+            known = slots[i] >= 0
+            idf = inverse_document_frequency(documents, df[i], prior[slots[i]] if known else unknown_prior, factors)
+            weights[i] = term_weight(
+                counts[i] / words,
+                idf,
+                part_of_speech[slots[i]] if known else NOUN,
+                (lengths[i] - shortest) / spread,
+                markers[i],
+                in_title[i],
+                factors,
+            )
+    return weights
+
+
+def profile_of(settings: WeightSettings) -> Profile:
+    """Return the profile that the settings name, with the factors that they set themselves."""
+    base = PAPER_2020 if settings.profile == "paper2020" else DEFAULT
+    own = settings.model_dump(exclude={"profile"}, exclude_none=True)
+    return replace(base, **own)
