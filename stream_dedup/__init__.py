@@ -6,8 +6,7 @@ The names below are the embedded API; the service and the command line are built
 from stream_dedup.article import Article, Decision, Link, Origin, Relation, Source
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.settings import EngineSettings, Settings, load_settings
-
-__version__ = "0.1.0"
+from stream_dedup.version import __version__
 
 __all__ = [
     "Article",

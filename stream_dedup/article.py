@@ -14,11 +14,19 @@ _MAX_ID_BYTES = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message came from."""
+    """Where a message came from.
+
+    Attributes:
+        topic: of the input.
+        partition: of the topic.
+        offset: in the partition.
+        timestamp_ms: the message's own time, milliseconds since 1970 in UTC; None where it has none.
+    """
 
     topic: str
     partition: int
     offset: int
+    timestamp_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,7 @@ def link_json(decision: Decision, link: Link, decided_ms: int) -> bytes:
             "partition": origin.partition if origin else None,
             "offset": origin.offset if origin else None,
             "published_at": _iso(article.published_ms),
+            "received_at": _iso(origin.timestamp_ms if origin else None),
             "decided_at": _iso(decided_ms),
         }
     )

@@ -52,10 +52,20 @@ def code_points(text: str) -> U32:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-def hash_text(text: str) -> int:
-    """Return `hash_span` of a whole text as a Python integer."""
-    points = code_points(text)
-    return int(hash_span(points, 0, len(points)))
+def hash_words(words: list[str]) -> U64:
+    """Return the hash of each word, shape (len(words),)."""
+    stops = np.cumsum([len(word) for word in words], dtype=np.int64)
+    return _hash_spans(code_points("".join(words)), stops)
+
+
+@kernel
+def _hash_spans(points: U32, stops: I64) -> U64:
+    hashes = np.empty(len(stops), np.uint64)
+    start = 0
+    for i in range(len(stops)):
+        hashes[i] = hash_span(points, start, stops[i])
+        start = stops[i]
+    return hashes
 
 
 @kernel

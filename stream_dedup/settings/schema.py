@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from stream_dedup.article import Relation
 
 REDACTED = "[redacted]"
+_TOPIC = r"^[a-zA-Z0-9._-]{1,249}$"
 _SECRET = re.compile(r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential", re.IGNORECASE)
 
 
@@ -81,7 +82,7 @@ class InputSettings(_Group):
         for topic in topics:
             if topic.startswith("^"):
                 re.compile(topic)
-            elif not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", topic):
+            elif not re.match(_TOPIC, topic):
                 raise ValueError(f"{topic!r} is no topic name (letters, digits, . _ -) and no ^regular expression")
         return topics
 
@@ -89,9 +90,10 @@ class InputSettings(_Group):
 class OutputSettings(_Group):
     """Where decisions go."""
 
-    unique: str = Field("articles.unique", min_length=1, description="Topic of unique articles.")
-    duplicates: str = Field("articles.duplicates", min_length=1, description="Topic of links.")
-    dead: str = Field("articles.dead", min_length=1, description="Topic of messages that cannot be judged.")
+    unique: str = Field("articles.unique", pattern=_TOPIC, description="Topic of unique articles.")
+    duplicates: str = Field("articles.duplicates", pattern=_TOPIC, description="Topic of links.")
+    dead: str = Field("articles.dead", pattern=_TOPIC, description="Topic of messages that cannot be judged.")
+    create: bool = Field(True, description="Whether missing output topics are created, with the broker's defaults.")
     flush_seconds: float = Field(
         30.0, gt=0, le=600, description="How long the broker may take to confirm the outputs of a batch."
     )
@@ -288,6 +290,17 @@ class Settings(EngineSettings):
             return value
         given = {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
         return {"bootstrap.servers": "127.0.0.1:9092", **given}
+
+    @model_validator(mode="after")
+    def _no_loop(self) -> Self:
+        outputs = self.output.model_dump(include={"unique", "duplicates", "dead"})
+        for topic in self.input.topics:
+            for name, output in outputs.items():
+                if topic == output or (topic.startswith("^") and re.match(topic, output)):
+                    raise ValueError(f"input.topics: {topic!r} takes in output.{name} = {output!r}: a loop")
+        if len(set(outputs.values())) < len(outputs):
+            raise ValueError(f"output: the three topics must differ, they are {', '.join(outputs.values())}")
+        return self
 
     def redacted(self) -> dict[str, Any]:
         """Return the settings as plain data, secrets replaced."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import U32, U64, code_points, empty_table, hash_span, kernel, place_all
+from stream_dedup.hashing import U64, empty_table, hash_words, place_all
 from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.segment import UserWord
 
@@ -87,22 +87,6 @@ def build_lexicon(user_words: list[UserWord], stop_words: list[str], marker_word
     return Lexicon(
         keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths
     )
-
-
-def hash_words(words: list[str]) -> U64:
-    """Return the hash of each word, shape (len(words),)."""
-    stops = np.cumsum([len(word) for word in words], dtype=np.int64)
-    return _hash_spans(code_points("".join(words)), stops)
-
-
-@kernel
-def _hash_spans(points: U32, stops: NDArray[np.int64]) -> U64:
-    hashes = np.empty(len(stops), np.uint64)
-    start = 0
-    for i in range(len(stops)):
-        hashes[i] = hash_span(points, start, stops[i])
-        start = stops[i]
-    return hashes
 
 
 def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDArray[np.float64]:

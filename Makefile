@@ -1,0 +1,61 @@
+# Commands for working on stream_dedup and for trying it out. `make help` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
+
+help: ## Show this list
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Make the virtual environment from the lock file
+
+$(READY): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stream_dedup needs Python 3.11 or later; set PYTHON=...")'
+	@echo "setting up $(VENV): a minute or so the first time"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## Stream sample articles through the real service on a real Kafka (STAY=1 keeps it up)
+	@$(BIN)/python -m deploy.demo $(if $(STAY),--stay)
+
+test: $(READY) ## All tests, on a real Kafka
+	@$(BIN)/python -m deploy.broker --fetch
+	@$(BIN)/python -m pytest
+
+unit: $(READY) ## The unit tests alone: seconds, no broker
+	@$(BIN)/python -m pytest tests/unit
+
+lint: $(READY) ## Formatter, linter and type check
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix-only --quiet .
+
+broker: $(READY) ## A Kafka on this machine, until Ctrl-C
+	@$(BIN)/python -m deploy.broker
+
+bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=file.jsonl[.gz])
+	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES))
+
+lock: $(READY) ## Renew the lock files
+	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --extra parquet -o requirements.lock
+	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --all-extras --group dev -o requirements-dev.lock
+
+settings-page: $(READY) ## Renew the table of settings in config/README.md
+	@$(BIN)/python -m tests.settings_page
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help setup demo test unit lint format broker bench lock settings-page clean

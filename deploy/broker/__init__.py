@@ -1,0 +1,18 @@
+"""A real single-node Apache Kafka from two PyPI packages, for demos and tests.
+
+It is no way to run Kafka in production: one node, no security, data in a temporary folder.
+"""
+
+from deploy.broker.jars import kafka_jars
+from deploy.broker.kafka import BrokerStartError, KafkaBroker
+from deploy.broker.lock import JarError
+from deploy.broker.session import BrokerUnreachableError, kafka_for_session
+
+__all__ = [
+    "BrokerStartError",
+    "BrokerUnreachableError",
+    "JarError",
+    "KafkaBroker",
+    "kafka_for_session",
+    "kafka_jars",
+]

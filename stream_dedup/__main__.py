@@ -1,0 +1,5 @@
+"""`python -m stream_dedup` is the command line."""
+
+from stream_dedup.cli import main
+
+main()

@@ -1,0 +1,298 @@
+"""The command line: run, dedup, explain, config.
+
+Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.explain import Explanation, WeightedWord, explain
+from stream_dedup.files.readers import FileFormatError
+from stream_dedup.files.readers import Progress as FileProgress
+from stream_dedup.files.run import Summary, dedup_files
+from stream_dedup.index.counts import load_counts
+from stream_dedup.index.store import RocksStore, StoreError, StoreLockedError
+from stream_dedup.observe.logs import configure_logs
+from stream_dedup.settings import Settings, SettingsError, load_settings
+from stream_dedup.settings.reference import settings_markdown
+from stream_dedup.stream.clients import BrokerError, check_properties
+from stream_dedup.stream.service import Service
+from stream_dedup.text.idf import Epoch
+from stream_dedup.version import __version__
+
+EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED = 1, 2, 3
+
+app = typer.Typer(
+    name="stream-dedup",
+    help="Near-duplicate detection for streams of articles.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False)
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", help="A setting, as group.name=value. May be repeated.", metavar="NAME=VALUE"),
+]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _version(value: bool) -> None:  # noqa: FBT001  # the shape of typer's callbacks
+    if value:
+        out.print(f"stream-dedup {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(config: ConfigOption = None, flags: SetOption = None) -> None:
+    """Run the service: articles in from Kafka, unique articles and links out."""
+    settings = _settings(config, flags)
+    configure_logs(settings.log)
+    service = Service(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.stop())
+    _guarded(service.run)
+
+
+@app.command()
+def dedup(
+    files: Annotated[
+        list[Path], typer.Argument(help="JSONL or CSV (plain, .gz, .zst) or Parquet.", metavar="FILE...")
+    ],
+    results: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR")],
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="Directory of the state, to go on from; none: in memory.", metavar="DIR"),
+    ] = None,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Run the engine over files: writes unique.jsonl, links.jsonl and dead.jsonl."""
+    settings = _settings(config, flags)
+
+    def work() -> None:
+        with Deduplicator(state, settings) as engine, _progress_bars(files) as report:
+            summary = dedup_files(files, results, engine, settings, report)
+        out.print(_summary_table(summary, results))
+
+    _guarded(work)
+
+
+@app.command("explain")
+def explain_command(
+    first: Annotated[Path, typer.Argument(help="A text, UTF-8.", metavar="A.txt")],
+    second: Annotated[Path, typer.Argument(help="Another.", metavar="B.txt")],
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="State whose document counts give the weights.", metavar="DIR"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Tell why two texts are, or are not, duplicates."""
+    settings = _settings(config, flags)
+
+    def work() -> None:
+        epoch = _stored_epoch(state, settings) if state else None
+        explanation = explain(_text_of(first), _text_of(second), settings, epoch)
+        if as_json:
+            out.print_json(orjson.dumps(_explanation_fields(explanation)).decode())
+        else:
+            _print_explanation(explanation, (first.name, second.name))
+
+    _guarded(work)
+
+
+@app.command("config")
+def config_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    show: Annotated[bool, typer.Option("--print", help="Show the effective settings, secrets left out.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check them; the exit code tells.")] = False,
+    reference: Annotated[bool, typer.Option("--reference", help="Print the reference of all settings.")] = False,
+) -> None:
+    """Show or check the effective settings: defaults < file < environment < flags."""
+    if reference:
+        sys.stdout.write(settings_markdown())
+        return
+    settings = _settings(config, flags)
+    if show or not check:
+        out.print_json(orjson.dumps(settings.redacted()).decode())
+    if check:
+        errors.print("the settings are valid")
+
+
+def _settings(config: Path | None, flags: list[str] | None) -> Settings:
+    """Load the settings and check all that can be checked before anything starts."""
+    try:
+        settings = load_settings(config, os.environ, flags or [])
+        _check_files(settings)
+        check_properties(settings)
+    except SettingsError as error:
+        _fail(str(error), EXIT_USAGE)
+    return settings
+
+
+def _check_files(settings: Settings) -> None:
+    text = settings.text
+    for name in ("user_dictionary", "stop_words", "marker_words"):
+        path = getattr(text, name)
+        if path is not None and not path.is_file():
+            raise SettingsError(f"text.{name} = '{path}': there is no such file")
+
+
+def _guarded(work: Callable[[], None]) -> None:
+    """Do the work of a command; turn what users can mend into one line and an exit code."""
+    try:
+        work()
+    except StoreLockedError as error:
+        _fail(str(error), EXIT_LOCKED)
+    except FileExistsError as error:
+        _fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
+    except (SettingsError, FileFormatError) as error:
+        _fail(str(error), EXIT_USAGE)
+    except (BrokerError, StoreError, OSError, ValueError) as error:
+        _fail(str(error), EXIT_FAILED)
+    except KeyboardInterrupt:
+        _fail("interrupted", 128 + signal.SIGINT)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    for line in message.splitlines():
+        errors.print(f"[bold red]error[/]: {_escaped(line)}")
+    raise typer.Exit(code)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+class _progress_bars:  # noqa: N801  # used as a context manager, like a function
+    """Bars on standard error, one a file."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self._files = files
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=errors,
+        )
+
+    def __enter__(self) -> Callable[[Path, FileProgress], None]:
+        self._progress.start()
+        tasks = {path: self._progress.add_task(path.name, total=None) for path in self._files}
+
+        def report(path: Path, progress: FileProgress) -> None:
+            self._progress.update(tasks[path], completed=progress.done, total=progress.total or None)
+
+        return report
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+
+def _summary_table(summary: Summary, results: Path) -> Table:
+    table = Table(title=f"{summary.records()} records; results in {results}", title_justify="left")
+    table.add_column("outcome")
+    table.add_column("records", justify="right")
+    for outcome, count in summary.outcomes.most_common():
+        table.add_row(outcome, str(count))
+    return table
+
+
+def _stored_epoch(state: Path, settings: Settings) -> Epoch:
+    if not state.is_dir():
+        raise StoreError(f"there is no state directory {state}")
+    store = RocksStore(state)
+    try:
+        _, epoch = load_counts(store, settings.idf.max_words)
+    finally:
+        store.close()
+    return epoch
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is no UTF-8: {error}") from None
+
+
+def _explanation_fields(explanation: Explanation) -> dict[str, object]:
+    return {
+        "relation": explanation.relation,
+        "verdict": explanation.verdict,
+        "jaccard": round(explanation.jaccard, 4),
+        "containment": round(explanation.containment, 4),
+        "hamming": explanation.hamming,
+        "fingerprints": [f"{fingerprint:016x}" for fingerprint in explanation.fingerprints],
+        "differing_bits": explanation.differing_bits,
+        "cosine": round(explanation.cosine, 4),
+        "grams": list(explanation.grams),
+        "idf_epoch": explanation.epoch,
+        "shared_words": [_word_fields(word) for word in explanation.shared_words],
+        "differing_words": [_word_fields(word) for word in explanation.differing_words],
+    }
+
+
+def _word_fields(word: WeightedWord) -> dict[str, object]:
+    return {"word": word.word, "weights": [round(weight, 5) for weight in word.weights]}
+
+
+def _print_explanation(explanation: Explanation, names: tuple[str, str]) -> None:
+    first, second = (f"{fingerprint:064b}" for fingerprint in explanation.fingerprints)
+    marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True))
+    verdict = f"[bold green]{explanation.relation}[/]" if explanation.relation else "[bold]not a duplicate[/]"
+    out.print(f"{verdict}  {_escaped(explanation.verdict)}")
+    out.print(f"\nJaccard      {explanation.jaccard:.4f}   of {explanation.grams[0]} and {explanation.grams[1]} n-grams")
+    out.print(f"containment  {explanation.containment:.4f}")
+    out.print(f"cosine       {explanation.cosine:.4f}   of the bit sums")
+    out.print(f"Hamming      {explanation.hamming:6d}   bits {explanation.differing_bits}")
+    out.print(f"\n{first}  {explanation.fingerprints[0]:016x}  {_escaped(names[0])}", soft_wrap=True)
+    out.print(f"{second}  {explanation.fingerprints[1]:016x}  {_escaped(names[1])}", soft_wrap=True)
+    out.print(f"{marks}\n")
+    out.print(_words_table("heaviest shared words", explanation.shared_words, names))
+    out.print(_words_table("heaviest differing words", explanation.differing_words, names))
+
+
+def _words_table(title: str, words: list[WeightedWord], names: tuple[str, str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("word")
+    for name in names:
+        table.add_column(_escaped(name), justify="right")
+    for word in words:
+        table.add_row(_escaped(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
+    return table

@@ -1,0 +1,223 @@
+"""Message bytes to articles, or to the reason why they are none.
+
+Knows JSON, field paths and bounds; knows nothing of Kafka or of what becomes of an article.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from stream_dedup.article import Article, Origin
+from stream_dedup.settings import InputSettings
+
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
+_EARLIEST_MS = -2_208_988_800_000  # 1900
+_LATEST_MS = 253_402_300_800_000  # 10000
+
+
+class Reason(StrEnum):
+    """Why a message cannot be judged."""
+
+    NULL_VALUE = "null_value"
+    TOO_LARGE = "too_large"
+    INVALID_UTF8 = "invalid_utf8"
+    INVALID_JSON = "invalid_json"
+    NOT_AN_OBJECT = "not_an_object"
+    MISSING_FIELD = "missing_field"
+    WRONG_TYPE = "wrong_type"
+    EMPTY_BODY = "empty_body"
+    INVALID_ID = "invalid_id"
+    INVALID_TIME = "invalid_time"
+    FUTURE_TIME = "future_time"
+
+
+class UndecodableError(Exception):
+    """A message that is no article.
+
+    Args:
+        reason: which rule it breaks.
+        detail: how, in words.
+    """
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Decoder:
+    """Turns messages into articles.
+
+    Args:
+        settings: field paths and bounds.
+        max_message_bytes: a bound tighter than that of the settings, if the outputs take no more.
+    """
+
+    def __init__(self, settings: InputSettings, max_message_bytes: int | None = None) -> None:
+        self._settings = settings
+        self._max_bytes = min(settings.max_message_bytes, max_message_bytes or settings.max_message_bytes)
+        self._paths = {name: tuple(path.split(".")) for name, path in settings.fields.model_dump().items()}
+
+    def decode(self, value: bytes | None, now_ms: int, origin: Origin | None = None) -> Article:
+        """Return the article that a message holds.
+
+        Args:
+            value: JSON in UTF-8.
+            now_ms: the clock, milliseconds since 1970 in UTC.
+            origin: where the message came from.
+
+        Raises:
+            UndecodableError: it holds none, or one that is out of bounds.
+        """
+        if value is None:
+            raise UndecodableError(Reason.NULL_VALUE, "the message has no value")
+        if len(value) > self._max_bytes:
+            raise UndecodableError(Reason.TOO_LARGE, f"{len(value)} bytes, at most {self._max_bytes} are decoded")
+        return self.article(_json_object(value), now_ms, origin)
+
+    def article(self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None) -> Article:
+        """Return the article that a JSON object holds; see `decode`."""
+        body = self._text(fields, "body")
+        if body is None:
+            raise UndecodableError(Reason.MISSING_FIELD, f"no {'.'.join(self._paths['body'])}")
+        if len(body) > self._settings.max_body_chars:
+            raise UndecodableError(
+                Reason.TOO_LARGE, f"a body of {len(body)} characters, at most {self._settings.max_body_chars}"
+            )
+        if not body or body.isspace():
+            raise UndecodableError(Reason.EMPTY_BODY, "the body is empty or blank")
+        title = self._text(fields, "title") or ""
+        if len(title) > self._settings.max_title_chars:
+            raise UndecodableError(
+                Reason.TOO_LARGE, f"a title of {len(title)} characters, at most {self._settings.max_title_chars}"
+            )
+        url = _encodable(self._text(fields, "url") or "")
+        return Article(
+            id=self._id(fields) or _derived_id(url, title, body),
+            body=body,
+            title=title,
+            url=url,
+            source=_encodable(self._text(fields, "source") or ""),
+            published_ms=self._published_ms(fields, now_ms),
+            origin=origin,
+        )
+
+    def _value(self, fields: Mapping[str, Any], name: str) -> object:
+        value: object = fields
+        for part in self._paths[name]:
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(part)
+        return value
+
+    def _text(self, fields: Mapping[str, Any], name: str) -> str | None:
+        value = self._value(fields, name)
+        if value is None or isinstance(value, str):
+            return value
+        raise UndecodableError(Reason.WRONG_TYPE, f"{'.'.join(self._paths[name])} is {_kind(value)}, not a string")
+
+    def _id(self, fields: Mapping[str, Any]) -> str:
+        value = self._value(fields, "id")
+        if value is None:
+            return ""
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise UndecodableError(Reason.WRONG_TYPE, f"id is {_kind(value)}, not a string or an integer")
+        name = str(value).strip()
+        if name != _encodable(name):
+            raise UndecodableError(Reason.INVALID_ID, "the id has half of a surrogate pair")
+        if len(name.encode()) > self._settings.max_id_bytes:
+            raise UndecodableError(
+                Reason.INVALID_ID, f"an id of {len(name.encode())} bytes, at most {self._settings.max_id_bytes}"
+            )
+        return name
+
+    def _published_ms(self, fields: Mapping[str, Any], now_ms: int) -> int | None:
+        value = self._value(fields, "published_at")
+        if value is None or value == "":
+            return None
+        milliseconds = _milliseconds(value, self._settings.utc_offset)
+        if milliseconds - now_ms > 1000 * self._settings.max_future_seconds:
+            raise UndecodableError(
+                Reason.FUTURE_TIME,
+                f"published_at = {value!r} is over {self._settings.max_future_seconds} s ahead of the clock",
+            )
+        return milliseconds
+
+
+def _json_object(value: bytes) -> dict[str, Any]:
+    try:
+        fields = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        fields = _lenient_json(value)
+    if not isinstance(fields, dict):
+        raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {_kind(fields)}, not an object")
+    return fields
+
+
+def _lenient_json(value: bytes) -> object:
+    r"""Parse what orjson refuses though it is JSON: half of an emoji as \ud83d, which crawlers cut, or huge integers."""
+    try:
+        return json.loads(value.decode(), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise UndecodableError(Reason.INVALID_UTF8, str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise UndecodableError(Reason.INVALID_JSON, str(error)) from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _encodable(text: str) -> str:
+    """Return a text with lone surrogates replaced, so that it can be written as UTF-8."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
+
+
+def _derived_id(url: str, title: str, body: str) -> str:
+    """Name an article that has no id: after its URL, else after its content."""
+    if url:
+        return "url:" + _digest(url)
+    return "content:" + _digest(title + "\n" + body)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _milliseconds(value: object, utc_offset: str) -> int:
+    """Return a time as milliseconds since 1970: ISO 8601, or a number of seconds or milliseconds."""
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is not None and math.isfinite(number):
+        milliseconds = round(number if abs(number) >= _MILLISECONDS_FROM else number * 1000)
+    elif isinstance(value, str):
+        milliseconds = _iso_milliseconds(value, utc_offset)
+    else:
+        raise UndecodableError(Reason.WRONG_TYPE, f"published_at is {_kind(value)}, not a time")
+    if not _EARLIEST_MS <= milliseconds < _LATEST_MS:
+        raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between 1900 and 10000")
+    return milliseconds
+
+
+def _iso_milliseconds(text: str, utc_offset: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None:
+            moment = datetime.fromisoformat(moment.isoformat() + utc_offset)
+        return round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise UndecodableError(
+            Reason.INVALID_TIME, f"published_at = {text[:40]!r} is neither ISO 8601 nor a number"
+        ) from None
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")

@@ -1,0 +1,147 @@
+"""Why two texts are, or are not, copies.
+
+Knows how to lay the engine's own measures open; knows nothing of the terminal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.article import Article, Relation
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.fingerprint.simhash import cosine
+from stream_dedup.hashing import hash_words
+from stream_dedup.index.candidates import rows_of
+from stream_dedup.judge import RELATIONS, compare, limits_of
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.idf import Epoch
+from stream_dedup.text.weights import weigh
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedWord:
+    """A word and its weight in each text, 0 where the text lacks it."""
+
+    word: str
+    weights: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How two texts compare.
+
+    Attributes:
+        relation: what the first is to the second; None if neither is a copy.
+        verdict: the reason, in words.
+        jaccard: estimate, as the service computes it.
+        containment: estimate, likewise.
+        fingerprints: the two SimHashes.
+        differing_bits: numbers of the bits in which they differ, 0 the lowest.
+        cosine: of the two vectors of bit sums.
+        grams: distinct n-grams of each text.
+        shared_words: heaviest words that both have.
+        differing_words: heaviest words that one of them lacks.
+        epoch: number of the IDF epoch of the weights.
+    """
+
+    relation: Relation | None
+    verdict: str
+    jaccard: float
+    containment: float
+    fingerprints: tuple[int, int]
+    differing_bits: list[int]
+    cosine: float
+    grams: tuple[int, int]
+    shared_words: list[WeightedWord]
+    differing_words: list[WeightedWord]
+    epoch: int
+
+    @property
+    def hamming(self) -> int:
+        """Hamming distance of the fingerprints."""
+        return len(self.differing_bits)
+
+
+def explain(
+    first: str, second: str, settings: EngineSettings, epoch: Epoch | None = None, top: int = 12
+) -> Explanation:
+    """Compare two texts as the service would.
+
+    Args:
+        first: a text, not blank.
+        second: another.
+        settings: of the engine.
+        epoch: document counts for the weights; those of the dictionary alone if None.
+        top: most words of each list.
+
+    Raises:
+        ValueError: a text is blank.
+    """
+    epoch = epoch or Epoch()
+    articles = [Article("first", first), Article("second", second)]
+    fingerprinter = Fingerprinter(settings)
+    features = fingerprinter.features(articles)
+    fingerprints, sums = fingerprinter.fingerprints(features, epoch)
+    match = compare(rows_of(features, fingerprints), 0, 1, limits_of(settings))
+    relation = RELATIONS[match.relation]
+    shared, differing = _words(fingerprinter, features, articles, epoch, top)
+    bits = int(fingerprints[0] ^ fingerprints[1])
+    sizes = features.sketches.sizes
+    return Explanation(
+        relation,
+        _verdict(relation, match.jaccard, match.containment, (int(sizes[0]), int(sizes[1])), settings),
+        float(match.jaccard),
+        float(match.containment),
+        (int(fingerprints[0]), int(fingerprints[1])),
+        [bit for bit in range(64) if bits >> bit & 1],
+        cosine(sums[0], sums[1]),
+        (int(sizes[0]), int(sizes[1])),
+        shared,
+        differing,
+        epoch.number,
+    )
+
+
+def _verdict(
+    relation: Relation | None,
+    jaccard: float,
+    containment: float,
+    sizes: tuple[int, int],
+    settings: EngineSettings,
+) -> str:
+    verify = settings.verify
+    measured = f"Jaccard {jaccard:.2f}, containment {containment:.2f}"
+    if relation is not None:
+        reasons = {
+            Relation.EXACT: "the normal texts are the same",
+            Relation.NEAR: f"{measured}: most n-grams are in both",
+            Relation.CONTAINED: f"{measured}: the first is a part of the second",
+            Relation.CONTAINS: f"{measured}: the second is a part of the first",
+        }
+        return reasons[relation]
+    if min(sizes) < verify.min_grams:
+        return f"a text of under {verify.min_grams} n-grams is compared as a whole only, and the two differ"
+    if jaccard >= verify.near_jaccard or containment >= verify.min_containment:
+        return f"{measured}: alike, but the numbers differ, so these are two bulletins of one template"
+    return f"{measured}: below {verify.near_jaccard} and {verify.min_containment}, too little is in both"
+
+
+def _words(
+    fingerprinter: Fingerprinter, features: Features, articles: Sequence[Article], epoch: Epoch, top: int
+) -> tuple[list[WeightedWord], list[WeightedWord]]:
+    """Return the heaviest words which both texts have, and the heaviest that one lacks."""
+    weights = weigh(features.terms, features.titles, fingerprinter.lexicon, epoch, fingerprinter.profile)
+    by_hash = [dict(zip(features.terms.hashes[at].tolist(), weights[at].tolist(), strict=True)) for at in map(features.terms.of, (0, 1))]
+    words = sorted({word for article in articles for word in fingerprinter.words(fingerprinter.normal(article.body))})
+    weighted = [
+        WeightedWord(word, (by_hash[0].get(value, 0.0), by_hash[1].get(value, 0.0)))
+        for word, value in zip(words, hash_words(words).tolist(), strict=True)
+    ]
+    shared = [word for word in weighted if min(word.weights) > 0]
+    differing = [word for word in weighted if min(word.weights) == 0 < max(word.weights)]
+    return _heaviest(shared, top), _heaviest(differing, top)
+
+
+def _heaviest(words: list[WeightedWord], top: int) -> list[WeightedWord]:
+    return sorted(words, key=lambda word: -np.sum(word.weights))[:top]

@@ -1,0 +1,84 @@
+"""The HTTP port: /metrics, /healthz and /readyz.
+
+Knows the three paths; knows nothing of what the values mean.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from types import TracebackType
+from typing import Self
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import make_wsgi_app
+
+from stream_dedup.observe.health import Health
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.settings import HttpSettings
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _QuietHandler(WSGIRequestHandler):
+    timeout = 10  # seconds a client may keep a thread waiting
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the overridden name
+        """Leave probes and scrapes out of the log."""
+
+
+class Observatory:
+    """Serves the port from threads of its own, from entering to leaving the context.
+
+    Args:
+        settings: address and port.
+        metrics: what /metrics shows.
+        health: what /healthz and /readyz ask.
+
+    Raises:
+        OSError: the port is taken.
+    """
+
+    def __init__(self, settings: HttpSettings, metrics: Metrics, health: Health) -> None:
+        self._metrics: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]] = make_wsgi_app(metrics.registry)
+        self._probes = {"/healthz": health.alive, "/readyz": health.ready}
+        self._server = make_server(
+            settings.host, settings.port, self._respond, server_class=_Server, handler_class=_QuietHandler
+        )
+        self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host = str(self._server.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _respond(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environment.get("PATH_INFO", "")
+        if environment.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
+            return _answer(start_response, "405 Method Not Allowed", "only GET\n")
+        if path == "/metrics":
+            return self._metrics(environment, start_response)
+        probe = self._probes.get(path)
+        if probe is None:
+            return _answer(start_response, "404 Not Found", "there are /metrics, /healthz and /readyz\n")
+        well, line = probe()
+        return _answer(start_response, "200 OK" if well else "503 Service Unavailable", line + "\n")
+
+
+def _answer(start_response: StartResponse, status: str, text: str) -> Iterable[bytes]:
+    body = text.encode()
+    start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))])
+    return [body]

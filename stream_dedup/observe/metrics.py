@@ -1,0 +1,62 @@
+"""All metrics of the service, in one place.
+
+Knows names, units and labels; knows nothing of where values come from.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+_LATENCY_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600)
+_BATCH_ARTICLES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
+_COMMIT_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
+
+
+class Metrics:
+    """The metrics and the registry that `/metrics` shows. Make one a process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self.build = Info("stream_dedup_build", "Version of the service.", registry=self.registry)
+        self.articles = self._counter(
+            "articles", "Articles judged, by decision (unique, duplicate) and relation.", "decision", "relation"
+        )
+        self.dead_letters = self._counter("dead_letters", "Messages that could not be judged, by reason.", "reason")
+        self.candidates = self._counter(
+            "candidates", "Candidates verified, by the index that found them first.", "source"
+        )
+        self.confirmed = self._counter(
+            "candidates_confirmed", "Candidates that matched, by the index that found them first.", "source"
+        )
+        self.matches = self._counter("matches", "Links, by the index that found the matched article.", "source")
+        self.stage_seconds = self._counter("stage_seconds", "Time spent, by stage.", "stage")
+        self.commits = self._counter("commits", "Batches whose outputs were confirmed and whose state was written.")
+        self.batch_articles = self._histogram("batch_articles", "Messages of a batch.", _BATCH_ARTICLES)
+        self.commit_seconds = self._histogram(
+            "commit_seconds", "Time from the first output of a batch to its committed state.", _COMMIT_SECONDS
+        )
+        self.decision_seconds = self._histogram(
+            "decision_seconds",
+            "Time from a message's timestamp to its committed decision.",
+            _LATENCY_SECONDS,
+        )
+        self.lag = self._gauge(
+            "consumer_lag_messages", "Messages not consumed yet, by partition.", "topic", "partition"
+        )
+        self.assigned = self._gauge("assigned_partitions", "Input partitions that this process reads.")
+        self.ready = self._gauge("ready", "1 while the service reads its input, else 0.")
+        self.epoch = self._gauge("idf_epoch", "Number of the IDF epoch in force.")
+        self.vocabulary = self._gauge("idf_vocabulary_words", "Words counted.")
+        self.judged = self._gauge("state_articles_judged", "Articles judged since the state began.")
+        self.entries = self._gauge("index_entries", "Articles made findable since the state began.")
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"stream_dedup_{name}", meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"stream_dedup_{name}", meaning, labels, registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(f"stream_dedup_{name}", meaning, buckets=buckets, registry=self.registry)

@@ -1,0 +1,63 @@
+"""The settings as a page: every name with its default, its bounds and its meaning.
+
+Knows how to write settings down; knows no single setting.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from stream_dedup.settings.schema import Settings
+
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than", "min_length": "length at least"}
+
+
+def settings_markdown() -> str:
+    """Return a table of settings for each group, as Markdown."""
+    return "\n".join(_group("", Settings))
+
+
+def _group(prefix: str, model: type[BaseModel]) -> Iterator[str]:
+    rows = []
+    inner: list[tuple[str, type[BaseModel]]] = []
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            inner.append((f"{prefix}{name}.", field.annotation))
+        else:
+            rows.append(
+                f"| `{prefix}{name}` | {_shown(field.get_default())} | {_allowed(field)} | {field.description} |"
+            )
+    if rows:
+        title = prefix.rstrip(".") or "kafka"
+        yield f"### {title}\n"
+        if prefix:
+            yield f"{(model.__doc__ or '').splitlines()[0]}\n"
+        yield "| setting | default | allowed | meaning |\n| --- | --- | --- | --- |"
+        yield from rows
+        yield ""
+    for group, kind in inner:
+        yield from _group(group, kind)
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401  # whatever a default may be
+    if isinstance(value, list):
+        return ", ".join(f"`{item}`" for item in value)
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return "" if value is None or value == {} else f"`{value}`"
+
+
+def _allowed(field: FieldInfo) -> str:
+    kind: Any = field.annotation
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    if choices:
+        return ", ".join(f"`{choice}`" for choice in choices)
+    bounds = [
+        f"{words} {getattr(rule, name)}"
+        for rule in field.metadata
+        for name, words in _BOUNDS.items()
+        if getattr(rule, name, None) is not None
+    ]
+    return " and ".join(bounds)

@@ -1,0 +1,104 @@
+"""The outputs: unique articles, links and dead letters, and the wait until the broker has them all.
+
+Knows topics, keys and headers; knows nothing of how a decision is made.
+"""
+
+import structlog
+from confluent_kafka import KafkaException, Message
+from confluent_kafka.error import KafkaError
+
+from stream_dedup.article import Decision, fingerprint_hex, link_json
+from stream_dedup.decode import UndecodableError
+from stream_dedup.settings import OutputSettings, Settings
+from stream_dedup.stream.clients import BrokerError, make_producer
+
+HEADER_PREFIX = "stream_dedup."
+_FULL_QUEUE_SECONDS = 0.05
+
+log = structlog.get_logger()
+
+Headers = list[tuple[str, bytes]]
+
+
+class Sink:
+    """Produces the outputs of a batch; `confirmed` says when the broker has confirmed them all.
+
+    Args:
+        settings: topics and the way to the broker.
+        dead_limit: largest value that the topic of dead letters takes, in bytes.
+    """
+
+    def __init__(self, settings: Settings, dead_limit: int) -> None:
+        self._output: OutputSettings = settings.output
+        self._dead_limit = dead_limit
+        self._producer = make_producer(settings)
+        self._fault: KafkaError | None = None
+
+    def decision(self, message: Message, decision: Decision, decided_ms: int) -> None:
+        """Send a decision to the topic where it belongs: the article as it came, or its link."""
+        key = decision.article.id.encode()
+        if decision.unique:
+            own = _own_headers(
+                fingerprint=fingerprint_hex(decision.fingerprint),
+                idf_epoch=str(decision.epoch),
+                **({"relation": decision.link.relation, "matched": decision.link.matched} if decision.link else {}),
+            )
+            self._send(self._output.unique, key, message.value(), [*_incoming_headers(message), *own])
+        elif decision.link is not None:
+            self._send(self._output.duplicates, key, link_json(decision, decision.link, decided_ms), [])
+
+    def dead_letter(self, message: Message, error: UndecodableError) -> None:
+        """Send a message that cannot be judged to the topic of dead letters, as it came, with the reason."""
+        own = _own_headers(
+            reason=error.reason,
+            exception=f"{type(error).__name__}: {error}",
+            topic=str(message.topic()),
+            partition=str(message.partition()),
+            offset=str(message.offset()),
+        )
+        value = message.value()
+        if value is not None and len(value) > self._dead_limit:
+            own += _own_headers(value_left_out=f"{len(value)} bytes, the topic takes {self._dead_limit}")
+            value = None
+        self._send(self._output.dead, message.key(), value, [*_incoming_headers(message), *own])
+
+    def confirmed(self, seconds: float) -> bool:
+        """Wait for a while and tell whether the broker has confirmed everything.
+
+        Raises:
+            BrokerError: it refused a message, or gave no answer within `output.flush_seconds`.
+        """
+        waiting = self._producer.flush(seconds)
+        if self._fault is not None:
+            raise BrokerError(f"the broker refused an output: {self._fault.str()} ({self._fault.name()})")
+        return waiting == 0
+
+    def close(self) -> None:
+        """Forget what is not sent yet: its batch was not committed and will be judged again."""
+        self._producer.purge()
+        self._producer.flush(1)
+
+    def _send(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=headers, on_delivery=self._delivered)
+                break
+            except BufferError:
+                # The queue is full: a slow broker slows the reading.
+                self.confirmed(_FULL_QUEUE_SECONDS)
+            except KafkaException as error:
+                raise BrokerError(f"cannot write to {topic}: {error.args[0].str()}") from None
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None and self._fault is None:
+            self._fault = error
+
+
+def _own_headers(**fields: str) -> Headers:
+    return [(HEADER_PREFIX + name, value.encode("utf-8", "replace")) for name, value in fields.items()]
+
+
+def _incoming_headers(message: Message) -> Headers:
+    """Return the headers as they came, but for those of an earlier run over the same article."""
+    return [(name, value) for name, value in message.headers() or [] if not name.startswith(HEADER_PREFIX)]

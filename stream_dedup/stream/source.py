@@ -1,0 +1,141 @@
+"""The input: batches of messages from the place where the state stands.
+
+Knows subscription, assignment and offsets; knows nothing of what messages hold.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.error import KafkaError
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer
+
+_CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
+_POLL_SECONDS = 0.05
+_QUIET_SECONDS = 30.0  # between two lines about the same trouble
+_PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
+        KafkaError._RESOLVE,  # noqa: SLF001  # the same
+        KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+
+log = structlog.get_logger()
+
+
+class Source:
+    """Reads the input topics from the offsets that the state stands at.
+
+    Where the state has none for a partition, reading begins as `auto.offset.reset` says (the earliest message by
+    default): the offsets which the group commits are for lag monitors, the state alone is the truth.
+
+    Args:
+        settings: topics, group and batch bounds.
+        positions: next offset by topic and partition; kept up to date by `advance`.
+    """
+
+    def __init__(self, settings: Settings, positions: Mapping[tuple[str, int], int]) -> None:
+        self._batch = settings.batch
+        self._positions = dict(positions)
+        self._consumer: Consumer = make_consumer(settings)
+        reset = consumer_properties(settings)["auto.offset.reset"]
+        self._first_offset = OFFSET_END if reset in {"latest", "largest", "end"} else OFFSET_BEGINNING
+        self._complaints: dict[str, float] = {}
+        self.assigned: set[tuple[str, int]] = set()
+        self._consumer.subscribe(
+            settings.input.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+
+    def poll(self, room: int) -> list[Message]:
+        """Return the next messages: a full batch, or what came within the batch's waiting time.
+
+        Args:
+            room: most messages, beside the bounds of the settings.
+
+        Raises:
+            BrokerError: the broker refuses for good, for instance for want of rights.
+        """
+        messages: list[Message] = []
+        most, size = min(self._batch.articles, room), 0
+        deadline = time.monotonic() + self._batch.wait_ms / 1000
+        while len(messages) < most and size < self._batch.bytes:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            # consume() waits its whole time unless it gets all it asks for: so once something is here, only
+            # what is at hand already is taken.
+            wait = 0.0 if messages else min(_POLL_SECONDS, remaining)
+            chunk = self._good(self._consumer.consume(min(_CHUNK, most - len(messages)), wait))
+            if messages and not chunk:
+                break
+            messages += chunk
+            size += sum(len(message) for message in chunk)
+        return messages
+
+    def advance(self, positions: Mapping[tuple[str, int], int]) -> None:
+        """Note that the state now stands at these next offsets, and tell the group."""
+        self._positions |= positions
+        offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            self._complain("group_commit_failed", error.args[0])
+
+    def lag(self) -> dict[tuple[str, int], int]:
+        """Return how many messages of each assigned partition are still to be read, as far as is known."""
+        lags = {}
+        for topic, partition in self.assigned:
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+            position = self._positions.get((topic, partition))
+            if high >= 0 and position is not None:
+                lags[topic, partition] = max(0, high - position)
+        return lags
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _good(self, messages: Iterable[Message]) -> list[Message]:
+        good = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                good.append(message)
+            elif error.fatal() or (error.code() not in _PASSING and not error.retriable()):
+                raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
+            else:
+                self._complain("input_waits", error)
+        return good
+
+    def _complain(self, event: str, error: KafkaError) -> None:
+        """Log a passing trouble, but not many times a second."""
+        now = time.monotonic()
+        if now - self._complaints.get(error.name(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
+            self._complaints[error.name()] = now
+            log.warning(event, error=error.name(), detail=error.str())
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for partition in partitions:
+            partition.offset = self._positions.get((partition.topic, partition.partition), self._first_offset)
+        consumer.incremental_assign(partitions)
+        self.assigned |= {(partition.topic, partition.partition) for partition in partitions}
+        log.info("partitions_assigned", partitions=_named(partitions))
+
+    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.assigned -= {(partition.topic, partition.partition) for partition in partitions}
+        log.info("partitions_revoked", partitions=_named(partitions))
+
+
+def _named(partitions: list[TopicPartition]) -> list[str]:
+    return sorted(f"{partition.topic}/{partition.partition}" for partition in partitions)
