@@ -43,9 +43,7 @@ app = typer.Typer(
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False)
 
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")
-]
+ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", help="A setting, as group.name=value. May be repeated.", metavar="NAME=VALUE"),
@@ -85,9 +83,7 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
 
 @app.command()
 def dedup(
-    files: Annotated[
-        list[Path], typer.Argument(help="JSONL or CSV (plain, .gz, .zst) or Parquet.", metavar="FILE...")
-    ],
+    files: Annotated[list[Path], typer.Argument(help="JSONL or CSV (plain, .gz, .zst) or Parquet.", metavar="FILE...")],
     results: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR")],
     state: Annotated[
         Path | None,
@@ -277,7 +273,9 @@ def _print_explanation(explanation: Explanation, names: tuple[str, str]) -> None
     marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True))
     verdict = f"[bold green]{explanation.relation}[/]" if explanation.relation else "[bold]not a duplicate[/]"
     out.print(f"{verdict}  {_escaped(explanation.verdict)}")
-    out.print(f"\nJaccard      {explanation.jaccard:.4f}   of {explanation.grams[0]} and {explanation.grams[1]} n-grams")
+    out.print(
+        f"\nJaccard      {explanation.jaccard:.4f}   of {explanation.grams[0]} and {explanation.grams[1]} n-grams"
+    )
     out.print(f"containment  {explanation.containment:.4f}")
     out.print(f"cosine       {explanation.cosine:.4f}   of the bit sums")
     out.print(f"Hamming      {explanation.hamming:6d}   bits {explanation.differing_bits}")

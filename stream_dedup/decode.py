@@ -94,7 +94,8 @@ class Decoder:
         title = self._text(fields, "title") or ""
         if len(title) > self._settings.max_title_chars:
             raise UndecodableError(
-                Reason.TOO_LARGE, f"a title of {len(title)} characters, at most {self._settings.max_title_chars}"
+                Reason.TOO_LARGE,
+                f"a title of {len(title)} characters, at most {self._settings.max_title_chars}",
             )
         url = _encodable(self._text(fields, "url") or "")
         return Article(
@@ -132,7 +133,8 @@ class Decoder:
             raise UndecodableError(Reason.INVALID_ID, "the id has half of a surrogate pair")
         if len(name.encode()) > self._settings.max_id_bytes:
             raise UndecodableError(
-                Reason.INVALID_ID, f"an id of {len(name.encode())} bytes, at most {self._settings.max_id_bytes}"
+                Reason.INVALID_ID,
+                f"an id of {len(name.encode())} bytes, at most {self._settings.max_id_bytes}",
             )
         return name
 
@@ -160,7 +162,7 @@ def _json_object(value: bytes) -> dict[str, Any]:
 
 
 def _lenient_json(value: bytes) -> object:
-    r"""Parse what orjson refuses though it is JSON: half of an emoji as \ud83d, which crawlers cut, or huge integers."""
+    r"""Parse JSON that orjson refuses: half of an emoji as \ud83d, which crawlers cut, or huge integers."""
     try:
         return json.loads(value.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

@@ -177,14 +177,10 @@ class Deduplicator:
         modes = np.array([version.mode for version in versions], np.int64)
         verdicts = judge(candidates, modes, self._index.caps(), self._limits, self._duplicates)
         watch.lap("judge")
-        decisions = self._linker.decisions(
-            JudgedBatch(articles, versions, candidates, verdicts), self.epoch.number
-        )
+        decisions = self._linker.decisions(JudgedBatch(articles, versions, candidates, verdicts), self.epoch.number)
         change = self._change(decisions, versions, features, candidates)
         watch.lap("change")
-        return Judged(
-            decisions, change, verdicts.candidates.sum(axis=0), verdicts.confirmed.sum(axis=0), watch.seconds
-        )
+        return Judged(decisions, change, verdicts.candidates.sum(axis=0), verdicts.confirmed.sum(axis=0), watch.seconds)
 
     def apply(self, change: Change, positions: Positions | None = None) -> None:
         """Make a change: one atomic write, with the input offsets that it stands at.
@@ -259,8 +255,7 @@ class Deduplicator:
             [EntryNames(decision.article.id, decision.canonical) for decision in decisions],
         )
         return [
-            Put(Family.ENTRIES, key_of(number), entry)
-            for number, entry in zip(numbers.tolist(), entries, strict=True)
+            Put(Family.ENTRIES, key_of(number), entry) for number, entry in zip(numbers.tolist(), entries, strict=True)
         ]
 
 
@@ -297,7 +292,10 @@ def _comparability(settings: EngineSettings) -> dict[str, Any]:
         "text.stop_words": text.stop_words or shipped_list("stop_words.txt"),
         "text.marker_words": text.marker_words or shipped_list("marker_words.txt"),
     }
-    groups = {"text": ("segmenter", "hmm", "simplify", "strip_html"), "weights": tuple(type(weights).model_fields)}
+    groups = {
+        "text": ("segmenter", "hmm", "simplify", "strip_html"),
+        "weights": tuple(type(weights).model_fields),
+    }
     groups |= {"simhash": ("enabled", "tables", "prefix_bits"), "landmarks": ("enabled", "keys")}
     groups |= {"sketch": ("gram", "size", "numbers"), "idf": ("epoch_articles",)}
     return {

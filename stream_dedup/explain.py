@@ -132,7 +132,10 @@ def _words(
 ) -> tuple[list[WeightedWord], list[WeightedWord]]:
     """Return the heaviest words which both texts have, and the heaviest that one lacks."""
     weights = weigh(features.terms, features.titles, fingerprinter.lexicon, epoch, fingerprinter.profile)
-    by_hash = [dict(zip(features.terms.hashes[at].tolist(), weights[at].tolist(), strict=True)) for at in map(features.terms.of, (0, 1))]
+    by_hash = [
+        dict(zip(features.terms.hashes[at].tolist(), weights[at].tolist(), strict=True))
+        for at in map(features.terms.of, (0, 1))
+    ]
     words = sorted({word for article in articles for word in fingerprinter.words(fingerprinter.normal(article.body))})
     weighted = [
         WeightedWord(word, (by_hash[0].get(value, 0.0), by_hash[1].get(value, 0.0)))

@@ -3,7 +3,6 @@
 Knows thresholds and guards; knows nothing of storage or of article ids.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +56,7 @@ class Match(NamedTuple):
     hamming: int
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
+class Verdicts(NamedTuple):
     """What became of n articles.
 
     Attributes:
@@ -82,6 +80,46 @@ class Verdicts:
     indexed: Bool
     candidates: I64
     confirmed: I64
+
+    @classmethod
+    def empty(cls, n: int) -> "Verdicts":
+        """Return verdicts that say nothing yet."""
+        return cls(
+            np.full(n, NO_ROW, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n),
+            np.zeros(n),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.bool_),
+            np.zeros((n, len(SOURCES)), np.int64),
+            np.zeros((n, len(SOURCES)), np.int64),
+        )
+
+
+class _Batch(NamedTuple):
+    """Keys and postings of a batch; see `Candidates`."""
+
+    modes: I64
+    look_up_offsets: I64
+    look_up_keys: I64
+    own_keys: I64
+    key_families: NDArray[np.uint8]
+    list_offsets: I64
+    list_rows: I64
+    caps: I64
+    duplicates: Bool
+
+
+class _Workspace(NamedTuple):
+    """Articles of the batch under each key, as linked lists from the newest on, and the candidates at hand."""
+
+    newest: I64
+    older: I64
+    node_rows: I64
+    seen: I64
+    found_by: I64
+    found: I64
 
 
 def limits_of(settings: EngineSettings) -> Limits:
@@ -112,21 +150,29 @@ def judge(candidates: Candidates, modes: I64, caps: I64, limits: Limits, duplica
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
-    return Verdicts(
-        *_judge(
-            candidates.rows,
-            modes,
-            candidates.look_up_offsets,
-            candidates.look_up_keys,
-            candidates.own_keys,
-            candidates.key_families,
-            candidates.list_offsets,
-            candidates.list_rows,
-            caps,
-            limits,
-            duplicates,
-        )
+    rows, n = candidates.rows, len(modes)
+    batch = _Batch(
+        modes,
+        candidates.look_up_offsets,
+        candidates.look_up_keys,
+        candidates.own_keys,
+        candidates.key_families,
+        candidates.list_offsets,
+        candidates.list_rows,
+        caps,
+        duplicates,
     )
+    workspace = _Workspace(
+        np.full(len(candidates.key_families), -1, np.int64),
+        np.empty(candidates.own_keys.size, np.int64),
+        np.empty(candidates.own_keys.size, np.int64),
+        np.full(len(rows.fingerprints), -1, np.int64),
+        np.empty(len(rows.fingerprints), np.int64),
+        np.empty(len(rows.fingerprints), np.int64),
+    )
+    verdicts = Verdicts.empty(n)
+    _judge(rows, batch, limits, workspace, verdicts)
+    return verdicts
 
 
 @kernel
@@ -175,100 +221,108 @@ def _other_numbers(rows: Rows, a: int, b: int, limits: Limits) -> bool:
 
 
 @kernel
-def _judge(
-    rows: Rows,
-    modes: I64,
-    look_up_offsets: I64,
-    look_up_keys: I64,
-    own_keys: I64,
-    key_families: NDArray[np.uint8],
-    list_offsets: I64,
-    list_rows: I64,
-    caps: I64,
-    limits: Limits,
-    duplicates: Bool,
-) -> tuple[I64, I64, F64, F64, I64, I64, Bool, I64, I64]:
-    n, own_width = own_keys.shape
-    stored = len(rows.fingerprints) - n
-    best_rows = np.full(n, NO_ROW, np.int64)
-    relations = np.zeros(n, np.int64)
-    jaccards, containments = np.zeros(n), np.zeros(n)
-    distances = np.zeros(n, np.int64)
-    sources = np.zeros(n, np.int64)
-    indexed = np.zeros(n, np.bool_)
-    counted, confirmed = np.zeros((n, 3), np.int64), np.zeros((n, 3), np.int64)
-    # Articles of this batch under each key, the newest first: linked lists through `older`.
-    newest = np.full(len(key_families), -1, np.int64)
-    older = np.empty(n * own_width, np.int64)
-    node_rows = np.empty(n * own_width, np.int64)
+def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts) -> None:
     nodes = 0
-    seen = np.full(len(rows.fingerprints), -1, np.int64)
-    found_by = np.zeros(len(rows.fingerprints), np.int64)
-    found = np.empty(len(rows.fingerprints), np.int64)
-    for i in range(n):
-        row = stored + i
-        if modes[i] == JUDGE:
-            count = 0
-            for place in range(look_up_offsets[i], look_up_offsets[i + 1]):
-                key = look_up_keys[place]
-                family = np.int64(key_families[key])
-                room = caps[family]
-                node = newest[key]
-                while node >= 0 and room > 0:
-                    count = _note(node_rows[node], i, family, rows, row, limits, seen, found_by, found, count)
-                    node = older[node]
-                    room -= 1
-                posting = list_offsets[key + 1] - 1
-                while posting >= list_offsets[key] and room > 0:
-                    if list_rows[posting] != NO_ROW:
-                        count = _note(list_rows[posting], i, family, rows, row, limits, seen, found_by, found, count)
-                    posting -= 1
-                    room -= 1
-            best = -1.0
-            for place in range(count):
-                candidate = found[place]
-                match = compare(rows, row, candidate, limits)
-                counted[i, found_by[candidate]] += 1
-                if match.relation == NONE:
-                    continue
-                confirmed[i, found_by[candidate]] += 1
-                score = match.jaccard + 2.0 * (match.relation == EXACT) + 4.0 * duplicates[match.relation]
-                # Of equals the earliest: rows are in the order of arrival.
-                if score > best or (score == best and candidate < best_rows[i]):
-                    best = score
-                    best_rows[i], relations[i], sources[i] = candidate, match.relation, found_by[candidate]
-                    jaccards[i], containments[i], distances[i] = match.jaccard, match.containment, match.hamming
-        indexed[i] = modes[i] == INDEX or (
-            modes[i] == JUDGE
-            and (not duplicates[relations[i]] or (relations[i] == NEAR and jaccards[i] < limits.variant_jaccard))
-        )
-        if indexed[i]:
-            for column in range(own_width):
-                key = own_keys[i, column]
-                if key >= 0:
-                    node_rows[nodes], older[nodes] = row, newest[key]
-                    newest[key] = nodes
-                    nodes += 1
-    return best_rows, relations, jaccards, containments, distances, sources, indexed, counted, confirmed
+    for i in range(len(batch.modes)):
+        if batch.modes[i] == SKIP:
+            continue
+        if batch.modes[i] == JUDGE:
+            count = _gather(i, rows, batch, limits, workspace)
+            _choose(i, count, rows, batch, limits, workspace, verdicts)
+        verdicts.indexed[i] = batch.modes[i] == INDEX or _worth_indexing(i, batch, limits, verdicts)
+        if verdicts.indexed[i]:
+            nodes = _insert(i, nodes, rows, batch, workspace)
+
+
+@kernel
+def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace) -> int:
+    """Put the candidates of article i into `workspace.found` and return how many there are."""
+    count = 0
+    for place in range(batch.look_up_offsets[i], batch.look_up_offsets[i + 1]):
+        key = batch.look_up_keys[place]
+        family = np.int64(batch.key_families[key])
+        room = batch.caps[family]
+        node = workspace.newest[key]
+        while node >= 0 and room > 0:
+            count = _note(workspace.node_rows[node], i, family, count, rows, batch, limits, workspace)
+            node = workspace.older[node]
+            room -= 1
+        posting = batch.list_offsets[key + 1] - 1
+        while posting >= batch.list_offsets[key] and room > 0:
+            if batch.list_rows[posting] != NO_ROW:
+                count = _note(batch.list_rows[posting], i, family, count, rows, batch, limits, workspace)
+            posting -= 1
+            room -= 1
+    return count
 
 
 @kernel
 def _note(
     candidate: int,
     i: int,
-    family: int,
-    rows: Rows,
-    row: int,
-    limits: Limits,
-    seen: I64,
-    found_by: I64,
-    found: I64,
+    family: np.int64,
     count: int,
+    rows: Rows,
+    batch: _Batch,
+    limits: Limits,
+    workspace: _Workspace,
 ) -> int:
-    """Add a candidate of article i to `found` unless it is there already, and return how many there are."""
-    if seen[candidate] == i:
+    """Add a candidate of article i unless it is there already, and return how many there are."""
+    if workspace.seen[candidate] == i:
         return count
-    if family == SIMHASH and popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate]) > limits.max_distance:
+    own = rows.fingerprints[len(rows.fingerprints) - len(batch.modes) + i]
+    if family == SIMHASH and popcount(own ^ rows.fingerprints[candidate]) > limits.max_distance:
         return count
-    seen[candidate], found_by[candidate], found[count] = i, family, candidate
+    workspace.seen[candidate], workspace.found_by[candidate] = i, family
+    workspace.found[count] = candidate
     return count + 1
+
+
+@kernel
+def _choose(
+    i: int,
+    count: int,
+    rows: Rows,
+    batch: _Batch,
+    limits: Limits,
+    workspace: _Workspace,
+    verdicts: Verdicts,
+) -> None:
+    """Compare article i with its candidates and write down the best match."""
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    best = -1.0
+    for place in range(count):
+        candidate = workspace.found[place]
+        source = workspace.found_by[candidate]
+        match = compare(rows, row, candidate, limits)
+        verdicts.candidates[i, source] += 1
+        if match.relation == NONE:
+            continue
+        verdicts.confirmed[i, source] += 1
+        score = match.jaccard + 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
+        # Of equals the earliest: rows are in the order of arrival.
+        if score > best or (score == best and candidate < verdicts.rows[i]):
+            best = score
+            verdicts.rows[i], verdicts.relations[i], verdicts.sources[i] = candidate, match.relation, source
+            verdicts.jaccard[i], verdicts.containment[i] = match.jaccard, match.containment
+            verdicts.hamming[i] = match.hamming
+
+
+@kernel
+def _worth_indexing(i: int, batch: _Batch, limits: Limits, verdicts: Verdicts) -> bool:
+    """Tell whether an article is canonical, or has drifted so far that its copies would miss the original."""
+    relation = verdicts.relations[i]
+    drifted = relation == NEAR and verdicts.jaccard[i] < limits.variant_jaccard
+    return not batch.duplicates[relation] or drifted
+
+
+@kernel
+def _insert(i: int, nodes: int, rows: Rows, batch: _Batch, workspace: _Workspace) -> int:
+    """Let the later articles of the batch find article i; return how many nodes are used."""
+    for key in batch.own_keys[i]:
+        if key >= 0:
+            workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.modes) + i
+            workspace.older[nodes] = workspace.newest[key]
+            workspace.newest[key] = nodes
+            nodes += 1
+    return nodes

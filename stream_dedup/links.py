@@ -46,9 +46,7 @@ class Linker:
         duplicates: relations that make an article a duplicate.
     """
 
-    def __init__(
-        self, store: Store, layout: EntryFormat, limits: Limits, duplicates: Collection[Relation]
-    ) -> None:
+    def __init__(self, store: Store, layout: EntryFormat, limits: Limits, duplicates: Collection[Relation]) -> None:
         self._store = store
         self._format = layout
         self._limits = limits
@@ -114,9 +112,7 @@ class Linker:
         match = self._earlier_version(batch, place)
         if match is None:
             return Link(canonical, name, Relation.REVISION, None, None, None, Source.ID)
-        return Link(
-            canonical, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID
-        )
+        return Link(canonical, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID)
 
     def _earlier_version(self, batch: JudgedBatch, place: int) -> Match | None:
         """Compare a revision with the text before it, if that is kept."""

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 _ATTEMPT_SECONDS = 0.5
 
 
-def wait_until_answers(
-    bootstrap: str, timeout: float, *, give_up: Callable[[], bool] = lambda: False
-) -> bool:
+def wait_until_answers(bootstrap: str, timeout: float, *, give_up: Callable[[], bool] = lambda: False) -> bool:
     """Wait until the broker lists its metadata.
 
     Args:

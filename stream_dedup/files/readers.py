@@ -98,19 +98,22 @@ def _read_csv(path: Path) -> Iterator[tuple[Record, Progress]]:
     csv.field_size_limit(CSV_FIELD_LIMIT)
     total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
-        text = io.TextIOWrapper(cast("IO[bytes]", content), "utf-8-sig", newline="")
+        text = io.TextIOWrapper(content, "utf-8-sig", newline="")
         try:
             for number, row in enumerate(csv.DictReader(text, strict=True), 1):
                 if None in row:
                     raise FileFormatError(f"{path}: row {number} has more fields than the heading")
-                yield Record(orjson.dumps({k: v for k, v in row.items() if v}), number), Progress(raw.tell(), total)
+                yield (
+                    Record(orjson.dumps({k: v for k, v in row.items() if v}), number),
+                    Progress(raw.tell(), total),
+                )
         except (csv.Error, UnicodeDecodeError) as error:
             raise FileFormatError(f"{path}: no CSV in UTF-8: {error}") from None
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
     try:
-        import pyarrow as arrow  # noqa: PLC0415  # an optional extra, and large
+        import pyarrow as pa  # noqa: PLC0415  # an optional extra, and large
         from pyarrow import parquet  # noqa: PLC0415  # the same
     except ImportError:
         raise FileFormatError(f"{path}: reading Parquet takes an extra: pip install 'stream-dedup[parquet]'") from None
@@ -121,7 +124,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
                 for row in batch.to_pylist():
                     number += 1
                     yield Record(orjson.dumps(row, default=_plain), number), Progress(number, total)
-    except (OSError, arrow.ArrowException) as error:
+    except (OSError, pa.ArrowException) as error:
         raise FileFormatError(f"{path}: {error}") from None
 
 

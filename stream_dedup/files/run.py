@@ -76,12 +76,10 @@ def dedup_files(
     return summary
 
 
-def _batches(
-    records: Iterator[tuple[Record, Progress]], size: int
-) -> Iterator[tuple[list[Record], Progress]]:
+def _batches(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[tuple[list[Record], Progress]]:
     batch: list[Record] = []
     progress = Progress(0, 0)
-    for record, progress in records:  # noqa: B007  # the last one is reported too
+    for record, progress in records:
         batch.append(record)
         if len(batch) == size:
             yield batch, progress

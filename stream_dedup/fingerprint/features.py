@@ -100,9 +100,7 @@ class Fingerprinter:
         characters = [word_characters(body.points, is_word) for body in bodies]
         offsets = np.zeros(len(bodies) + 1, np.int64)
         np.cumsum([len(text) for text in characters], out=offsets[1:])
-        sketches = sketch(
-            np.concatenate(characters), offsets, self._sketch.gram, self._sketch.size, self._landmarks
-        )
+        sketches = sketch(np.concatenate(characters), offsets, self._sketch.gram, self._sketch.size, self._landmarks)
         for i, text in enumerate(characters):
             if not len(text):
                 sketches.content[i] = _symbols_content(bodies[i])

@@ -5,8 +5,8 @@ Knows runs of digits; knows nothing of what they count.
 
 import numpy as np
 
-from stream_dedup.hashing import I64, U32, hash_span, kernel
 from stream_dedup.fingerprint.sketch import PAD
+from stream_dedup.hashing import I64, U32, hash_span, kernel
 
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
@@ -14,7 +14,7 @@ _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
 
 @kernel
 def _is_digit(point: np.uint32) -> bool:
-    return _ZERO <= point <= _NINE
+    return bool(_ZERO <= point <= _NINE)
 
 
 @kernel
@@ -48,7 +48,7 @@ def number_sketch(points: U32, k: int) -> tuple[U32, int, int]:
 @kernel
 def _joins(points: U32, i: int) -> bool:
     inner = points[i] == _INNER[0] or points[i] == _INNER[1] or points[i] == _INNER[2]
-    return inner and i + 1 < len(points) and _is_digit(points[i + 1])
+    return bool(inner) and i + 1 < len(points) and _is_digit(points[i + 1])
 
 
 def number_sketches(texts: list[U32], k: int) -> tuple[U32, I64, I64]:

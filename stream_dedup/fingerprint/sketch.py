@@ -89,9 +89,7 @@ def _distinct(ascending: U64) -> U64:
 
 
 @kernel
-def resemblance(
-    a: U32, a_length: int, a_size: int, b: U32, b_length: int, b_size: int
-) -> tuple[float, float]:
+def resemblance(a: U32, a_length: int, a_size: int, b: U32, b_length: int, b_size: int) -> tuple[float, float]:
     """Return the estimated Jaccard and containment of two sets from their bottom-k sketches.
 
     Jaccard is the shared part of the k smallest of the union (Broder 1997): exact where both sets fit into their

@@ -92,8 +92,7 @@ class MultiIndex:
         """
         keys = self._keys(features, fingerprints, sums)
         lists = tuple(
-            read_lists(self._store, kind, family.distinct())
-            for kind, family in zip(self._families, keys, strict=True)
+            read_lists(self._store, kind, family.distinct()) for kind, family in zip(self._families, keys, strict=True)
         )
         wanted = self._wanted(lists, keys[SIMHASH], fingerprints)
         postings = np.concatenate([family.postings["entry"] for family in lists])
@@ -101,9 +100,7 @@ class MultiIndex:
         places = np.searchsorted(entries, postings)
         found = np.append(entries, 0)[places] == postings
         firsts = np.cumsum([0, *(len(family.keys) for family in lists)])
-        numbered = [
-            family.numbered(kind.keys, first) for family, kind, first in zip(keys, lists, firsts, strict=False)
-        ]
+        numbered = [family.numbered(kind.keys, first) for family, kind, first in zip(keys, lists, firsts, strict=False)]
         look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])
         return Candidates(
             stored.followed_by(rows_of(features, fingerprints)),

@@ -40,9 +40,7 @@ def delta_put(sequence: int, documents: int, delta: Counts) -> Put:
         documents: articles counted.
         delta: how many of them hold each word.
     """
-    return Put(
-        Family.COUNTS, _DELTA_PREFIX + key_of(sequence), _HEADER.pack(0, documents) + delta.tobytes()
-    )
+    return Put(Family.COUNTS, _DELTA_PREFIX + key_of(sequence), _HEADER.pack(0, documents) + delta.tobytes())
 
 
 def epoch_puts(store: Store, epoch: Epoch) -> Iterator[Put]:

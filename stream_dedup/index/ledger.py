@@ -79,9 +79,7 @@ def check_format(store: Store, settings: Mapping[str, Any]) -> None:
 
 def load_positions(store: Store) -> dict[tuple[str, int], int]:
     """Return the next input offset by topic and partition."""
-    return {
-        _split_key(key): _OFFSET.unpack(value)[0] for key, value in store.items(Family.META, _OFFSET_PREFIX)
-    }
+    return {_split_key(key): _OFFSET.unpack(value)[0] for key, value in store.items(Family.META, _OFFSET_PREFIX)}
 
 
 def position_puts(positions: Positions) -> Iterator[Put]:

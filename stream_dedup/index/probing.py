@@ -9,6 +9,7 @@ from functools import cache
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_dedup.hashing import I64, U64, kernel
 from stream_dedup.index.plan import TablePlan, rotate_left
@@ -77,9 +78,7 @@ class Occupancy:
             _unmark(self.bits, prefixes, before)
 
 
-def probe_keys(
-    plan: TablePlan, fingerprints: U64, sums: I64, probes: int, occupancy: Occupancy
-) -> tuple[I64, U64]:
+def probe_keys(plan: TablePlan, fingerprints: U64, sums: I64, probes: int, occupancy: Occupancy) -> tuple[I64, U64]:
     """Return the occupied keys to look up for each article.
 
     Args:
@@ -156,7 +155,7 @@ def _insert_by_cost(costs: I64, flip: U64, used: int, cost: int, mask: np.uint64
 @kernel
 def _is_set(bits: U64, table: int, prefix: np.uint64) -> bool:
     word = bits[table, np.int64(prefix >> np.uint64(6))]
-    return ((word >> (prefix & np.uint64(63))) & np.uint64(1)) != np.uint64(0)
+    return bool((word >> (prefix & np.uint64(63))) & np.uint64(1))
 
 
 @kernel
@@ -177,7 +176,7 @@ def _mark_numbers(bits: U64, keys: U64) -> None:
 
 
 @kernel
-def _marked(bits: U64, prefixes: U64) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def _marked(bits: U64, prefixes: U64) -> NDArray[np.bool_]:
     marked = np.empty(prefixes.shape, np.bool_)
     for i in range(prefixes.shape[0]):
         for table in range(prefixes.shape[1]):
@@ -186,7 +185,7 @@ def _marked(bits: U64, prefixes: U64) -> np.ndarray[tuple[int, int], np.dtype[np
 
 
 @kernel
-def _unmark(bits: U64, prefixes: U64, keep: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> None:
+def _unmark(bits: U64, prefixes: U64, keep: NDArray[np.bool_]) -> None:
     for i in range(prefixes.shape[0]):
         for table in range(prefixes.shape[1]):
             if not keep[i, table]:

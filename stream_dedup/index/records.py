@@ -4,11 +4,12 @@ Knows their layout; knows nothing of when they are written.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
 from stream_dedup.hashing import I64, U32, U64
@@ -45,7 +46,8 @@ class Rows(NamedTuple):
 
     def followed_by(self, other: "Rows") -> "Rows":
         """Return the rows of both, these first."""
-        return Rows(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+        pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]] = zip(self, other, strict=True)
+        return Rows(*(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,12 @@ class EntryFormat:
         )
 
     def pack(
-        self, rows: Rows, places: I64, epoch: int, published_ms: Sequence[int | None], names: Sequence[EntryNames]
+        self,
+        rows: Rows,
+        places: I64,
+        epoch: int,
+        published_ms: Sequence[int | None],
+        names: Sequence[EntryNames],
     ) -> list[bytes]:
         """Return some rows as entries.
 

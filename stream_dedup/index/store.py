@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from rocksdict import (
     BlockBasedOptions,
@@ -151,10 +151,10 @@ class RocksStore:
         if not keys:
             return []
         try:
-            values: list[bytes | None] = self._families[family].get(list(keys))
+            values = self._families[family].get(list(keys))
         except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
             raise self._error("read", error) from None
-        return values
+        return cast("list[bytes | None]", values)
 
     def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See `Store`.

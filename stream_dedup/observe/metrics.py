@@ -21,7 +21,10 @@ class Metrics:
         PlatformCollector(registry=self.registry)
         self.build = Info("stream_dedup_build", "Version of the service.", registry=self.registry)
         self.articles = self._counter(
-            "articles", "Articles judged, by decision (unique, duplicate) and relation.", "decision", "relation"
+            "articles",
+            "Articles judged, by decision (unique, duplicate) and relation.",
+            "decision",
+            "relation",
         )
         self.dead_letters = self._counter("dead_letters", "Messages that could not be judged, by reason.", "reason")
         self.candidates = self._counter(

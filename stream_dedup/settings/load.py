@@ -7,7 +7,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -163,6 +163,6 @@ def _purpose(path: Sequence[str]) -> str:
     for stop in range(len(path), 0, -1):
         group = _group(path[: stop - 1])
         if group is not None and path[stop - 1] in group.model_fields:
-            text = cast("str | None", group.model_fields[path[stop - 1]].description)
+            text = group.model_fields[path[stop - 1]].description
             return f" ({text.rstrip('.')})" if text else ""
     return ""

@@ -11,7 +11,13 @@ from pydantic.fields import FieldInfo
 
 from stream_dedup.settings.schema import Settings
 
-_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than", "min_length": "length at least"}
+_BOUNDS = {
+    "ge": "at least",
+    "gt": "more than",
+    "le": "at most",
+    "lt": "less than",
+    "min_length": "length at least",
+}
 
 
 def settings_markdown() -> str:

@@ -14,7 +14,9 @@ from stream_dedup.article import Relation
 
 REDACTED = "[redacted]"
 _TOPIC = r"^[a-zA-Z0-9._-]{1,249}$"
-_SECRET = re.compile(r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential", re.IGNORECASE)
+_SECRET = re.compile(
+    r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential", re.IGNORECASE
+)
 
 
 def is_secret(name: str) -> bool:
@@ -153,7 +155,10 @@ class WeightSettings(_Group):
     marker: float | None = Field(None, ge=0, le=100, description="Factor of a marker word.")
     title: float | None = Field(None, ge=0, le=100, description="Factor of a word that occurs in the title.")
     prior_documents: float | None = Field(
-        None, ge=0, le=1e9, description="Articles for which the dictionary's frequencies count; 0: bare counts."
+        None,
+        ge=0,
+        le=1e9,
+        description="Articles for which the dictionary's frequencies count; 0: bare counts.",
     )
     idf_floor: float | None = Field(None, ge=-100, le=100, description="Lowest idf.")
     idf_ceiling: float | None = Field(None, ge=-100, le=100, description="Highest idf.")
@@ -162,11 +167,12 @@ class WeightSettings(_Group):
 class IdfSettings(_Group):
     """Document counts and their epochs."""
 
-    epoch_articles: int = Field(
-        50_000, ge=10, le=10**9, description="Articles judged with one epoch of the counts."
-    )
+    epoch_articles: int = Field(50_000, ge=10, le=10**9, description="Articles judged with one epoch of the counts.")
     max_words: int = Field(
-        2_000_000, ge=1_000, le=10**8, description="Most words counted; the rarest half is forgotten when full."
+        2_000_000,
+        ge=1_000,
+        le=10**8,
+        description="Most words counted; the rarest half is forgotten when full.",
     )
 
 
@@ -177,7 +183,10 @@ class SimhashSettings(_Group):
     tables: int = Field(8, ge=1, le=32, description="Permuted tables.")
     prefix_bits: int = Field(24, ge=8, le=28, description="Bits of a table's key.")
     probes: int = Field(
-        128, ge=1, le=4096, description="Keys looked up a table, the likeliest first (1: the exact key alone)."
+        128,
+        ge=1,
+        le=4096,
+        description="Keys looked up a table, the likeliest first (1: the exact key alone).",
     )
     max_distance: int = Field(12, ge=0, le=32, description="Largest Hamming distance of a candidate, bits.")
     bucket_cap: int = Field(64, ge=1, le=4096, description="Entries kept a key, the newest.")
@@ -203,9 +212,7 @@ class VerifySettings(_Group):
     """When a candidate is a match."""
 
     near_jaccard: float = Field(0.5, ge=0.05, le=1, description="Least Jaccard of near copies.")
-    min_containment: float = Field(
-        0.5, ge=0.05, le=1, description="Least containment of a cut copy or a round-up."
-    )
+    min_containment: float = Field(0.5, ge=0.05, le=1, description="Least containment of a cut copy or a round-up.")
     cut_containment: float = Field(
         0.9,
         ge=0.5,
@@ -214,7 +221,10 @@ class VerifySettings(_Group):
     )
     min_grams: int = Field(10, ge=1, le=1000, description="Texts with fewer n-grams are compared as wholes only.")
     numbers_overlap: float = Field(
-        0.5, ge=0, le=1, description="Least share of the numbers that a copy keeps; below, it is another bulletin."
+        0.5,
+        ge=0,
+        le=1,
+        description="Least share of the numbers that a copy keeps; below, it is another bulletin.",
     )
     numbers_min: int = Field(3, ge=1, le=1000, description="Fewer numbers than these in a text say nothing.")
     numbers_jaccard: float = Field(
@@ -305,9 +315,5 @@ class Settings(EngineSettings):
     def redacted(self) -> dict[str, Any]:
         """Return the settings as plain data, secrets replaced."""
         plain = self.model_dump(mode="json")
-        plain["kafka"] = {
-            name: REDACTED if is_secret(name) else value for name, value in self.kafka.items()
-        }
+        plain["kafka"] = {name: REDACTED if is_secret(name) else value for name, value in self.kafka.items()}
         return plain
-
-

@@ -8,9 +8,13 @@ import uuid
 from collections.abc import Mapping
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-from confluent_kafka.error import KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from stream_dedup.settings import Settings, SettingsError
 
@@ -141,10 +145,8 @@ class Topics:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        properties = {
-            name: value
-            for name, value in producer_properties(settings).items()
-            if name in settings.kafka or name == "client.id"
+        properties: dict[str, str | int | float | bool] = {
+            name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))
         }
         self._admin = AdminClient(properties, logger=_RdkafkaLogger())
 
@@ -159,7 +161,9 @@ class Topics:
         missing = sorted(names - self._existing())
         if missing and not output.create:
             raise BrokerError(f"no topic {', '.join(missing)}: create it, or set output.create = true")
-        for name, future in self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).items() if missing else ():
+        for name, future in (
+            self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).items() if missing else ()
+        ):
             try:
                 future.result(_ADMIN_SECONDS)
                 log.info("topic_created", topic=name)

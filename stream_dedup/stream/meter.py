@@ -72,7 +72,10 @@ class Meter:
     def _count_decisions(self, judged: Judged) -> None:
         metrics = self._metrics
         outcomes = Counter(
-            ("unique" if decision.unique else "duplicate", decision.link.relation if decision.link else "none")
+            (
+                "unique" if decision.unique else "duplicate",
+                decision.link.relation if decision.link else "none",
+            )
             for decision in judged.decisions
         )
         for (decision, relation), count in outcomes.items():

@@ -136,7 +136,6 @@ class Service:
         source.advance(positions)
         meter.batch(messages, [error for _, error in decoded.dead], judged, watch)
 
-
     def _await_confirmation(self, sink: Sink) -> None:
         """Wait for the broker. librdkafka's delivery timeout bounds it, and a stop shortens it."""
         stopping_since: float | None = None

@@ -3,9 +3,10 @@
 Knows topics, keys and headers; knows nothing of how a decision is made.
 """
 
+from typing import cast
+
 import structlog
-from confluent_kafka import KafkaException, Message
-from confluent_kafka.error import KafkaError
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from stream_dedup.article import Decision, fingerprint_hex, link_json
 from stream_dedup.decode import UndecodableError
@@ -17,7 +18,7 @@ _FULL_QUEUE_SECONDS = 0.05
 
 log = structlog.get_logger()
 
-Headers = list[tuple[str, bytes]]
+Headers = list[tuple[str, str | bytes | None]]
 
 
 class Sink:
@@ -101,4 +102,9 @@ def _own_headers(**fields: str) -> Headers:
 
 def _incoming_headers(message: Message) -> Headers:
     """Return the headers as they came, but for those of an earlier run over the same article."""
-    return [(name, value) for name, value in message.headers() or [] if not name.startswith(HEADER_PREFIX)]
+    return [(name, value) for name, value in _headers(message) if not name.startswith(HEADER_PREFIX)]
+
+
+def _headers(message: Message) -> Headers:
+    # The consumer hands over a list, though its types allow a dictionary.
+    return cast("Headers", message.headers() or [])

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
-from confluent_kafka.error import KafkaError
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer

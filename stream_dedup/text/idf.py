@@ -36,7 +36,7 @@ class Epoch:
 
 
 class DocumentCounts:
-    """The live counts. Bounded: a word which is new while the table is full is not counted before the next epoch.
+    """The live counts. Bounded: while the table is full, a new word is not counted before the next epoch.
 
     Args:
         max_words: most words that are kept.
@@ -54,7 +54,12 @@ class DocumentCounts:
         self._reserve(self.words + len(counts))
         self.documents += documents
         self.words = _add_counts(
-            self._keys, self._counts, self.words, self.max_words, counts["word"].copy(), counts["documents"].copy()
+            self._keys,
+            self._counts,
+            self.words,
+            self.max_words,
+            counts["word"].copy(),
+            counts["documents"].copy(),
         )
 
     def freeze(self, number: int) -> Epoch:

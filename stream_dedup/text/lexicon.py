@@ -84,14 +84,13 @@ def build_lexicon(user_words: list[UserWord], stop_words: list[str], marker_word
     marker_table = empty_table(len(markers))
     place_all(marker_table, marker_hashes)
     lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
-    return Lexicon(
-        keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths
-    )
+    return Lexicon(keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths)
 
 
 def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDArray[np.float64]:
     """Return the share of documents with a word which is drawn with probability frequency / total a word."""
-    return -np.expm1(_TYPICAL_WORDS * np.log1p(-np.asarray(frequency) / (total + 1)))
+    share = -np.expm1(_TYPICAL_WORDS * np.log1p(-np.asarray(frequency) / (total + 1)))
+    return np.asarray(share, np.float64)
 
 
 @cache
@@ -114,5 +113,3 @@ def _part_of_speech(tag: str) -> np.uint8:
     if tag.startswith("n") or tag == "eng":
         return NOUN
     return VERB if tag.startswith("v") else OTHER
-
-

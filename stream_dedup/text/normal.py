@@ -28,7 +28,9 @@ _TOUCHED = (
 )
 _HAN = (range(0x3400, 0xA000), range(0x20000, 0x2A6E0))
 _TAG = re.compile(
-    r"<(script|style)\b[^<>]{0,500}>.{0,5000}?</\1>|</?[a-zA-Z][a-zA-Z0-9]{0,15}(?:\s[^<>]{0,500})?/?>|<!--.{0,5000}?-->",
+    r"<(script|style)\b[^<>]{0,500}>.{0,5000}?</\1>"
+    r"|</?[a-z][a-z0-9]{0,15}(?:\s[^<>]{0,500})?/?>"
+    r"|<!--.{0,5000}?-->",
     re.DOTALL | re.IGNORECASE,
 )
 _BREAKING_TAG = re.compile(r"</?(?:p|br|div|li|tr|h[1-6])\b", re.IGNORECASE)

@@ -77,9 +77,11 @@ def _jieba(words: list[UserWord], *, hmm: bool) -> Cut:
 class _UncachedTokenizer(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no types
     """jieba without its marshalled cache in the shared temporary directory, which anyone could have written."""
 
-    def initialize(self, dictionary: str | None = None) -> None:
+    loaded = False
+
+    def initialize(self, dictionary: str | None = None) -> None:  # noqa: ARG002  # jieba's own signature
         """Read the dictionary itself."""
-        if not self.initialized:
-            with self.lock:
+        with self.lock:
+            if not self.loaded:
                 self.FREQ, self.total = self.gen_pfdict(self.get_dict_file())
-                self.initialized = True
+                self.initialized = self.loaded = True

@@ -78,18 +78,16 @@ def inverse_document_frequency(documents: float, df: float, prior: float, factor
         factors: of the profile; P, floor and ceiling are the last three.
     """
     strength = factors[6]
-    if strength > 0.0:
-        ratio = (documents + strength) / (df + strength * prior)
-    else:
-        ratio = max(documents, 1.0) / max(df, 1.0)
-    return min(max(np.log(ratio + 0.01), factors[7]), factors[8])
+    bare = max(documents, 1.0) / max(df, 1.0)
+    ratio = (documents + strength) / (df + strength * prior) if strength > 0.0 else bare
+    return float(min(max(np.log(ratio + 0.01), factors[7]), factors[8]))
 
 
 @kernel
 def term_weight(
     tf: float,
     idf: float,
-    part_of_speech: int,
+    part_of_speech: int | np.uint8,
     relative_length: float,
     marker: bool,  # noqa: FBT001  # a kernel has no keyword-only arguments
     in_title: bool,  # noqa: FBT001  # the same
@@ -106,14 +104,13 @@ def term_weight(
         in_title: the word occurs in the title.
         factors: of the profile.
     """
-    part = factors[2]
+    part = float(factors[2])
     if part_of_speech == NOUN:
-        part = factors[0]
+        part = float(factors[0])
     elif part_of_speech == VERB:
-        part = factors[1]
-    return (
-        tf * idf * (1.0 + part + factors[3] * relative_length + factors[4] * marker + factors[5] * in_title)
-    )
+        part = float(factors[1])
+    bonus = factors[3] * relative_length + factors[4] * marker + factors[5] * in_title
+    return tf * idf * (1.0 + part + float(bonus))
 
 
 def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, profile: Profile) -> F64:

@@ -53,9 +53,7 @@ def _altered(reason: str, fields: dict[str, object], name: str, **changes: objec
 
 
 def _broken(reason: str, value: bytes | None, *, name: str, article_id: str | None = None) -> Sample:
-    return Sample(
-        key=f"broken-{name}".encode(), value=value, kind="broken", id=article_id, dead_reason=reason
-    )
+    return Sample(key=f"broken-{name}".encode(), value=value, kind="broken", id=article_id, dead_reason=reason)
 
 
 def _json(value: object) -> str:
