@@ -93,7 +93,8 @@ class Fingerprinter:
         return simhash(features.terms.offsets, features.terms.hashes, weights)
 
     def _terms(self, texts: list[NormalText]) -> Terms:
-        return extract_terms([self._cut(text.text) for text in texts], self.lexicon)
+        words = (self._cut(text.text) for text in texts)
+        return extract_terms(words, self.lexicon, [text.points for text in texts])
 
     def _sketches(self, bodies: list[NormalText]) -> Sketches:
         is_word = word_table()

@@ -4,12 +4,13 @@ Knows how to write settings down; knows no single setting.
 """
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.schema import Settings
+from stream_dedup.settings.schema import FileRelative, Settings
 
 _BOUNDS = {
     "ge": "at least",
@@ -33,14 +34,15 @@ def _group(prefix: str, model: type[BaseModel]) -> Iterator[str]:
             inner.append((f"{prefix}{name}.", field.annotation))
         else:
             rows.append(
-                f"| `{prefix}{name}` | {_shown(field.get_default())} | {_allowed(field)} | {field.description} |"
+                f"| `{prefix}{name}` | {_shown(field.get_default())} | {_unit(field)} | {_allowed(field)} "
+                f"| {field.description} |"
             )
     if rows:
         title = prefix.rstrip(".") or "kafka"
         yield f"### {title}\n"
         if prefix:
             yield f"{(model.__doc__ or '').splitlines()[0]}\n"
-        yield "| setting | default | allowed | meaning |\n| --- | --- | --- | --- |"
+        yield "| setting | default | unit | allowed | meaning |\n| --- | --- | --- | --- | --- |"
         yield from rows
         yield ""
     for group, kind in inner:
@@ -55,15 +57,37 @@ def _shown(value: Any) -> str:  # noqa: ANN401  # whatever a default may be
     return "" if value is None or value == {} else f"`{value}`"
 
 
+def _unit(field: FieldInfo) -> str:
+    extra = field.json_schema_extra
+    return str(extra.get("unit", "")) if isinstance(extra, dict) else ""
+
+
 def _allowed(field: FieldInfo) -> str:
-    kind: Any = field.annotation
-    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    choices = _choices(field.annotation)
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
+    if FileRelative.__name__ in repr(field):
+        return "a path"
     bounds = [
-        f"{words} {getattr(rule, name)}"
+        f"{words} {_literal(getattr(rule, name))}"
         for rule in field.metadata
         for name, words in _BOUNDS.items()
         if getattr(rule, name, None) is not None
     ]
     return " and ".join(bounds)
+
+
+def _literal(bound: object) -> str:
+    # A bar would end the cell of the table.
+    return f"`{bound}`".replace("|", r"\|")
+
+
+def _choices(kind: Any) -> list[str]:  # noqa: ANN401  # a type, of any form
+    """Return the values that a type allows, if they can be listed."""
+    if get_origin(kind) is Literal:
+        return [str(choice) for choice in get_args(kind)]
+    if kind is bool:
+        return ["true", "false"]
+    if get_origin(kind) is list:
+        return _choices(get_args(kind)[0])
+    return [str(member) for member in kind] if isinstance(kind, type) and issubclass(kind, StrEnum) else []

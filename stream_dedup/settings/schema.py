@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from stream_dedup.article import Relation
 
@@ -29,6 +29,11 @@ class FileRelative:
 
 
 SettingPath = Annotated[Path, FileRelative()]
+
+
+def unit(name: str) -> dict[str, JsonValue]:
+    """Return what tells the unit of a setting, for the reference page."""
+    return {"unit": name}
 
 
 def _split_commas(value: object) -> object:
@@ -68,12 +73,26 @@ class InputSettings(_Group):
     utc_offset: str = Field(
         "+08:00", pattern=r"^[+-]\d\d:\d\d$", description="Time zone of times that do not name theirs."
     )
-    max_message_bytes: int = Field(8 << 20, ge=1024, le=1 << 30, description="Largest message that is decoded.")
-    max_body_chars: int = Field(1_000_000, ge=100, le=100_000_000, description="Longest body that is judged.")
-    max_title_chars: int = Field(2_000, ge=1, le=1_000_000, description="Longest title.")
-    max_id_bytes: int = Field(512, ge=16, le=4096, description="Longest id, in UTF-8.")
+    max_message_bytes: int = Field(
+        8 << 20, ge=1024, le=1 << 30, json_schema_extra=unit("bytes"), description="Largest message that is decoded."
+    )
+    max_body_chars: int = Field(
+        1_000_000,
+        ge=100,
+        le=100_000_000,
+        json_schema_extra=unit("characters"),
+        description="Longest body that is judged.",
+    )
+    max_title_chars: int = Field(
+        2_000, ge=1, le=1_000_000, json_schema_extra=unit("characters"), description="Longest title."
+    )
+    max_id_bytes: int = Field(512, ge=16, le=4096, json_schema_extra=unit("bytes"), description="Longest id, in UTF-8.")
     max_future_seconds: int = Field(
-        86_400, ge=0, le=10**10, description="How far ahead of the clock a time of publication may be."
+        86_400,
+        ge=0,
+        le=10**10,
+        json_schema_extra=unit("seconds"),
+        description="How far ahead of the clock a time of publication may be.",
     )
 
     _split_topics = field_validator("topics", mode="before")(_split_commas)
@@ -97,17 +116,33 @@ class OutputSettings(_Group):
     dead: str = Field("articles.dead", pattern=_TOPIC, description="Topic of messages that cannot be judged.")
     create: bool = Field(True, description="Whether missing output topics are created, with the broker's defaults.")
     flush_seconds: float = Field(
-        30.0, gt=0, le=600, description="How long the broker may take to confirm the outputs of a batch."
+        30.0,
+        gt=0,
+        le=600,
+        json_schema_extra=unit("seconds"),
+        description="How long the broker may take to confirm the outputs of a batch.",
     )
 
 
 class BatchSettings(_Group):
     """How much is judged and committed at a time."""
 
-    articles: int = Field(512, ge=1, le=4096, description="Most articles of a batch.")
-    wait_ms: int = Field(100, ge=1, le=10_000, description="Longest wait for a batch to fill, milliseconds.")
+    articles: int = Field(
+        512, ge=1, le=4096, json_schema_extra=unit("articles"), description="Most articles of a batch."
+    )
+    wait_ms: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        json_schema_extra=unit("milliseconds"),
+        description="Longest wait for a batch to fill, milliseconds.",
+    )
     bytes: int = Field(
-        32 << 20, ge=1 << 20, le=1 << 30, description="Size of the messages after which a batch is full."
+        32 << 20,
+        ge=1 << 20,
+        le=1 << 30,
+        json_schema_extra=unit("bytes"),
+        description="Size of the messages after which a batch is full.",
     )
 
 
@@ -115,9 +150,15 @@ class StateSettings(_Group):
     """Where and how the index is kept."""
 
     directory: SettingPath = Field(Path("state"), description="Directory of the RocksDB database.")
-    cache_bytes: int = Field(256 << 20, ge=1 << 20, le=1 << 40, description="Block cache of RocksDB.")
+    cache_bytes: int = Field(
+        256 << 20, ge=1 << 20, le=1 << 40, json_schema_extra=unit("bytes"), description="Block cache of RocksDB."
+    )
     write_buffer_bytes: int = Field(
-        32 << 20, ge=1 << 20, le=1 << 32, description="Memory of each write buffer (two a family at most)."
+        32 << 20,
+        ge=1 << 20,
+        le=1 << 32,
+        json_schema_extra=unit("bytes"),
+        description="Memory of each write buffer (two a family at most).",
     )
     sync: bool = Field(
         False,
@@ -148,30 +189,50 @@ class WeightSettings(_Group):
     profile: Literal["default", "paper2020"] = Field(
         "default", description="Where the factors below that are not set come from."
     )
-    noun: float | None = Field(None, ge=0, le=100, description="Part-of-speech factor of a noun.")
-    verb: float | None = Field(None, ge=0, le=100, description="Part-of-speech factor of a verb.")
-    other: float | None = Field(None, ge=0, le=100, description="Part-of-speech factor of any other word.")
-    length: float | None = Field(None, ge=0, le=100, description="Factor of the longest word of a text.")
-    marker: float | None = Field(None, ge=0, le=100, description="Factor of a marker word.")
-    title: float | None = Field(None, ge=0, le=100, description="Factor of a word that occurs in the title.")
+    noun: float | None = Field(
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor of a noun."
+    )
+    verb: float | None = Field(
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor of a verb."
+    )
+    other: float | None = Field(
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor of any other word."
+    )
+    length: float | None = Field(
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor of the longest word of a text."
+    )
+    marker: float | None = Field(
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor of a marker word."
+    )
+    title: float | None = Field(
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor of a word that occurs in the title."
+    )
     prior_documents: float | None = Field(
         None,
         ge=0,
         le=1e9,
+        json_schema_extra=unit("articles"),
         description="Articles for which the dictionary's frequencies count; 0: bare counts.",
     )
-    idf_floor: float | None = Field(None, ge=-100, le=100, description="Lowest idf.")
-    idf_ceiling: float | None = Field(None, ge=-100, le=100, description="Highest idf.")
+    idf_floor: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Lowest idf.")
+    idf_ceiling: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Highest idf.")
 
 
 class IdfSettings(_Group):
     """Document counts and their epochs."""
 
-    epoch_articles: int = Field(50_000, ge=10, le=10**9, description="Articles judged with one epoch of the counts.")
+    epoch_articles: int = Field(
+        50_000,
+        ge=10,
+        le=10**9,
+        json_schema_extra=unit("articles"),
+        description="Articles judged with one epoch of the counts.",
+    )
     max_words: int = Field(
         2_000_000,
         ge=1_000,
         le=10**8,
+        json_schema_extra=unit("words"),
         description="Most words counted; the rarest half is forgotten when full.",
     )
 
@@ -180,58 +241,105 @@ class SimhashSettings(_Group):
     """The permuted SimHash tables."""
 
     enabled: bool = Field(True, description="Whether the tables are kept and probed.")
-    tables: int = Field(8, ge=1, le=32, description="Permuted tables.")
-    prefix_bits: int = Field(24, ge=8, le=28, description="Bits of a table's key.")
+    tables: int = Field(8, ge=1, le=32, json_schema_extra=unit("tables"), description="Permuted tables.")
+    prefix_bits: int = Field(24, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits of a table's key.")
     probes: int = Field(
         128,
         ge=1,
         le=4096,
+        json_schema_extra=unit("keys"),
         description="Keys looked up a table, the likeliest first (1: the exact key alone).",
     )
-    max_distance: int = Field(12, ge=0, le=32, description="Largest Hamming distance of a candidate, bits.")
-    bucket_cap: int = Field(64, ge=1, le=4096, description="Entries kept a key, the newest.")
+    max_distance: int = Field(
+        12, ge=0, le=32, json_schema_extra=unit("bits"), description="Largest Hamming distance of a candidate, bits."
+    )
+    bucket_cap: int = Field(
+        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Entries kept a key, the newest."
+    )
 
 
 class LandmarkSettings(_Group):
     """The landmark index."""
 
     enabled: bool = Field(True, description="Whether landmarks are kept and looked up.")
-    keys: int = Field(8, ge=1, le=64, description="Smallest n-gram hashes of a text that are its landmarks.")
-    cap: int = Field(64, ge=1, le=4096, description="Articles kept a landmark, the newest.")
+    keys: int = Field(
+        8,
+        ge=1,
+        le=64,
+        json_schema_extra=unit("keys"),
+        description="Smallest n-gram hashes of a text that are its landmarks.",
+    )
+    cap: int = Field(
+        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Articles kept a landmark, the newest."
+    )
 
 
 class SketchSettings(_Group):
     """The sketch that candidates are verified with."""
 
-    gram: int = Field(5, ge=2, le=16, description="Characters of an n-gram.")
-    size: int = Field(128, ge=16, le=1024, description="Hashes kept of a text's n-grams.")
-    numbers: int = Field(16, ge=4, le=64, description="Hashes kept of a text's numbers.")
+    gram: int = Field(5, ge=2, le=16, json_schema_extra=unit("characters"), description="Characters of an n-gram.")
+    size: int = Field(
+        128, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of a text's n-grams."
+    )
+    numbers: int = Field(
+        16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of a text's numbers."
+    )
 
 
 class VerifySettings(_Group):
     """When a candidate is a match."""
 
-    near_jaccard: float = Field(0.5, ge=0.05, le=1, description="Least Jaccard of near copies.")
-    min_containment: float = Field(0.5, ge=0.05, le=1, description="Least containment of a cut copy or a round-up.")
+    near_jaccard: float = Field(
+        0.5, ge=0.05, le=1, json_schema_extra=unit("share"), description="Least Jaccard of near copies."
+    )
+    min_containment: float = Field(
+        0.5,
+        ge=0.05,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Least containment of a cut copy or a round-up.",
+    )
     cut_containment: float = Field(
         0.9,
         ge=0.5,
         le=1,
+        json_schema_extra=unit("share"),
         description="Containment from which a copy of another size is called contained or contains, not near.",
     )
-    min_grams: int = Field(10, ge=1, le=1000, description="Texts with fewer n-grams are compared as wholes only.")
+    min_grams: int = Field(
+        10,
+        ge=1,
+        le=1000,
+        json_schema_extra=unit("n-grams"),
+        description="Texts with fewer n-grams are compared as wholes only.",
+    )
     numbers_overlap: float = Field(
         0.5,
         ge=0,
         le=1,
+        json_schema_extra=unit("share"),
         description="Least share of the numbers that a copy keeps; below, it is another bulletin.",
     )
-    numbers_min: int = Field(3, ge=1, le=1000, description="Fewer numbers than these in a text say nothing.")
+    numbers_min: int = Field(
+        3,
+        ge=1,
+        le=1000,
+        json_schema_extra=unit("numbers"),
+        description="Fewer numbers than these in a text say nothing.",
+    )
     numbers_jaccard: float = Field(
-        0.95, ge=0, le=1, description="From this Jaccard on, differing numbers are taken for misprints."
+        0.95,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="From this Jaccard on, differing numbers are taken for misprints.",
     )
     variant_jaccard: float = Field(
-        0.6, ge=0, le=1, description="A near copy below this has drifted and is indexed beside its original."
+        0.6,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="A near copy below this has drifted and is indexed beside its original.",
     )
     duplicates: list[Relation] = Field(
         list(Relation), description="Relations that make an article a duplicate; with others it stays unique."
@@ -246,7 +354,11 @@ class HttpSettings(_Group):
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(9108, ge=0, le=65535, description="Port of /metrics, /healthz and /readyz; 0: any free one.")
     stuck_seconds: float = Field(
-        60.0, ge=1, le=3600, description="Silence of the poll loop after which /healthz fails."
+        60.0,
+        ge=1,
+        le=3600,
+        json_schema_extra=unit("seconds"),
+        description="Silence of the poll loop after which /healthz fails.",
     )
 
 

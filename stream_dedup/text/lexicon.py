@@ -4,7 +4,6 @@ Knows the dictionary of jieba, the user's dictionary and the word lists; knows n
 """
 
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -93,20 +92,13 @@ def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDAr
     return np.asarray(share, np.float64)
 
 
-@cache
-def _parsed_dictionary() -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
-    text = (Path(str(files("jieba"))) / "dict.txt").read_text(encoding="utf-8")
-    rows = [line.split(" ") for line in text.splitlines()]
-    return (
-        tuple(row[0].lower() for row in rows),
-        tuple(int(row[1]) for row in rows),
-        tuple(int(_part_of_speech(row[2])) for row in rows),
-    )
-
-
 def _dictionary() -> tuple[list[str], list[int], list[int]]:
-    words, frequencies, classes = _parsed_dictionary()
-    return list(words), list(frequencies), list(classes)
+    """Return the words of jieba's dictionary, how often each occurs in its corpus, and its part of speech."""
+    text = (Path(str(files("jieba"))) / "dict.txt").read_text(encoding="utf-8")
+    fields = text.lower().split()
+    tags = fields[2::3]
+    classes = {tag: int(_part_of_speech(tag)) for tag in set(tags)}
+    return fields[0::3], list(map(int, fields[1::3])), [classes[tag] for tag in tags]
 
 
 def _part_of_speech(tag: str) -> np.uint8:

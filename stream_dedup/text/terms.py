@@ -3,6 +3,7 @@
 Knows the lexicon; knows nothing of document counts or weights.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,27 +41,34 @@ class Terms:
         return slice(int(self.offsets[article]), int(self.offsets[article + 1]))
 
 
-def extract_terms(words: list[list[str]], lexicon: Lexicon) -> Terms:
+def extract_terms(words: Iterable[list[str]], lexicon: Lexicon, texts: list[U32] | None = None) -> Terms:
     """Return the terms of each article.
 
     Args:
-        words: the words of each article, as the segmenter returns them.
+        words: the words of each article, as the segmenter returns them. A generator is best: words that are dropped
+            at once leave their memory, still in the processor's cache, to the next article's.
         lexicon: tells stop words, marker words and known words.
+        texts: code points of the texts that were cut, where at hand: spares joining the words again.
     """
-    per_article = np.array([len(article) for article in words], np.int64)
-    flat = [word for article in words for word in article]
-    lengths = np.fromiter(map(len, flat), np.int64, len(flat))
-    fields = _extract(
-        code_points("".join(flat)),
-        lengths,
-        per_article,
-        word_table(),
-        lexicon.keys,
-        lexicon.flags,
-        lexicon.markers,
-        lexicon.marker_lengths,
+    points: list[U32] = []
+    lengths: list[I64] = []
+    for i, article in enumerate(words):
+        lengths.append(np.fromiter(map(len, article), np.int64, len(article)))
+        # A segmenter that drops characters, spaces for instance, gives less than the text.
+        whole = texts is not None and len(texts[i]) == int(lengths[i].sum())
+        points.append(texts[i] if texts is not None and whole else code_points("".join(article)))
+    return Terms(
+        *_extract(
+            np.concatenate([np.empty(0, np.uint32), *points]),
+            np.concatenate([np.empty(0, np.int64), *lengths]),
+            np.array([len(article) for article in lengths], np.int64),
+            word_table(),
+            lexicon.keys,
+            lexicon.flags,
+            lexicon.markers,
+            lexicon.marker_lengths,
+        )
     )
-    return Terms(*fields)
 
 
 @kernel
