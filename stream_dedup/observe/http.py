@@ -44,9 +44,13 @@ class Observatory:
     def __init__(self, settings: HttpSettings, metrics: Metrics, health: Health) -> None:
         self._metrics: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]] = make_wsgi_app(metrics.registry)
         self._probes = {"/healthz": health.alive, "/readyz": health.ready}
-        self._server = make_server(
-            settings.host, settings.port, self._respond, server_class=_Server, handler_class=_QuietHandler
-        )
+        try:
+            self._server = make_server(
+                settings.host, settings.port, self._respond, server_class=_Server, handler_class=_QuietHandler
+            )
+        except OSError as error:
+            place = f"http.host = {settings.host}, http.port = {settings.port}"
+            raise OSError(f"cannot listen on {place}: {error.strerror or error}") from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
 
     @property

@@ -18,6 +18,7 @@ _BOUNDS = {
     "le": "at most",
     "lt": "less than",
     "min_length": "length at least",
+    "pattern": "matches",
 }
 
 

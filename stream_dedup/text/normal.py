@@ -15,8 +15,10 @@ from opencc import OpenCC
 
 from stream_dedup.hashing import U32, code_points
 
+# What the tables say of code points that do not stand for a single other one.
 _DELETE = np.uint32(0xFFFFFFFF)
-_EXPAND = np.uint32(0xFFFFFFFE)
+_COMPOSE = np.uint32(0xFFFFFFFE)  # it expands, or may join with the one before it: the text takes the slow path
+_LONGEST_MARKS = 30  # combining marks in a row: the Stream-Safe Text Format of UAX #15
 _CODE_POINTS = 0x110000
 # Whatever NFKC, lower case or deletion touches lies in these blocks: Han, Hangul and private use stay as they are.
 _TOUCHED = (
@@ -27,13 +29,10 @@ _TOUCHED = (
     range(0xE0000, 0xE1000),
 )
 _HAN = (range(0x3400, 0xA000), range(0x20000, 0x2A6E0))
-_TAG = re.compile(
-    r"<(script|style)\b[^<>]{0,500}>.{0,5000}?</\1>"
-    r"|</?[a-z][a-z0-9]{0,15}(?:\s[^<>]{0,500})?/?>"
-    r"|<!--.{0,5000}?-->",
-    re.DOTALL | re.IGNORECASE,
-)
-_BREAKING_TAG = re.compile(r"</?(?:p|br|div|li|tr|h[1-6])\b", re.IGNORECASE)
+# No alternative runs over a `<`, so the search takes linear time whatever the text.
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9]{0,15})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
+_ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
+_BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +52,47 @@ class Normaliser:
     """
 
     def __init__(self, *, simplify: bool = True, strip_html: bool = True) -> None:
-        self._table = _normal_table(simplify=simplify)
+        self._fast, self._settled = _tables(simplify=simplify)
         self._strip_html = strip_html
 
     def __call__(self, text: str) -> NormalText:
         """Return the normal form of a text; the text itself is left alone."""
         if self._strip_html and ("<" in text or "&" in text):
             text = strip_html(text)
-        points = self._table[code_points(text)]
-        if (points == _EXPAND).any():
-            points = self._table[code_points(unicodedata.normalize("NFKC", text).lower())]
-        # What is marked still is a combining mark that composes with nothing.
-        points = points[points < _EXPAND]
+        raw = code_points(text)
+        points = self._fast[raw]
+        special = points >= _COMPOSE
+        if special.any():
+            if (points[special] == _COMPOSE).any():
+                points = self._settled[code_points(_composed(raw, self._settled[raw] == _DELETE))]
+            points = points[points != _DELETE]
         return NormalText(points.tobytes().decode("utf-32-le"), points)
 
 
+def _composed(raw: U32, deleted: NDArray[np.bool_]) -> str:
+    """Return NFKC of a text in lower case. Combining marks in excess are left out: sorting them is quadratic."""
+    place = np.arange(len(raw))
+    before = np.maximum.accumulate(np.where(deleted, -1, place))
+    kept = raw[place - before <= _LONGEST_MARKS]
+    return unicodedata.normalize("NFKC", kept.tobytes().decode("utf-32-le", "surrogatepass")).lower()
+
+
 def strip_html(text: str) -> str:
-    """Undo entities and replace tags: block tags by a line break, others by nothing."""
-    text = _TAG.sub(_tag_replacement, html.unescape(text) if "&" in text else text)
-    return text.replace("\u2028", "\n")
-
-
-def _tag_replacement(match: re.Match[str]) -> str:
-    return "\n" if _BREAKING_TAG.match(match.group()) else ""
+    """Undo entities and take out tags, with what script and style hold; block tags leave a line break."""
+    text = html.unescape(text) if "&" in text else text
+    pieces: list[str] = []
+    start, end_of_hidden = 0, ""
+    for tag in _TAG.finditer(text):
+        kind = (f"<{tag.group(1)}{tag.group(2)}" if tag.group(2) else tag.group()).lower()
+        if end_of_hidden:
+            if kind == end_of_hidden:
+                start, end_of_hidden = tag.end(), ""
+        elif kind != "-->":
+            pieces.append(text[start : tag.start()])
+            pieces.append("\n" if kind.lstrip("</") in _BREAKING else "")
+            start, end_of_hidden = tag.end(), _ENDS.get(kind, "")
+    # A script that never ends hides nothing: it is a word in angle brackets.
+    return "".join([*pieces, text[start:]])
 
 
 @cache
@@ -87,26 +104,48 @@ def word_table() -> NDArray[np.bool_]:
 
 
 @cache
-def _normal_table(*, simplify: bool) -> U32:
-    table = np.arange(_CODE_POINTS, dtype=np.uint32)
-    table[0xD800:0xE000] = _DELETE  # a lone surrogate is half of a cut emoji: no text
+def _tables(*, simplify: bool) -> tuple[U32, U32]:
+    """Return what each code point becomes: in a text as it comes, and in one that is in NFKC and lower case."""
+    settled = np.arange(_CODE_POINTS, dtype=np.uint32)
+    settled[0xD800:0xE000] = _DELETE  # a lone surrogate is half of a cut emoji: no text
+    settled[ord("ς")] = ord("σ")  # lower case depends on the place in the word here alone
+    fast = settled.copy()
+    joining = _joining()
     for block in _TOUCHED:
         for point in block:
-            table[point] = _normal_point(chr(point))
+            character = chr(point)
+            if _invisible(character):
+                fast[point] = settled[point] = _DELETE
+            elif unicodedata.combining(character):
+                fast[point], settled[point] = _COMPOSE, _DELETE
+            else:
+                fast[point] = _normal_point(character, joining)
     # NFKC turns an ellipsis into three full stops. Either way it is punctuation, and it is nine tenths of
     # all that expands, so it stays one character and the text keeps the fast path.
-    table[ord("…")] = ord("…")
-    return _simplified(table) if simplify else table
+    fast[ord("…")] = ord("…")
+    return (_simplified(fast), _simplified(settled)) if simplify else (fast, settled)
 
 
-def _normal_point(character: str) -> np.uint32:
-    if unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f":
-        return _DELETE
-    normal = unicodedata.normalize("NFKC", character)
-    lowered = normal.lower()
-    if len(lowered) > 1 or (unicodedata.combining(character) and normal == character):
-        return _EXPAND
-    return np.uint32(ord(lowered)) if lowered else _DELETE
+def _invisible(character: str) -> bool:
+    return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f"
+
+
+def _normal_point(character: str, joining: frozenset[str]) -> np.uint32:
+    lowered = unicodedata.normalize("NFKC", character).lower()
+    if len(lowered) != 1 or lowered in joining:
+        return _COMPOSE
+    return np.uint32(ord("σ" if lowered == "ς" else lowered))
+
+
+def _joining() -> frozenset[str]:
+    """Return the characters that may compose with the one before them."""
+    seconds = {"".join(map(chr, range(0x1161, 0x1176))), "".join(map(chr, range(0x11A8, 0x11C3)))}  # Hangul jamo
+    for block in _TOUCHED:
+        for point in block:
+            parts = unicodedata.decomposition(chr(point)).split()
+            if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004  # a canonical pair
+                seconds.add(chr(int(parts[1], 16)))
+    return frozenset("".join(seconds))
 
 
 def _simplified(table: U32) -> U32:
@@ -118,6 +157,6 @@ def _simplified(table: U32) -> U32:
     for before, after in zip(han, simple, strict=True):
         if len(after) == 1:
             to_simple[ord(before)] = ord(after)
-    ordinary = table < _EXPAND
+    ordinary = table < _COMPOSE
     table[ordinary] = to_simple[table[ordinary]]
     return table
