@@ -98,7 +98,8 @@ def dedup(
     def work() -> None:
         with Deduplicator(state, settings) as engine, _progress_bars(files) as report:
             summary = dedup_files(files, results, engine, settings, report)
-        out.print(_summary_table(summary, results))
+        out.print(_summary_table(summary))
+        out.print(f"results in {_escaped(str(results))}", soft_wrap=True)
 
     _guarded(work)
 
@@ -220,8 +221,8 @@ class _progress_bars:  # noqa: N801  # used as a context manager, like a functio
         self._progress.stop()
 
 
-def _summary_table(summary: Summary, results: Path) -> Table:
-    table = Table(title=f"{summary.records()} records; results in {results}", title_justify="left")
+def _summary_table(summary: Summary) -> Table:
+    table = Table(title=f"{summary.records()} records", title_justify="left")
     table.add_column("outcome")
     table.add_column("records", justify="right")
     for outcome, count in summary.outcomes.most_common():

@@ -146,6 +146,10 @@ class Deduplicator:
             decisions += judged.decisions
         return decisions
 
+    def warm_up(self) -> None:
+        """Compile the loops now and not during the first batch: half a minute once a machine, nothing later."""
+        self.decide([Article("warm-up", "编译一次，以后的启动都不再等待。")])
+
     def batch_room(self) -> int:
         """Return how many articles the next batch may hold: an epoch ends at the same article in every run."""
         return self._settings.idf.epoch_articles - self.progress.judged % self._settings.idf.epoch_articles

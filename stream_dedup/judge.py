@@ -32,6 +32,7 @@ class Limits(NamedTuple):
     near_jaccard: float
     min_containment: float
     cut_containment: float
+    cut_jaccard: float
     min_grams: int
     numbers_overlap: float
     numbers_min: int
@@ -129,6 +130,7 @@ def limits_of(settings: EngineSettings) -> Limits:
         verify.near_jaccard,
         verify.min_containment,
         verify.cut_containment,
+        verify.cut_jaccard,
         verify.min_grams,
         verify.numbers_overlap,
         verify.numbers_min,
@@ -197,7 +199,7 @@ def _relation(jaccard: float, containment: float, size_a: int, size_b: int, limi
     if max(jaccard / limits.near_jaccard, containment / limits.min_containment) < 1.0:
         return NONE
     # |smaller| / |larger| is at most J / C: where J is well below C, one text is a part of the other.
-    cut = containment >= limits.cut_containment and jaccard < limits.cut_containment
+    cut = containment >= limits.cut_containment and jaccard < limits.cut_jaccard
     if jaccard >= limits.near_jaccard and not cut:
         return NEAR
     return CONTAINED if size_a <= size_b else CONTAINS

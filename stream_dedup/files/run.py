@@ -16,7 +16,7 @@ import orjson
 from stream_dedup.article import Article, Origin, link_json
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.dedup import Deduplicator
-from stream_dedup.files.readers import Progress, Record, reader_for
+from stream_dedup.files.readers import FileFormatError, Progress, Record, reader_for
 from stream_dedup.settings import Settings
 
 _UNIQUE, _LINKS, _DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
@@ -64,6 +64,9 @@ def dedup_files(
         StoreError: the state cannot be read or written.
     """
     readers = [(path, reader_for(path)) for path in paths]
+    for path in paths:
+        if not path.is_file():
+            raise FileFormatError(f"{path}: there is no such file")
     out.mkdir(parents=True, exist_ok=True)
     summary = Summary()
     with ExitStack() as stack:

@@ -304,7 +304,14 @@ class VerifySettings(_Group):
         ge=0.5,
         le=1,
         json_schema_extra=unit("share"),
-        description="Containment from which a copy of another size is called contained or contains, not near.",
+        description="Containment from which a copy of quite another size is called contained or contains, not near.",
+    )
+    cut_jaccard: float = Field(
+        0.75,
+        ge=0.05,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Jaccard below which it is of quite another size.",
     )
     min_grams: int = Field(
         10,

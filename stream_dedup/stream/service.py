@@ -85,6 +85,8 @@ class Service:
             log.info("starting", http=observatory.url, state=str(self._settings.state.directory))
             self._health.wait_for("the state to open")
             with _open_engine(self._settings) as engine:
+                self._health.wait_for("the loops to compile, once a machine")
+                engine.warm_up()
                 self._health.wait_for("the broker")
                 topics = Topics(self._settings)
                 topics.prepare()
