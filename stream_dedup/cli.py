@@ -76,8 +76,15 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     settings = _settings(config, flags)
     configure_logs(settings.log)
     service = Service(settings)
+
+    def on_signal(*_: object) -> None:
+        service.stop()
+        if service.starting:
+            # There is no batch to finish, and opening, compiling or connecting may take long.
+            raise SystemExit(0)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: service.stop())
+        signal.signal(number, on_signal)
     _guarded(service.run)
 
 

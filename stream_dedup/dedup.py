@@ -86,7 +86,7 @@ class Deduplicator:
     Args:
         directory: where the state is kept; None keeps it in memory.
         settings: thresholds, tables, weights; the defaults are those of the service.
-        store: a store to use instead of `directory`.
+        store: a store to use instead of `directory`; it is closed with the engine.
 
     Raises:
         StoreLockedError: another process has the directory open.

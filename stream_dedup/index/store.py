@@ -191,11 +191,12 @@ class RocksStore:
             raise self._error("write", error) from None
 
     def close(self) -> None:
-        """See `Store`."""
+        """See `Store`. Closing twice does no harm."""
         self._handles.clear()
         for family, handle in self._families.items():
             if family is not Family.META:
                 handle.close()
+        self._families.clear()
         self._database.close()
 
     def _error(self, action: str, error: Exception) -> StoreError:

@@ -26,9 +26,10 @@ class Health:
             self._beat = time.monotonic()
 
     def wait_for(self, what: str) -> None:
-        """Tell what the service waits for; nothing (an empty string) makes it ready."""
+        """Tell what the service waits for; nothing (an empty string) makes it ready. Counts as a heartbeat."""
         with self._lock:
             self._waiting_for = what
+            self._beat = time.monotonic()
 
     def alive(self) -> tuple[bool, str]:
         """Return whether the loop goes round, and a line about it."""

@@ -4,6 +4,7 @@ Knows which properties the service depends on; knows nothing of messages.
 """
 
 import socket
+import time
 import uuid
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 from stream_dedup.settings import Settings, SettingsError
 
 _ADMIN_SECONDS = 20.0
+_ADMIN_SLICE_SECONDS = 2.0
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _ENVELOPE_BYTES = 64 << 10  # what key and headers may add to a value
 
@@ -186,11 +188,16 @@ class Topics:
         return max(limit - _ENVELOPE_BYTES, limit // 2)
 
     def _existing(self) -> set[str]:
-        try:
-            return set(self._admin.list_topics(timeout=_ADMIN_SECONDS).topics)
-        except KafkaException as error:
-            servers = self._settings.kafka["bootstrap.servers"]
-            raise BrokerError(
-                f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
-                "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
-            ) from None
+        deadline = time.monotonic() + _ADMIN_SECONDS
+        while True:
+            try:
+                # In short calls: a signal is heard between two of them only.
+                return set(self._admin.list_topics(timeout=_ADMIN_SLICE_SECONDS).topics)
+            except KafkaException as error:
+                if time.monotonic() < deadline:
+                    continue
+                servers = self._settings.kafka["bootstrap.servers"]
+                raise BrokerError(
+                    f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
+                    "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
+                ) from None

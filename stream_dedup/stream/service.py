@@ -6,6 +6,7 @@ Knows the order of the steps and how the loop ends; knows nothing of texts or of
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import structlog
@@ -14,7 +15,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 from stream_dedup.article import Article, Origin
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.dedup import Deduplicator, Judged
-from stream_dedup.index.store import RocksStore
+from stream_dedup.index.store import RocksStore, Store
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
@@ -45,6 +46,17 @@ class Decoded:
     dead: list[tuple[Message, UndecodableError]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a batch passes through."""
+
+    engine: Deduplicator
+    source: Source
+    decoder: Decoder
+    sink: Sink
+    meter: Meter
+
+
 class Service:
     """The running service.
 
@@ -68,6 +80,7 @@ class Service:
         self._metrics.build.info({"version": __version__})
         self._health = Health(settings.http.stuck_seconds)
         self._stopping = threading.Event()
+        self.starting = True
 
     def stop(self) -> None:
         """Ask the loop to end after the batch at hand. May be called from a signal handler."""
@@ -81,62 +94,66 @@ class Service:
             StoreError: the state cannot be opened, read or written.
             OSError: the HTTP port is taken.
         """
-        with Observatory(self._settings.http, self._metrics, self._health) as observatory:
+        # The state comes first: a second instance must hear that it is in use, not that the port is.
+        with (
+            closing(_open_store(self._settings)) as store,
+            Observatory(self._settings.http, self._metrics, self._health) as observatory,
+        ):
             log.info("starting", http=observatory.url, state=str(self._settings.state.directory))
-            self._health.wait_for("the state to open")
-            with _open_engine(self._settings) as engine:
-                self._health.wait_for("the loops to compile, once a machine")
-                engine.warm_up()
-                self._health.wait_for("the broker")
-                topics = Topics(self._settings)
-                topics.prepare()
-                output = self._settings.output
-                sink = Sink(self._settings, topics.largest_value(output.dead))
-                source = Source(self._settings, engine.positions())
-                decoder = Decoder(self._settings.input, topics.largest_value(output.unique))
-                meter = Meter(self._metrics, engine, source)
-                log.info("started", judged=engine.progress.judged, idf_epoch=engine.epoch.number)
-                try:
-                    self._loop(engine, source, sink, decoder, meter)
-                finally:
-                    self._health.wait_for("the end")
-                    sink.close()
-                    source.close()
-                    log.info("stopped", judged=engine.progress.judged)
+            parts = self._prepare(store)
+            try:
+                self._loop(parts)
+            finally:
+                self._health.wait_for("the end")
+                parts.sink.close()
+                parts.source.close()
+                log.info("stopped", judged=parts.engine.progress.judged)
 
-    def _loop(self, engine: Deduplicator, source: Source, sink: Sink, decoder: Decoder, meter: Meter) -> None:
+    def _prepare(self, store: Store) -> _Parts:
+        self._health.wait_for("the state to load")
+        engine = Deduplicator(settings=self._settings, store=store)
+        self._health.wait_for("the loops to compile, once a machine")
+        engine.warm_up()
+        self._health.wait_for("the broker")
+        topics = Topics(self._settings)
+        topics.prepare()
+        output = self._settings.output
+        source = Source(self._settings, engine.positions())
+        log.info("started", judged=engine.progress.judged, idf_epoch=engine.epoch.number)
+        return _Parts(
+            engine,
+            source,
+            Decoder(self._settings.input, topics.largest_value(output.unique)),
+            Sink(self._settings, topics.largest_value(output.dead)),
+            Meter(self._metrics, engine, source),
+        )
+
+    def _loop(self, parts: _Parts) -> None:
         self._health.wait_for("partitions")
+        self.starting = False
         while not self._stopping.is_set():
             self._health.beat()
-            messages = source.poll(engine.batch_room())
-            self._health.wait_for("" if source.assigned else "partitions")
+            messages = parts.source.poll(parts.engine.batch_room())
+            self._health.wait_for("" if parts.source.assigned else "partitions")
             if messages:
-                self._process(messages, engine, source, sink, decoder, meter)
-            meter.tick()
+                self._process(messages, parts)
+            parts.meter.tick()
 
-    def _process(
-        self,
-        messages: Sequence[Message],
-        engine: Deduplicator,
-        source: Source,
-        sink: Sink,
-        decoder: Decoder,
-        meter: Meter,
-    ) -> None:
+    def _process(self, messages: Sequence[Message], parts: _Parts) -> None:
         watch = Stopwatch()
-        decoded = _decode(messages, decoder)
+        decoded = _decode(messages, parts.decoder)
         watch.lap("decode")
-        judged = engine.decide([article for _, article in decoded.articles])
+        judged = parts.engine.decide([article for _, article in decoded.articles])
         watch.lap("decide")
-        _publish(decoded, judged, sink)
+        _publish(decoded, judged, parts.sink)
         watch.lap("produce")
-        self._await_confirmation(sink)
+        self._await_confirmation(parts.sink)
         watch.lap("flush")
         positions = _next_offsets(messages)
-        engine.apply(judged.change, positions)
+        parts.engine.apply(judged.change, positions)
         watch.lap("commit")
-        source.advance(positions)
-        meter.batch(messages, [error for _, error in decoded.dead], judged, watch)
+        parts.source.advance(positions)
+        parts.meter.batch(messages, [error for _, error in decoded.dead], judged, watch)
 
     def _await_confirmation(self, sink: Sink) -> None:
         """Wait for the broker. librdkafka's delivery timeout bounds it, and a stop shortens it."""
@@ -149,15 +166,14 @@ class Service:
                     raise BrokerError("stopped while the broker did not confirm: the last batch will be repeated")
 
 
-def _open_engine(settings: Settings) -> Deduplicator:
+def _open_store(settings: Settings) -> Store:
     state = settings.state
-    store = RocksStore(
+    return RocksStore(
         state.directory,
         cache_bytes=state.cache_bytes,
         write_buffer_bytes=state.write_buffer_bytes,
         sync=state.sync,
     )
-    return Deduplicator(settings=settings, store=store)
 
 
 def _decode(messages: Sequence[Message], decoder: Decoder) -> Decoded:
