@@ -44,8 +44,8 @@ format: $(READY) ## Format the code
 broker: $(READY) ## A Kafka on this machine, until Ctrl-C
 	@$(BIN)/python -m deploy.broker
 
-bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=file.jsonl[.gz])
-	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES))
+bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=file.jsonl LINKS=out.jsonl)
+	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
 
 lock: $(READY) ## Renew the lock files
 	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --extra parquet -o requirements.lock

@@ -238,9 +238,9 @@ def _summary_table(summary: Summary) -> Table:
 
 
 def _stored_epoch(state: Path, settings: Settings) -> Epoch:
-    if not state.is_dir():
-        raise StoreError(f"there is no state directory {state}")
-    store = RocksStore(state)
+    if not (state / "CURRENT").is_file():  # RocksDB's own; without it there is no database
+        raise StoreError(f"{state} is no state directory")
+    store = RocksStore(state, read_only=True)
     try:
         _, epoch = load_counts(store, settings.idf.max_words)
     finally:

@@ -6,10 +6,11 @@ Knows JSON, field paths and bounds; knows nothing of Kafka or of what becomes of
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -17,6 +18,7 @@ from stream_dedup.article import Article, Origin
 from stream_dedup.settings import InputSettings
 
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
+_LONGEST_INTEGER = 1_000  # digits
 _EARLIEST_MS = -2_208_988_800_000  # 1900
 _LATEST_MS = 253_402_300_800_000  # 10000
 
@@ -78,7 +80,11 @@ class Decoder:
             raise UndecodableError(Reason.NULL_VALUE, "the message has no value")
         if len(value) > self._max_bytes:
             raise UndecodableError(Reason.TOO_LARGE, f"{len(value)} bytes, at most {self._max_bytes} are decoded")
-        return self.article(_json_object(value), now_ms, origin)
+        fields = _json_object(value)
+        if isinstance(self._value(fields, "id"), float):
+            # orjson makes floats of integers over 64 bits.
+            fields = cast("dict[str, Any]", _lenient_json(value))
+        return self.article(fields, now_ms, origin)
 
     def article(self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None) -> Article:
         """Return the article that a JSON object holds; see `decode`."""
@@ -164,11 +170,16 @@ def _json_object(value: bytes) -> dict[str, Any]:
 def _lenient_json(value: bytes) -> object:
     r"""Parse JSON that orjson refuses: half of an emoji as \ud83d, which crawlers cut, or huge integers."""
     try:
-        return json.loads(value.decode(), parse_constant=_refuse_constant)
+        return json.loads(value.decode(), parse_constant=_refuse_constant, parse_int=_integer)
     except UnicodeDecodeError as error:
         raise UndecodableError(Reason.INVALID_UTF8, str(error)) from None
     except (ValueError, RecursionError) as error:
         raise UndecodableError(Reason.INVALID_JSON, str(error)) from None
+
+
+def _integer(digits: str) -> int | float:
+    """Parse an integer; one of thousands of digits, which Python refuses to parse, is as good as infinite."""
+    return int(digits) if len(digits) < _LONGEST_INTEGER else math.inf
 
 
 def _refuse_constant(name: str) -> None:
@@ -193,10 +204,7 @@ def _digest(text: str) -> str:
 
 def _milliseconds(value: object, utc_offset: str) -> int:
     """Return a time as milliseconds since 1970: ISO 8601, or a number of seconds or milliseconds."""
-    try:
-        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
-    except (ValueError, OverflowError):
-        number = None
+    number = _number(value)
     if number is not None and math.isfinite(number):
         milliseconds = round(number if abs(number) >= _MILLISECONDS_FROM else number * 1000)
     elif isinstance(value, str):
@@ -206,6 +214,16 @@ def _milliseconds(value: object, utc_offset: str) -> int:
     if not _EARLIEST_MS <= milliseconds < _LATEST_MS:
         raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between 1900 and 10000")
     return milliseconds
+
+
+def _number(value: object) -> float | None:
+    """Return a number that stands for a time, also in a string; eight digits in a string are a date."""
+    if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"[0-9]{8}", value.strip())):
+        return None
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _iso_milliseconds(text: str, utc_offset: str) -> int:

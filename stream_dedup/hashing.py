@@ -3,18 +3,14 @@
 Knows nothing of words, articles or storage. Never Python's `hash`, which differs from process to process.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -22,11 +18,6 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 EMPTY = np.uint64(0)
-
-
-def kernel(function: _Function) -> _Function:
-    """Compile a function with numba: once a machine, without the GIL, its types kept for the checker."""
-    return cast("_Function", njit(cache=True, nogil=True)(function))
 
 
 @kernel

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.article import Relation, Source
+from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
-from stream_dedup.hashing import I64, kernel
+from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates
 from stream_dedup.index.records import Rows
 from stream_dedup.settings import EngineSettings

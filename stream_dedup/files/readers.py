@@ -6,6 +6,8 @@ Knows formats; knows nothing of articles.
 import csv
 import gzip
 import io
+import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +15,11 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 import orjson
-import zstandard
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 CSV_FIELD_LIMIT = 64 << 20  # characters of one CSV field; the csv module's own limit is 128 KiB
 _PARQUET_ROWS = 1024
@@ -75,10 +81,10 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
             if path.suffix.lower() == ".gz":
                 yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)), raw
             elif path.suffix.lower() == ".zst":
-                yield zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), raw
+                yield cast("IO[bytes]", zstd.ZstdFile(raw)), raw
             else:
                 yield raw, raw
-    except (OSError, EOFError, zstandard.ZstdError) as error:
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise FileFormatError(f"{path}: {error}") from None
 
 

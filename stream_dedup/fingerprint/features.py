@@ -5,6 +5,7 @@ Knows the way from raw text to terms, sketches and fingerprints; knows nothing o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from stream_dedup.article import Article
 from stream_dedup.fingerprint.numbers import number_sketches
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.fingerprint.sketch import Sketches, sketch, word_characters
-from stream_dedup.hashing import I64, U32, U64, hash_span
+from stream_dedup.hashing import I64, U32, U64, code_points, hash_span
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
-from stream_dedup.text.segment import read_user_dictionary, segmenter
+from stream_dedup.text.segment import UserWord, read_user_dictionary, segmenter
 from stream_dedup.text.terms import Terms, extract_terms
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
@@ -56,16 +57,17 @@ class Fingerprinter:
 
     def __init__(self, settings: EngineSettings) -> None:
         text = settings.text
-        user_words = read_user_dictionary(text.user_dictionary) if text.user_dictionary else []
         self._sketch = settings.sketch
         self._landmarks = settings.landmarks.keys
         self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
+        user_words = self._user_words(text.user_dictionary)
         self._cut = segmenter(text.segmenter, user_words, hmm=text.hmm)
         self.profile: Profile = profile_of(settings.weights)
         self.lexicon = build_lexicon(
             user_words,
             read_words(text.stop_words or shipped_list("stop_words.txt")),
             read_words(text.marker_words or shipped_list("marker_words.txt")),
+            simplify=text.simplify,
         )
 
     def normal(self, text: str) -> NormalText:
@@ -83,7 +85,7 @@ class Fingerprinter:
         return Features(
             self._terms(bodies),
             self._terms(titles) if titles is not None else None,
-            self._sketches(bodies),
+            self._sketches(bodies, articles),
             *number_sketches([body.points for body in bodies], self._sketch.numbers),
         )
 
@@ -92,11 +94,16 @@ class Fingerprinter:
         weights = weigh(features.terms, features.titles, self.lexicon, epoch, self.profile)
         return simhash(features.terms.offsets, features.terms.hashes, weights)
 
+    def _user_words(self, dictionary: Path | None) -> list[UserWord]:
+        """Return the user's words in the form in which the segmenter meets them."""
+        words = read_user_dictionary(dictionary) if dictionary else []
+        return [UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words]
+
     def _terms(self, texts: list[NormalText]) -> Terms:
         words = (self._cut(text.text) for text in texts)
         return extract_terms(words, self.lexicon, [text.points for text in texts])
 
-    def _sketches(self, bodies: list[NormalText]) -> Sketches:
+    def _sketches(self, bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
         is_word = word_table()
         characters = [word_characters(body.points, is_word) for body in bodies]
         offsets = np.zeros(len(bodies) + 1, np.int64)
@@ -104,11 +111,15 @@ class Fingerprinter:
         sketches = sketch(np.concatenate(characters), offsets, self._sketch.gram, self._sketch.size, self._landmarks)
         for i, text in enumerate(characters):
             if not len(text):
-                sketches.content[i] = _symbols_content(bodies[i])
+                sketches.content[i] = _symbols_content(bodies[i], articles[i].body)
         return sketches
 
 
-def _symbols_content(text: NormalText) -> int:
-    """Return the content hash of a text without any word character: emoji and punctuation are all there is."""
+def _symbols_content(text: NormalText, raw: str) -> int:
+    """Return the content hash of a text without any word character: of its emoji and punctuation.
+
+    Where not even those are left, as in an empty shell around a picture, the raw text tells one from another.
+    """
     symbols = text.points[[not character.isspace() for character in text.text]]
-    return int(hash_span(symbols, 0, len(symbols)))
+    points = symbols if len(symbols) else code_points(raw)
+    return int(hash_span(points, 0, len(points)))

@@ -5,8 +5,9 @@ Knows runs of digits; knows nothing of what they count.
 
 import numpy as np
 
+from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.sketch import PAD
-from stream_dedup.hashing import I64, U32, hash_span, kernel
+from stream_dedup.hashing import I64, U32, hash_span
 
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))

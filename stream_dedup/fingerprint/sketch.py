@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import I64, U32, U64, hash_span, kernel
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U32, U64, hash_span
 
 PAD = np.uint32(0xFFFFFFFF)
 
@@ -95,7 +96,7 @@ def resemblance(a: U32, a_length: int, a_size: int, b: U32, b_length: int, b_siz
     Jaccard is the shared part of the k smallest of the union (Broder 1997): exact where both sets fit into their
     sketches. Containment |A and B| / min(|A|, |B|) follows from it and the two sizes:
     J / (1 + J) x (|A| + |B|) / min(|A|, |B|), at most 1.
-    Two empty sets have nothing in common.
+    An empty set has nothing in common with any.
 
     Args:
         a: sketch, ascending, shape (k,); `a_length` values of it are used; the set has `a_size` members.
@@ -119,7 +120,7 @@ def resemblance(a: U32, a_length: int, a_size: int, b: U32, b_length: int, b_siz
         else:
             i, j, shared = i + 1, j + 1, shared + 1
         union += 1
-    if union == 0:
+    if shared == 0:
         return 0.0, 0.0
     jaccard = shared / union
     smaller = min(a_size, b_size)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import I64, U64, kernel
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.keys import BatchKeys, interleaved
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists

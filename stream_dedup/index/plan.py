@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.hashing import U64, kernel
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import U64
 
 _BITS = 64
 

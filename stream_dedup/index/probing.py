@@ -11,7 +11,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import I64, U64, kernel
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.plan import TablePlan, rotate_left
 
 _TABLE_SHIFT = np.uint64(32)

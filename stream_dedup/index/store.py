@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
     DataBlockIndexType,
@@ -106,6 +107,7 @@ class RocksStore:
         cache_bytes: block cache, shared by all families.
         write_buffer_bytes: of each write buffer.
         sync: whether a write waits for the disk.
+        read_only: open what is there to read, also while another process writes to it; make and lock nothing.
 
     Raises:
         StoreLockedError: another process holds the directory.
@@ -119,16 +121,19 @@ class RocksStore:
         cache_bytes: int = 256 << 20,
         write_buffer_bytes: int = 32 << 20,
         sync: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._directory = directory
         cache = Cache(cache_bytes)
         options = {family: _options(cache, write_buffer_bytes) for family in Family}
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            if not read_only:
+                directory.mkdir(parents=True, exist_ok=True)
             self._database = Rdict(
                 str(directory),
                 options[Family.META],
                 column_families={str(family): options[family] for family in Family if family is not Family.META},
+                access_type=AccessType.read_only() if read_only else AccessType.read_write(),
             )
         except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
             raise _opening_error(directory, error) from None

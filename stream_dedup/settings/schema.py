@@ -41,6 +41,13 @@ def _split_commas(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _check_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+
+
 class _Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
@@ -71,7 +78,7 @@ class InputSettings(_Group):
     group: str = Field("stream-dedup", min_length=1, description="Consumer group.")
     fields: FieldSettings = FieldSettings()
     utc_offset: str = Field(
-        "+08:00", pattern=r"^[+-]\d\d:\d\d$", description="Time zone of times that do not name theirs."
+        "+08:00", pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$", description="Time zone of times that do not name theirs."
     )
     max_message_bytes: int = Field(
         8 << 20, ge=1024, le=1 << 30, json_schema_extra=unit("bytes"), description="Largest message that is decoded."
@@ -102,8 +109,8 @@ class InputSettings(_Group):
     def _valid_patterns(cls, topics: list[str]) -> list[str]:
         for topic in topics:
             if topic.startswith("^"):
-                re.compile(topic)
-            elif not re.match(_TOPIC, topic):
+                _check_pattern(topic)
+            elif not re.fullmatch(_TOPIC.strip("^$"), topic):
                 raise ValueError(f"{topic!r} is no topic name (letters, digits, . _ -) and no ^regular expression")
         return topics
 
@@ -418,6 +425,9 @@ class Settings(EngineSettings):
         if not isinstance(value, Mapping):
             return value
         given = {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
+        for name in given:
+            if not name.removeprefix("consumer.").removeprefix("producer.").strip():
+                raise ValueError(f"{name!r} is no name of a property")
         return {"bootstrap.servers": "127.0.0.1:9092", **given}
 
     @model_validator(mode="after")

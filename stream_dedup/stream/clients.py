@@ -83,7 +83,7 @@ def _merged(
     common = {name: value for name, value in given.items() if not name.startswith(("consumer.", "producer."))}
     chosen = {**common, **own}
     for name, value in fixed.items():
-        if chosen.get(name, value) != value:
+        if chosen.get(name, value).lower() not in {value, "-1" if value == "all" else value}:
             raise SettingsError(f"kafka.{name} = {chosen[name]!r}: the service depends on {value!r}")
     client = {"client.id": f"stream-dedup-{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"}
     return {**client, **defaults, **chosen, **fixed}

@@ -45,7 +45,7 @@ class Lexicon:
 
 def read_words(path: Path) -> list[str]:
     """Read a word list: a word a line, UTF-8, blank lines and lines that begin with `#` skipped."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -56,17 +56,23 @@ def shipped_list(name: str) -> Path:
     return installed if installed.exists() else package.parent / "config" / name
 
 
-def build_lexicon(user_words: list[UserWord], stop_words: list[str], marker_words: list[str]) -> Lexicon:
+def build_lexicon(
+    user_words: list[UserWord], stop_words: list[str], marker_words: list[str], *, simplify: bool = True
+) -> Lexicon:
     """Build the lexicon from jieba's dictionary, the user's dictionary and the two lists.
 
-    All words are normalised as the articles are, so a traditional or full-width entry works too.
+    Args:
+        user_words: of the user's dictionary, in normal form.
+        stop_words: as they are in the list; they are normalised as the articles are.
+        marker_words: likewise.
+        simplify: whether articles are simplified.
     """
-    normal = Normaliser(strip_html=False)
+    normal = Normaliser(simplify=simplify, strip_html=False)
     stops = [normal(word).text for word in stop_words]
     markers = sorted({normal(word).text for word in marker_words})
     words, frequencies, classes = _dictionary()
     for entry in user_words:
-        words.append(normal(entry.word).text)
+        words.append(entry.word)
         frequencies.append(entry.frequency)
         classes.append(int(_part_of_speech(entry.tag)))
     total = sum(frequencies)

@@ -28,9 +28,9 @@ _TOUCHED = (
     range(0x2F800, 0x2FA20),
     range(0xE0000, 0xE1000),
 )
-_HAN = (range(0x3400, 0xA000), range(0x20000, 0x2A6E0))
+_HAN = (range(0x3400, 0xA000), range(0x20000, 0x323B0))
 # No alternative runs over a `<`, so the search takes linear time whatever the text.
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9]{0,15})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9:-]{0,31})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
 _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 

@@ -4,6 +4,7 @@ Knows the segmenters and their user dictionaries; knows nothing of weights.
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import rjieba
 SegmenterName = Literal["rjieba", "jieba"]
 Cut = Callable[[str], list[str]]
 
+_USER_LINE = re.compile(r"(\S+)(?:\s+([0-9]{1,9}))?(?:\s+([a-zA-Z]+))?")
 _USER_FREQUENCY = 1_000_000  # above any word of the dictionary's: a user's word is never split
 
 
@@ -31,21 +33,24 @@ def read_user_dictionary(path: Path) -> list[UserWord]:
     """Read a user dictionary in jieba's format: `word [frequency] [tag]` a line, UTF-8, `#` comments.
 
     Raises:
-        ValueError: a line is not of that form; the message names file and line.
+        ValueError: it is no UTF-8, or a line is not of that form; the message names file and line.
     """
-    return list(_user_words(path))
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no UTF-8: {error}") from None
+    return list(_user_words(path, lines))
 
 
-def _user_words(path: Path) -> Iterator[UserWord]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        fields = line.split()
-        if not fields or fields[0].startswith("#"):
+def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
-        word, *rest = fields
-        frequency = int(rest.pop(0)) if rest and rest[0].isdigit() else _USER_FREQUENCY
-        if len(rest) > 1:
+        match = _USER_LINE.fullmatch(line.strip())
+        if match is None:
             raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]`")
-        yield UserWord(word, frequency, rest[0] if rest else "n")
+        word, frequency, tag = match.groups()
+        yield UserWord(word, int(frequency or _USER_FREQUENCY), tag or "n")
 
 
 def segmenter(name: SegmenterName, words: list[UserWord], *, hmm: bool = True) -> Cut:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, find_slot, hash_span, kernel
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, find_slot, hash_span
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon
 from stream_dedup.text.normal import word_table
 

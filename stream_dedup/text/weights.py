@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import I64, U64, find_slot, kernel
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U64, find_slot
 from stream_dedup.settings.schema import WeightSettings
 from stream_dedup.text.idf import Epoch, look_up
 from stream_dedup.text.lexicon import NOUN, VERB, Lexicon

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil  # type: ignore[import-untyped]  # it ships no type hints
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -220,6 +220,7 @@ def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
         java = psutil.Process(int(pid))
         guard = java.parent()
         assert java.is_running()
+        assert guard is not None
     finally:
         owner.kill()
         owner.wait()
@@ -234,7 +235,9 @@ def test_command_does_not_outlive_a_killed_guard(tmp_path: Path) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     guarded = GuardedProcess(sleeper, tmp_path / "log", env=os.environ)
     command = psutil.Process(guarded.pid)
-    command.parent().kill()
+    guard = command.parent()
+    assert guard is not None
+    guard.kill()
     assert wait_until_gone(command)
     assert not guarded.running()
 
@@ -292,9 +295,7 @@ def test_dead_bootstrap_variable_is_a_clear_error(monkeypatch: pytest.MonkeyPatc
     assert time.monotonic() - started < 10
 
 
-def test_bootstrap_variable_is_used_when_it_answers(
-    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bootstrap_variable_is_used_when_it_answers(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """No second broker is started when KAFKA_BOOTSTRAP names one that answers."""
     monkeypatch.setenv("KAFKA_BOOTSTRAP", broker.bootstrap)
     with kafka_for_session() as bootstrap:

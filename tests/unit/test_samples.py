@@ -49,9 +49,7 @@ def _stream(seed: int = 20) -> tuple[Sample, ...]:
 
 def _sound(seed: int = 20) -> list[tuple[Sample, dict[str, Any]]]:
     """Return the messages that are not broken, with their decoded values."""
-    return [
-        (sample, json.loads(sample.value or b"")) for sample in _stream(seed) if sample.dead_reason is None
-    ]
+    return [(sample, json.loads(sample.value or b"")) for sample in _stream(seed) if sample.dead_reason is None]
 
 
 def _first_hand() -> list[tuple[Sample, frozenset[str]]]:
@@ -205,11 +203,7 @@ def test_redeliveries_repeat_an_earlier_message_to_the_byte() -> None:
 
 def test_every_repost_but_the_verbatim_changes_its_original() -> None:
     """An operator changes the title or the body; the verbatim copy changes neither."""
-    texts = {
-        sample.id: (fields["title"], fields["body"])
-        for sample, fields in _sound()
-        if sample.kind != "redelivery"
-    }
+    texts = {sample.id: (fields["title"], fields["body"]) for sample, fields in _sound() if sample.kind != "redelivery"}
     for sample, fields in _sound():
         if sample.kind in _OPERATOR_NAMES:
             changed = (fields["title"], fields["body"]) != texts[sample.repost_of]
@@ -290,7 +284,7 @@ def test_command_writes_the_sound_articles_and_prints_the_counts(tmp_path: Path)
     """The command's file holds each sound message on a line, in order; its output counts every kind."""
     out = tmp_path / "samples.jsonl"
     command = [sys.executable, "-m", "deploy.demo.samples", "--out", str(out)]
-    printed = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    printed = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout
     assert out.read_bytes().splitlines() == [sample.value for sample, _ in _sound()]
     counts = {line.split()[1]: int(line.split()[0]) for line in printed.splitlines()[:-1]}
     assert counts == Counter(sample.kind for sample in _stream())

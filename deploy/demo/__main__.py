@@ -1,0 +1,169 @@
+"""`python -m deploy.demo`: the real service on a real Kafka, shown on the terminal.
+
+Knows the order of the steps, signals and exit codes; knows nothing of how a step is done.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import NoReturn
+
+from confluent_kafka import KafkaException
+from rich.console import Console
+from rich.text import Text
+
+from deploy.broker import BrokerStartError, BrokerUnreachableError, JarError, kafka_for_session, kafka_jars
+from deploy.broker.session import BOOTSTRAP_VARIABLE
+from deploy.demo.detection import Detection
+from deploy.demo.measures import Measures
+from deploy.demo.outcome import Outcome
+from deploy.demo.report import print_places, print_report
+from deploy.demo.samples import sample_stream
+from deploy.demo.screen import StreamBars, make_console, step
+from deploy.demo.service import Service, ServiceFailedError
+from deploy.demo.stream import StreamFailedError, stream_samples
+from deploy.demo.topics import Topics, demo_topics
+
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 128 + signal.SIGINT
+_LOOK_SECONDS = 0.5
+
+_FAILURES = (
+    BrokerStartError,
+    BrokerUnreachableError,
+    JarError,
+    KafkaException,
+    ServiceFailedError,
+    StreamFailedError,
+)
+
+
+def main() -> int:
+    """Stream sample articles through the real service on a real Kafka, and show what comes of them."""
+    options = _options()
+    console = make_console()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    try:
+        return _demonstrate(console, seed=options.seed, stay=options.stay)
+    except KeyboardInterrupt:
+        console.print("interrupted; nothing is left running")
+        return EXIT_INTERRUPTED
+    except _FAILURES as error:
+        console.print(Text.assemble(("✘ ", "bold red"), str(error)))
+        return EXIT_FAILED
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m deploy.demo", description=main.__doc__)
+    parser.add_argument("--stay", action="store_true", help="keep everything up until Ctrl-C")
+    parser.add_argument("--seed", type=int, default=20, help="of the samples (default: %(default)s)")
+    return parser.parse_args()
+
+
+def _interrupt(_signum: int, _frame: FrameType | None) -> NoReturn:
+    """End by the way of all exceptions."""
+    _ignore_signals()
+    raise KeyboardInterrupt
+
+
+def _ignore_signals() -> None:
+    """Let nothing cut the tidying short: it is bounded, and takes two seconds."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def _undisturbed_end() -> Iterator[None]:
+    """Ignore signals from the end of this context on, so that the contexts around it end in order."""
+    try:
+        yield
+    finally:
+        _ignore_signals()
+
+
+def _demonstrate(console: Console, *, seed: int, stay: bool) -> int:
+    started = time.monotonic()
+    outcome = Outcome(sample_stream(seed))
+    console.print(Text("stream_dedup: news and their reposts, judged by the real service on a real Kafka", "bold"))
+    with _broker(console) as bootstrap, demo_topics(bootstrap) as topics:
+        _run_service(console, bootstrap, topics, outcome, stay=stay)
+    return _verdict(console, outcome, time.monotonic() - started)
+
+
+@contextmanager
+def _broker(console: Console) -> Iterator[str]:
+    if BOOTSTRAP_VARIABLE not in os.environ:
+        kafka_jars()  # before the spinner: a first fetch shows its own bar
+    with ExitStack() as stack:
+        with step(console, "starting Kafka") as current:
+            bootstrap = stack.enter_context(kafka_for_session())
+            current.result = f"Kafka answers at {bootstrap}"
+        yield bootstrap
+
+
+def _run_service(console: Console, bootstrap: str, topics: Topics, outcome: Outcome, *, stay: bool) -> None:
+    """Run the service from its start to its end, with the stream and the report between."""
+    with (
+        TemporaryDirectory(prefix="stream-dedup-demo-") as folder,
+        Service(bootstrap, topics, Path(folder)) as service,
+        _undisturbed_end(),
+    ):
+        with step(console, "starting the service") as current:
+            service.wait_until_ready(current.tell)
+            current.result = f"service is ready, see {service.url}/readyz"
+        _stream(console, bootstrap, topics, outcome, service)
+        print_report(console, outcome, Detection(outcome), Measures(service.metrics()))
+        print_places(console, bootstrap, topics, service.url, stay=stay)
+        console.print()
+        if stay:
+            _stay(console, service)
+        with step(console, "stopping the service") as current:
+            service.end()
+            current.result = "service ended on SIGTERM with exit code 0"
+
+
+def _stream(console: Console, bootstrap: str, topics: Topics, outcome: Outcome, service: Service) -> None:
+    with StreamBars(console, outcome) as bars:
+
+        def watch(sent: int) -> None:
+            service.check()
+            bars.update(sent)
+
+        stream_samples(bootstrap, topics, outcome, watch)
+
+
+def _verdict(console: Console, outcome: Outcome, seconds: float) -> int:
+    """Say how it ended, and return the exit code."""
+    if not outcome.complete:
+        fault = "the counts do not agree"
+    elif not outcome.as_labelled:
+        fault = "the dead letters are not the broken messages, or not for the reasons of their labels"
+    else:
+        console.print(
+            Text.assemble(("✔ ", "bold green"), f"the counts agree; nothing is left behind; {seconds:.0f} s in all")
+        )
+        return 0
+    console.print(Text.assemble(("✘ ", "bold red"), fault))
+    return EXIT_FAILED
+
+
+def _stay(console: Console, service: Service) -> None:
+    """Wait for Ctrl-C or SIGTERM, or the end of the service."""
+    console.print(Text("Everything stays up. Ctrl-C ends it.", "bold"))
+    try:
+        while True:
+            service.check()
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        console.print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The service as a child process: started as a user starts it, waited for, asked, ended.
+
+Knows its command line, its log and its HTTP port; knows nothing of what flows through its topics.
+"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from deploy.broker.process import GuardedProcess
+from deploy.demo.topics import Topics
+
+CONFIG = Path(__file__).parents[2] / "config" / "stream-dedup.toml"
+_READY_SECONDS = 180.0  # compiling on a slow machine included
+_STOP_SECONDS = 20.0  # the service promises ten
+_LOOK_SECONDS = 0.1
+_HTTP_SECONDS = 5.0
+_LOG_LINES = 25
+_ADDRESS = re.compile(r"\bhttp=(http://\S+)")
+# The samples bear dates of October 2026: on a machine whose clock is behind they shall not all be from the future.
+_MAX_FUTURE_SECONDS = 1_000_000_000
+_OK = 200
+
+
+class ServiceFailedError(RuntimeError):
+    """The service ended or did not become ready; the message ends with the tail of its log."""
+
+
+class Service:
+    """`stream-dedup run` as a child that never outlives this process. A context manager that ends it.
+
+    Args:
+        bootstrap: address of the broker.
+        topics: what it reads and writes.
+        folder: a directory for its state and its log; removed even if this process is killed.
+    """
+
+    def __init__(self, bootstrap: str, topics: Topics, folder: Path) -> None:
+        self._log = folder / "service.log"
+        self._url = ""
+        self._process = GuardedProcess(
+            _command(bootstrap, topics, folder / "state"), self._log, env=_environment(), remove=folder
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate(_STOP_SECONDS)
+
+    @property
+    def url(self) -> str:
+        """Address of its HTTP port, once it is ready."""
+        return self._url
+
+    def wait_until_ready(self, report: Callable[[str], None]) -> None:
+        """Wait until it reads its input.
+
+        Args:
+            report: told now and then what the service itself waits for.
+
+        Raises:
+            ServiceFailedError: it ended, or is not ready in time.
+        """
+        deadline = time.monotonic() + _READY_SECONDS
+        while time.monotonic() < deadline:
+            self.check()
+            ready, line = self._readiness()
+            if ready:
+                return
+            report(line)
+            time.sleep(_LOOK_SECONDS)
+        raise ServiceFailedError(self._with_log(f"the service is not ready within {_READY_SECONDS:.0f} s"))
+
+    def check(self) -> None:
+        """Check that it runs.
+
+        Raises:
+            ServiceFailedError: it does not.
+        """
+        if not self._process.running():
+            raise ServiceFailedError(self._with_log(f"the service ended with exit code {self._process.wait()}"))
+
+    def metrics(self) -> str:
+        """Return what /metrics shows.
+
+        Raises:
+            ServiceFailedError: it does not answer.
+        """
+        status, text = self._get("/metrics")
+        if status != _OK:
+            raise ServiceFailedError(self._with_log(f"{self._url}/metrics does not answer"))
+        return text
+
+    def end(self) -> None:
+        """End it with SIGTERM.
+
+        Raises:
+            ServiceFailedError: it does not end in time, or not with exit code 0.
+        """
+        self._process.terminate(_STOP_SECONDS)
+        if code := self._process.wait():
+            raise ServiceFailedError(self._with_log(f"the service ended with exit code {code}"))
+
+    def _readiness(self) -> tuple[bool, str]:
+        if not self._url:
+            found = _ADDRESS.search(self._log.read_text(encoding="utf-8", errors="replace"))
+            if found is None:
+                return False, "starting Python"
+            self._url = found[1]
+        status, line = self._get("/readyz")
+        return status == _OK, line.strip()
+
+    def _get(self, path: str) -> tuple[int, str]:
+        """Return status and text of an answer; no answer is status 0."""
+        connection = HTTPConnection(urlsplit(self._url).netloc, timeout=_HTTP_SECONDS)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (OSError, HTTPException):
+            return 0, ""
+        finally:
+            connection.close()
+
+    def _with_log(self, message: str) -> str:
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join([f"{message}; the end of its log:", *lines[-_LOG_LINES:]])
+
+
+def _command(bootstrap: str, topics: Topics, state: Path) -> list[str]:
+    settings = {
+        "kafka.bootstrap.servers": bootstrap,
+        "input.topics": topics.articles,
+        "input.group": topics.run,
+        "input.max_future_seconds": _MAX_FUTURE_SECONDS,
+        "output.unique": topics.unique,
+        "output.duplicates": topics.duplicates,
+        "output.dead": topics.dead,
+        "state.directory": state,
+        "http.port": 0,  # any free one; the log tells which
+    }
+    flags = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    return [sys.executable, "-m", "stream_dedup", "run", "--config", str(CONFIG), *flags]
+
+
+def _environment() -> dict[str, str]:
+    """Return this environment without settings of the service: it shall run as it is shipped."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("STREAM_DEDUP_")}

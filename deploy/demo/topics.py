@@ -1,0 +1,97 @@
+"""The topics of one demonstration: names of its own, made before and removed after.
+
+Knows the broker; knows nothing of messages.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+MAX_MESSAGE_BYTES = 4 << 20  # the largest sample has 1.2 MB, and Kafka's default is 1 MB
+_ADMIN_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Names, which two demonstrations on one broker do not share.
+
+    Attributes:
+        run: what all names begin with.
+    """
+
+    run: str
+
+    @property
+    def articles(self) -> str:
+        """Topic that the service reads."""
+        return f"{self.run}.articles.in"
+
+    @property
+    def unique(self) -> str:
+        """Topic of the articles that are new."""
+        return f"{self.run}.articles.unique"
+
+    @property
+    def duplicates(self) -> str:
+        """Topic of the links."""
+        return f"{self.run}.articles.duplicates"
+
+    @property
+    def dead(self) -> str:
+        """Topic of the messages that cannot be judged."""
+        return f"{self.run}.articles.dead"
+
+    @property
+    def outputs(self) -> tuple[str, str, str]:
+        """The three topics that the service writes."""
+        return self.unique, self.duplicates, self.dead
+
+
+@contextmanager
+def demo_topics(bootstrap: str) -> Iterator[Topics]:
+    """Make the topics and the name of the consumer group; remove topics and group at the end.
+
+    They are removed from a broker of the demonstration's own too: one way for both kinds of brokers.
+
+    Args:
+        bootstrap: address of the broker.
+
+    Raises:
+        KafkaException: the broker refuses to make a topic.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    topics = Topics(f"demo-{secrets.token_hex(3)}")
+    try:
+        _make(admin, topics)
+        yield topics
+    finally:
+        _remove(admin, topics)
+
+
+def _make(admin: AdminClient, topics: Topics) -> None:
+    # One partition, for only within a partition is there an order: with more, a copy could overtake its original,
+    # the original would be the copy then, and the counts would not be the same at each run.
+    new = [
+        NewTopic(name, 1, -1, config={"max.message.bytes": str(MAX_MESSAGE_BYTES)})
+        for name in (topics.articles, *topics.outputs)
+    ]
+    for future in admin.create_topics(new).values():
+        future.result(_ADMIN_SECONDS)
+
+
+def _remove(admin: AdminClient, topics: Topics) -> None:
+    removals = [
+        *admin.delete_topics([topics.articles, *topics.outputs]).values(),
+        *admin.delete_consumer_groups([topics.run]).values(),
+    ]
+    for removal in removals:
+        try:
+            removal.result(_ADMIN_SECONDS)
+        except (KafkaException, TimeoutError):
+            # Not there yet, not there any more, or the broker is gone: nothing that could still be removed.
+            continue

@@ -1,0 +1,56 @@
+"""Compiling loops with numba, once a machine.
+
+Knows where compiled code is kept and when it is stale; knows no loop.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a function with numba: without the GIL, kept on disk, its types kept for the checker.
+
+    Compiled code is kept in `$NUMBA_CACHE_DIR`, else in the user's cache directory. Where that cannot be written it
+    is compiled at each start: a directory that others can write to would let them run code here.
+    """
+    directory = _cache_directory()
+    if directory is None:
+        return cast("_Function", numba.njit(nogil=True)(function))
+    config: Any = numba.config
+    before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
+    try:
+        return cast("_Function", numba.njit(cache=True, nogil=True)(function))
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def _cache_directory() -> Path | None:
+    """Return a directory for the compiled code of just these sources, None if none can be made.
+
+    numba looks at the file of a loop alone, though loops of other files are compiled into it.
+    """
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "stream-dedup"
+    directory = Path(os.environ.get("NUMBA_CACHE_DIR") or user) / f"kernels-{_sources_digest()}"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return directory if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid() else None
+
+
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@kernel" in source:
+            digest.update(source)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,580 @@
+"""What the engine promises: decisions that depend on the stream alone, and changes that are whole or not at all.
+
+Knows the Deduplicator and its stores; knows no broker. Which texts are copies is the matter of test_model.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import stream_dedup
+from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Relation, Source
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.hashing import hash_words
+from stream_dedup.index.store import Family, MemoryStore, Put, RocksStore, Store, StoreError, StoreLockedError
+from stream_dedup.text.lexicon import read_words, shipped_list
+from tests.engine.samples import articles, bodies, settings
+
+_EPOCH = 100
+_SETTINGS = settings(idf={"epoch_articles": _EPOCH})
+_REPOST = "本报讯（记者 李明）"
+
+
+@cache
+def _one_by_one() -> tuple[Decision, ...]:
+    """Return the decisions on the sample stream, each article judged alone."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        return tuple(engine.add(article) for article in articles())
+
+
+def _decisions(
+    stream: Sequence[Article], cuts: Sequence[int], engine_settings: EngineSettings = _SETTINGS
+) -> list[Decision]:
+    """Return the decisions on a stream that is cut into batches at some places."""
+    with Deduplicator(settings=engine_settings) as engine:
+        return [
+            decision
+            for start, stop in pairwise([0, *cuts, len(stream)])
+            for decision in engine.add_batch(stream[start:stop])
+        ]
+
+
+def _contents(store: Store) -> dict[Family, list[tuple[bytes, bytes]]]:
+    return {family: list(store.items(family)) for family in Family}
+
+
+# ------------------------------------------------------------------------------------------ batches and stores
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 512])
+def test_batch_size_changes_no_decision(size: int) -> None:
+    """Fingerprints, epochs, relations and links are the same in batches of any size."""
+    found = _decisions(articles(), range(size, len(articles()), size))
+    assert found == list(_one_by_one())
+
+
+@given(st.data())
+@hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_cuts_change_no_decision(data: st.DataObject) -> None:
+    """Wherever the stream is cut into batches, also into empty ones, the decisions are the same."""
+    cuts = data.draw(st.lists(st.integers(0, len(articles())), max_size=12).map(sorted))
+    assert _decisions(articles(), cuts) == list(_one_by_one())
+
+
+def test_stream_of_the_tests_crosses_epochs_and_has_all_relations() -> None:
+    """What the tests above compare is worth comparing."""
+    assert {decision.epoch for decision in _one_by_one()} == {0, 1, 2, 3, 4}
+    relations = {decision.link.relation for decision in _one_by_one() if decision.link}
+    assert relations == set(Relation) - {Relation.REVISION}
+
+
+_TEXTS = st.integers(0, 3).map(lambda place: bodies()[place])
+_VARIANTS = st.sampled_from(["", _REPOST, "x"])
+_STREAMS = st.lists(
+    st.builds(
+        lambda name, front, body: Article(name, front + body),
+        st.sampled_from("abc"),
+        _VARIANTS,
+        _TEXTS,
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+@pytest.fixture(scope="module")
+def light_settings() -> Iterator[EngineSettings]:
+    """Settings of engines that are made in a moment: small tables, and one set of dictionaries for all of them."""
+    light = settings(idf={"epoch_articles": 10}, simhash={"prefix_bits": 16})
+    shared = Fingerprinter(light)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stream_dedup.dedup.Fingerprinter", lambda _settings: shared)
+        yield light
+
+
+@given(stream=_STREAMS, cuts=st.sets(st.integers(1, 7), max_size=7))
+@hypothesis_settings(max_examples=60, deadline=None, derandomize=True, database=None)
+def test_versions_of_few_ids_do_not_depend_on_cuts(
+    light_settings: EngineSettings, stream: list[Article], cuts: set[int]
+) -> None:
+    """Redeliveries, revisions and copies of revisions have the same decisions and links in batches of any size."""
+    places = sorted(cut for cut in cuts if cut < len(stream))
+    whole = _decisions(stream, [], light_settings)
+    assert _decisions(stream, places, light_settings) == whole
+
+
+def test_revision_of_a_copy_has_the_same_link_in_any_batch() -> None:
+    """The link of a revision of an unindexed copy says the same whether both came in one batch or in two."""
+    stream = [
+        Article("original", bodies()[0]),
+        Article("copy", bodies()[0] + "。"),
+        Article("copy", bodies()[0][: len(bodies()[0]) * 3 // 4]),
+    ]
+    in_one, in_three = _decisions(stream, []), _decisions(stream, [1, 2])
+    assert [decision.link and decision.link.relation for decision in in_one] == [None, "exact", "revision"]
+    assert in_three == in_one
+
+
+def test_full_vocabulary_forgets_the_same_words_in_any_batch() -> None:
+    """Which words are counted once the table of words is full does not depend on how the stream is cut."""
+    small = settings(idf={"epoch_articles": 50, "max_words": 1000})
+    stream = articles()[:200]
+    assert _decisions(stream, range(7, 200, 7), small) == _decisions(stream, range(1, 200), small)
+
+
+def test_full_vocabulary_is_the_same_after_reopening(tmp_path: Path) -> None:
+    """Words that are forgotten because the table is full are forgotten again when the state is opened again."""
+    small = settings(idf={"epoch_articles": 50, "max_words": 1000})
+    stream, found = articles()[:200], []
+    for start in range(0, len(stream), 16):
+        with Deduplicator(tmp_path, small) as engine:
+            found += engine.add_batch(stream[start : start + 16])
+    assert found == _decisions(stream, range(16, len(stream), 16), small)
+
+
+def test_rocks_and_memory_decide_the_same(tmp_path: Path) -> None:
+    """A state on disk gives the decisions of one in memory."""
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        assert engine.add_batch(articles()) == list(_one_by_one())
+
+
+def test_rocks_and_memory_hold_the_same(tmp_path: Path) -> None:
+    """The same articles leave the same keys and values in both stores."""
+    memory, rocks = MemoryStore(), RocksStore(tmp_path)
+    for store in (memory, rocks):
+        Deduplicator(settings=_SETTINGS, store=store).add_batch(articles()[:150])
+    assert _contents(memory) == _contents(rocks)
+    rocks.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_reopening_changes_no_decision(tmp_path: Path, seed: int) -> None:
+    """A stream that is interrupted at random places goes on as if nothing had been."""
+    places = sorted(Random(seed).sample(range(1, len(articles())), 6))  # noqa: S311  # places, no secrets
+    found: list[Decision] = []
+    for start, stop in pairwise([0, *places, len(articles())]):
+        with Deduplicator(tmp_path, _SETTINGS) as engine:
+            assert engine.progress.judged == start
+            found += engine.add_batch(articles()[start:stop])
+    assert found == list(_one_by_one())
+
+
+# ---------------------------------------------------------------------------------------- decisions and changes
+
+
+class WatchedStore:
+    """A store that counts its writes and fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.inner = MemoryStore()
+        self.writes: list[list[Put]] = []
+        self.broken = False
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See `Store`."""
+        return self.inner.get_many(family, keys)
+
+    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See `Store`."""
+        return self.inner.items(family, prefix)
+
+    def write(self, puts: Sequence[Put]) -> None:
+        """See `Store`."""
+        if self.broken:
+            raise StoreError("the disk is full")
+        self.writes.append(list(puts))
+        self.inner.write(puts)
+
+    def close(self) -> None:
+        """See `Store`."""
+        self.inner.close()
+
+
+def _engine_with(count: int) -> tuple[Deduplicator, WatchedStore]:
+    """Return an engine that has judged the first articles of the stream, and its store."""
+    store = WatchedStore()
+    engine = Deduplicator(settings=_SETTINGS, store=store)
+    engine.add_batch(articles()[:count])
+    return engine, store
+
+
+@pytest.mark.parametrize(("before", "count"), [(0, 30), (130, 70), (150, 50), (310, 60)])
+def test_deciding_changes_nothing(before: int, count: int) -> None:
+    """A batch that is decided but not applied leaves no trace: deciding again gives the same, change and all."""
+    engine, store = _engine_with(before)
+    contents, progress, words = _contents(store), engine.progress, engine.vocabulary()
+    batch = articles()[before : before + count]
+    engine.decide(articles()[before + 5 : before + 25])  # another one, dropped
+    first, second = engine.decide(batch), engine.decide(batch)
+    assert first.decisions == second.decisions == list(_one_by_one()[before : before + count])
+    assert first.change.puts == second.change.puts
+    assert first.change.progress == second.change.progress
+    assert (_contents(store), engine.progress, engine.vocabulary()) == (contents, progress, words)
+    assert engine.epoch.number == before // _EPOCH
+
+
+@pytest.mark.parametrize("count", [1, 40, 50])
+def test_applying_is_one_write(count: int) -> None:
+    """A change is one write with the positions in it, also where it ends an epoch."""
+    engine, store = _engine_with(150)
+    judged = engine.decide(articles()[150 : 150 + count])
+    store.writes.clear()
+    engine.apply(judged.change, {("articles.in", 0): 7, ("articles.in", 1): 9})
+    assert len(store.writes) == 1
+    keys = [(put.family, put.key) for put in store.writes[0]]
+    assert len(set(keys)) == len(keys)
+    assert engine.positions() == {("articles.in", 0): 7, ("articles.in", 1): 9}
+
+
+def test_failed_write_changes_nothing() -> None:
+    """A write that fails leaves the engine as it was: the batch can be tried again with the same decisions."""
+    engine, store = _engine_with(150)
+    judged = engine.decide(articles()[150:200])
+    progress, words, epoch = engine.progress, engine.vocabulary(), engine.epoch.number
+    store.broken = True
+    with pytest.raises(StoreError, match="disk is full"):
+        engine.apply(judged.change, {("articles.in", 0): 7})
+    assert (engine.progress, engine.vocabulary(), engine.epoch.number) == (progress, words, epoch)
+    store.broken = False
+    assert engine.positions() == {}
+    assert engine.add_batch(articles()[150:]) == list(_one_by_one()[150:])
+
+
+def test_positions_stay_with_the_change(tmp_path: Path) -> None:
+    """Positions are there after reopening, the last of each partition, also behind a batch without articles."""
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        assert engine.positions() == {}
+        engine.apply(engine.decide(articles()[:3]).change, {("a/b.c", 0): 3, ("d", 11): 0})
+        engine.apply(engine.decide([]).change, {("a/b.c", 0): 5})
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        assert engine.positions() == {("a/b.c", 0): 5, ("d", 11): 0}
+        assert engine.progress.judged == 3
+
+
+def test_batch_that_would_cross_an_epoch_is_refused() -> None:
+    """A batch larger than the room of the epoch is an error of the caller, and harmless."""
+    engine, _ = _engine_with(130)
+    assert engine.batch_room() == 70
+    with pytest.raises(ValueError, match="71 articles in a batch that has room for 70"):
+        engine.decide(articles()[130:201])
+    assert engine.decide(articles()[130:200]).decisions == list(_one_by_one()[130:200])
+
+
+# ----------------------------------------------------------------------------------------------------- epochs
+
+
+def _expected_counts(stream: Sequence[Article], engine: Deduplicator) -> Counter[int]:
+    """Count in plain Python how many unique articles hold each word."""
+    stop_words = set(read_words(shipped_list("stop_words.txt")))
+    decided = dict(zip(range(len(stream)), _one_by_one(), strict=False))
+    counts: Counter[int] = Counter()
+    for place, article in enumerate(stream):
+        if decided[place].unique:
+            words = set(engine.fingerprinter.words(engine.fingerprinter.normal(article.body))) - stop_words
+            spoken = [word for word in words if any(character.isalnum() for character in word)]
+            counts.update(hash_words(spoken).tolist())
+    return counts
+
+
+@pytest.mark.parametrize("size", [1, 30, 512])
+def test_epochs_hold_the_counts_of_unique_articles(size: int) -> None:
+    """Each epoch's counts are those of a plain Counter over the words of the unique articles before it."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        assert (engine.epoch.number, engine.epoch.documents) == (0, 0)
+        for start in range(0, 300, size):
+            engine.add_batch(articles()[start : min(start + size, 300)])
+            assert engine.epoch.number == engine.progress.judged // _EPOCH
+        expected = _expected_counts(articles()[:300], engine)
+        packed = engine.epoch.packed()
+        assert dict(zip(packed["word"].tolist(), packed["documents"].tolist(), strict=True)) == expected
+        assert engine.epoch.documents == sum(decision.unique for decision in _one_by_one()[:300])
+
+
+def test_fingerprints_carry_the_epoch_they_were_made_in() -> None:
+    """The epoch of a decision is the number of whole epochs before it."""
+    assert [decision.epoch for decision in _one_by_one()] == [n // _EPOCH for n in range(len(articles()))]
+
+
+def test_copies_are_not_counted() -> None:
+    """A story on forty sites counts once: its words keep their weight."""
+    with Deduplicator(settings=settings(idf={"epoch_articles": 41})) as engine:
+        engine.add_batch([Article(str(n), bodies()[0]) for n in range(40)])
+        engine.add(Article("near", _REPOST + bodies()[0]))
+        assert engine.epoch.number == 1
+        assert engine.epoch.documents == 1
+        assert set(engine.epoch.packed()["documents"].tolist()) == {1}
+
+
+def test_words_are_counted_across_reopening(tmp_path: Path) -> None:
+    """Counts since the last epoch survive closing: the next epoch is that of an uninterrupted run."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.add_batch(articles()[:200])
+        expected = np.sort(engine.epoch.packed())
+    for start in range(0, 200, 23):
+        with Deduplicator(tmp_path, _SETTINGS) as engine:
+            words = engine.vocabulary()
+            engine.add_batch(articles()[start : min(start + 23, 200)])
+            assert engine.vocabulary() >= words
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        assert (engine.epoch.number, engine.epoch.documents) == (2, engine.epoch.documents)
+        assert np.array_equal(np.sort(engine.epoch.packed()), expected)
+
+
+# ------------------------------------------------------------------------------------------------------ index
+
+
+def test_canonical_articles_are_indexed_and_exact_copies_are_not() -> None:
+    """The index grows with the stories: unique articles are in it, exact copies and redeliveries are not."""
+    for decision in _one_by_one():
+        if decision.unique:
+            assert decision.indexed
+            assert decision.link is None
+        elif decision.link and decision.link.relation in {Relation.EXACT, Relation.REDELIVERY}:
+            assert not decision.indexed
+
+
+def test_progress_counts_entries() -> None:
+    """Progress counts the articles judged and those that can be found."""
+    engine, _ = _engine_with(300)
+    assert engine.progress.judged == 300
+    assert engine.progress.entries == sum(decision.indexed for decision in _one_by_one()[:300])
+
+
+@pytest.mark.parametrize("edit", [str, _REPOST.__add__, lambda body: body[: len(body) * 7 // 10]])
+def test_copies_within_a_batch_are_found_like_others(edit: Callable[[str], str]) -> None:
+    """A copy in the same batch has the same decision, measures and source as one in the next."""
+    stream = [Article("original", bodies()[0]), Article("other", bodies()[1]), Article("copy", edit(bodies()[0]))]
+    within, across = _decisions(stream, []), _decisions(stream, [2])
+    assert within == across
+    link = within[2].link
+    assert link is not None
+    assert (link.duplicate_of, link.matched) == ("original", "original")
+
+
+def test_links_lead_to_the_canonical_article() -> None:
+    """A copy that matches a drifted copy names both: the cluster's canonical article and the one that matched."""
+    first_versions = [
+        decision
+        for decision in _one_by_one()
+        if decision.link is None or decision.link.relation is not Relation.REDELIVERY
+    ]
+    decided = {decision.article.id: decision for decision in first_versions}
+    for decision in first_versions:
+        if decision.link:
+            assert decided[decision.link.duplicate_of].unique
+            assert decided[decision.link.matched].indexed
+            assert decided[decision.link.matched].canonical == decision.link.duplicate_of
+
+
+@pytest.mark.parametrize(
+    ("group", "other", "source"),
+    [("landmarks", "simhash", Source.SIMHASH), ("simhash", "landmarks", Source.LANDMARK)],
+)
+def test_each_index_alone_finds_mild_reposts(group: str, other: str, source: Source) -> None:
+    """With one of the two indexes switched off the other finds an article with a new beginning and end."""
+    one_index = settings(**{group: {"enabled": False}, other: {"enabled": True}})
+    originals = [Article(f"o{n}", body) for n, body in enumerate(bodies()[:20])]
+    reposts = [Article(f"r{n}", _REPOST + body + "（完）") for n, body in enumerate(bodies()[:20])]
+    found = [decision.link for decision in _decisions(originals + reposts, [20], one_index)[20:]]
+    assert [link and link.duplicate_of for link in found] == [article.id for article in originals]
+    assert {link.source for link in found if link} == {source}
+
+
+def test_without_any_index_equal_texts_are_still_found() -> None:
+    """With both indexes off the hash of the whole text finds exact copies, and nothing else."""
+    neither = settings(landmarks={"enabled": False}, simhash={"enabled": False})
+    stream = [Article("a", bodies()[0]), Article("b", bodies()[0] + "！"), Article("c", _REPOST + bodies()[0])]
+    _, exact, near = _decisions(stream, [], neither)
+    assert exact.link is not None
+    assert (exact.link.relation, exact.link.source) == (Relation.EXACT, Source.CONTENT)
+    assert near.unique
+
+
+@cache
+def _variants() -> tuple[Article, ...]:
+    """Return 40 articles that share nearly all of their text, and all of their landmarks."""
+    variants = [Article(str(n), f"{bodies()[0]}续{chr(0x4E00 + n)}") for n in range(80)]
+    marks = Fingerprinter(EngineSettings()).features(variants).sketches.landmarks
+    alike = [variant for variant, own in zip(variants, marks, strict=True) if np.array_equal(own, marks[0])]
+    return tuple(Article(str(n), variant.body) for n, variant in enumerate(alike[:40]))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_capped_landmarks_show_the_newest(size: int) -> None:
+    """More articles than `cap` under a landmark: the newest are found, whatever the batches, and no more are kept."""
+    capped = settings(landmarks={"cap": 3}, simhash={"enabled": False}, verify={"duplicates": []})
+    store = MemoryStore()
+    engine = Deduplicator(settings=capped, store=store)
+    found: list[Decision] = []
+    for start in range(0, 40, size):
+        found += engine.add_batch(_variants()[start : start + size])
+    assert all(decision.indexed and decision.unique for decision in found)
+    for place, decision in enumerate(found[1:], 1):
+        assert decision.link is not None
+        assert place - 3 <= int(decision.link.matched) < place
+    assert max(len(value) // 8 for _, value in store.items(Family.LANDMARKS)) == 3
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_capped_tables_keep_working(size: int) -> None:
+    """More articles than `bucket_cap` under a table's key: copies are found, the same ones in batches of any size."""
+    capped = settings(landmarks={"enabled": False}, simhash={"bucket_cap": 2, "probes": 4}, verify={"duplicates": []})
+    store = MemoryStore()
+    engine = Deduplicator(settings=capped, store=store)
+    found: list[Decision] = []
+    for start in range(0, 40, size):
+        found += engine.add_batch(_variants()[start : start + size])
+    assert found == _decisions(_variants(), [], capped)
+    assert all(decision.link for decision in found[1:])
+    assert max(len(value) // 16 for _, value in store.items(Family.TABLES)) == 2
+
+
+# --------------------------------------------------------------------------------------- states and settings
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value"),
+    [
+        ("sketch", "gram", 6),
+        ("sketch", "size", 64),
+        ("sketch", "numbers", 8),
+        ("simhash", "tables", 4),
+        ("simhash", "prefix_bits", 20),
+        ("simhash", "enabled", False),
+        ("landmarks", "keys", 4),
+        ("landmarks", "enabled", False),
+        ("weights", "profile", "paper2020"),
+        ("weights", "noun", 0.25),
+        ("text", "hmm", False),
+        ("text", "simplify", False),
+        ("idf", "epoch_articles", 77),
+    ],
+)
+def test_state_made_with_other_settings_is_refused(small_state: Path, group: str, name: str, value: object) -> None:
+    """A state whose fingerprints cannot be compared is refused; the message names the setting and both values."""
+    with pytest.raises(StoreError, match=rf"{group}\.{name} = .+ there, {value!r} here") as caught:
+        Deduplicator(small_state, settings(**{group: {name: value}}))
+    assert "state.directory" in str(caught.value)
+    with Deduplicator(small_state) as engine:
+        assert engine.progress.judged == 1
+
+
+@pytest.fixture(scope="module")
+def small_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state of one article, made with the default settings."""
+    directory = tmp_path_factory.mktemp("state")
+    with Deduplicator(directory) as engine:
+        engine.add(Article("first", bodies()[0]))
+    return directory
+
+
+def test_state_made_with_another_word_list_is_refused(small_state: Path, tmp_path: Path) -> None:
+    """Word lists count by what is in them: other stop words are refused, the same ones elsewhere are not."""
+    copy, shorter = tmp_path / "same.txt", tmp_path / "shorter.txt"
+    copy.write_bytes(shipped_list("stop_words.txt").read_bytes())
+    shorter.write_text("的\n了\n", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"text\.stop_words"):
+        Deduplicator(small_state, settings(text={"stop_words": shorter}))
+    with Deduplicator(small_state, settings(text={"stop_words": copy})) as engine:
+        assert engine.add(Article("second", bodies()[0])).link
+
+
+@pytest.mark.parametrize(
+    ("group", "values"),
+    [
+        ("verify", {"near_jaccard": 0.7, "duplicates": ["exact"]}),
+        ("simhash", {"probes": 64, "max_distance": 8, "bucket_cap": 16}),
+        ("landmarks", {"cap": 8}),
+        ("idf", {"max_words": 5000}),
+    ],
+)
+def test_settings_that_leave_fingerprints_alone_may_change(
+    small_state: Path, group: str, values: dict[str, Any]
+) -> None:
+    """Thresholds, probes and caps may change from run to run on the same state."""
+    with Deduplicator(small_state, settings(**{group: values})) as engine:
+        decision = engine.decide([Article("copy", bodies()[0])]).decisions[0]
+    assert decision.link is not None
+    assert decision.link.relation is Relation.EXACT
+
+
+def test_state_in_use_is_refused(small_state: Path) -> None:
+    """A directory that is open cannot be opened again; once closed, it can."""
+    with Deduplicator(small_state), pytest.raises(StoreLockedError, match="is in use by another process"):
+        Deduplicator(small_state)
+    Deduplicator(small_state).close()
+
+
+def test_refused_state_is_released(small_state: Path) -> None:
+    """An engine that refuses a state does not keep it locked."""
+    with pytest.raises(StoreError):
+        Deduplicator(small_state, settings(sketch={"gram": 7}))
+    Deduplicator(small_state).close()
+
+
+# ------------------------------------------------------------------------------------------------- embedded API
+
+
+def test_embedded_in_memory() -> None:
+    """`from stream_dedup import Deduplicator` works alone: articles one by one, no directory, no broker."""
+    with stream_dedup.Deduplicator() as engine:
+        first = engine.add(stream_dedup.Article("1", bodies()[0]))
+        other = engine.add(stream_dedup.Article("2", bodies()[1]))
+        copy = engine.add(stream_dedup.Article("3", _REPOST + bodies()[0]))
+        again = engine.add(stream_dedup.Article("1", bodies()[0]))
+    assert first.unique
+    assert other.unique
+    assert first.canonical == "1"
+    assert not copy.unique
+    assert copy.canonical == "1"
+    assert copy.link is not None
+    assert copy.link.relation in {Relation.NEAR, Relation.CONTAINS}
+    assert again.link is not None
+    assert again.link.relation is Relation.REDELIVERY
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_embedded_on_a_directory(tmp_path: Path, kind: type[str] | type[Path]) -> None:
+    """A directory, given as text or as a path, is made, kept, and gone on from."""
+    directory = kind(tmp_path / "deep" / "state")
+    with Deduplicator(directory) as engine:
+        assert engine.add_batch([]) == []
+        assert engine.add(Article("1", bodies()[0])).unique
+    with Deduplicator(directory) as engine:
+        link = engine.add(Article("2", bodies()[0])).link
+    assert link is not None
+    assert (link.duplicate_of, link.relation) == ("1", Relation.EXACT)
+
+
+def test_adding_many_is_adding_one_by_one() -> None:
+    """`add_batch` goes across the ends of epochs and gives the decisions of `add`."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        assert engine.add_batch(articles()) == list(_one_by_one())
+
+
+@pytest.mark.parametrize("body", ["\ud83d", "\u200b\u200b", "<br/>", "！！", "😀", "的了在", "一", "a" * 100_000])
+def test_texts_without_words_are_judged(body: str) -> None:
+    """Bodies of symbols, of stop words, of nothing visible or of one letter are judged like others."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        first, normal, copy = engine.add_batch([Article("1", body), Article("2", bodies()[0]), Article("3", body)])
+    assert first.unique
+    assert normal.unique
+    assert copy.link is not None
+    assert copy.link.relation is Relation.EXACT
+
+
+def test_texts_of_nothing_but_markup_are_not_copies_of_one_another() -> None:
+    """Two different bodies of which normalising leaves nothing are not called the same text."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.add(Article("1", "\u200b\u200b"))
+        assert engine.add(Article("2", '<img src="https://a.example/photo.jpg">')).unique

@@ -1,0 +1,31 @@
+"""The broker of a test session, and the logs of the services that a failing test ran."""
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from deploy.broker import kafka_for_session
+from tests.stream.harness import Service
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    """Address of a real Kafka. Without one the tests fail and say why: they are never skipped."""
+    with kafka_for_session() as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def _forget_ended_services() -> None:
+    """Keep the logs of earlier tests' services out of this one's report."""
+    Service.started = [service for service in Service.started if service.running]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of each service's log with a failure."""
+    report = yield
+    if report.failed:
+        for service in Service.started:
+            report.sections.append((f"log of the service {service.pid}", service.log_tail()))
+    return report

@@ -1,0 +1,540 @@
+"""The service as users run it: a process of its own between topics of its own on a real broker.
+
+Knows topics, processes, logs and HTTP; knows nothing of what a test expects.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from prometheus_client.parser import text_string_to_metric_families
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LARGE = 16 << 20
+READY_SECONDS = 40.0
+STOP_SECONDS = 10.0
+OWN_PREFIX = "stream_dedup."
+_ADMIN_SECONDS = 20.0
+_LOOK_SECONDS = 0.02
+_LOG_TAIL_BYTES = 5_000
+
+Headers = list[tuple[str, bytes | None]]
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+    """Wait for a condition and fail when the deadline passes."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(_LOOK_SECONDS)
+
+
+# ---------------------------------------------------------------------------------------------- topics
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Topics and group of one run.
+
+    Attributes:
+        input: what is read.
+        unique: topic of unique articles.
+        duplicates: topic of links.
+        dead: topic of dead letters.
+        group: consumer group.
+    """
+
+    input: str
+    unique: str
+    duplicates: str
+    dead: str
+    group: str
+
+    @property
+    def outputs(self) -> tuple[str, str, str]:
+        """The three output topics."""
+        return self.unique, self.duplicates, self.dead
+
+    def with_other_outputs(self, bootstrap: str) -> "Topics":
+        """Return the same input with new outputs and a new group, for another run over it."""
+        other = named_topics()
+        for name in other.outputs:
+            create_topic(bootstrap, name)
+        return Topics(self.input, *other.outputs, other.group)
+
+
+def named_topics() -> Topics:
+    """Return names that no other test uses; no topic is created."""
+    prefix = f"t{uuid4().hex[:12]}"
+    return Topics(f"{prefix}.in", f"{prefix}.unique", f"{prefix}.duplicates", f"{prefix}.dead", prefix)
+
+
+def fresh_topics(bootstrap: str, *, partitions: int = 1, dead_bytes: int = LARGE) -> Topics:
+    """Create an input of some partitions, and outputs of one partition each, so that their order shows.
+
+    Args:
+        bootstrap: the broker.
+        partitions: of the input.
+        dead_bytes: largest batch that the topic of dead letters takes.
+    """
+    topics = named_topics()
+    create_topic(bootstrap, topics.input, partitions)
+    create_topic(bootstrap, topics.unique)
+    create_topic(bootstrap, topics.duplicates)
+    create_topic(bootstrap, topics.dead, max_bytes=dead_bytes)
+    return topics
+
+
+def create_topic(bootstrap: str, name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> None:
+    """Create a topic that takes batches of `max_bytes`."""
+    topic = NewTopic(name, partitions, -1, config={"max.message.bytes": str(max_bytes)})
+    admin = _admin(bootstrap)  # held: a client that is forgotten drops its requests
+    admin.create_topics([topic])[name].result(_ADMIN_SECONDS)
+
+
+def existing_topics(bootstrap: str) -> set[str]:
+    """Return the names of all topics."""
+    return set(_admin(bootstrap).list_topics(timeout=_ADMIN_SECONDS).topics)
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
+# -------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message to produce.
+
+    Attributes:
+        value: None is a tombstone.
+        key: of the message.
+        headers: of the message.
+        partition: of the input.
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = field(default_factory=list)
+    partition: int = 0
+
+
+def article(name: str, body: str, **fields: object) -> Incoming:
+    """Return the message of an article."""
+    return Incoming(json.dumps({"id": name, "body": body, **fields}, ensure_ascii=False).encode())
+
+
+def produce(bootstrap: str, topic: str, messages: Iterable[Incoming], *, transaction: bool = False) -> list[int]:
+    """Write messages in order, wait until the broker has them, and return their offsets."""
+    # One request at a time keeps the order without the half second that an idempotent producer takes to start.
+    properties: dict[str, str | int] = {
+        "bootstrap.servers": bootstrap,
+        "message.max.bytes": LARGE,
+        "linger.ms": 5,
+        "max.in.flight.requests.per.connection": 1,
+        "log_level": 0,
+    }
+    if transaction:
+        properties["transactional.id"] = f"test-{uuid4().hex[:12]}"
+    producer = Producer(properties)
+    if transaction:
+        producer.init_transactions(_ADMIN_SECONDS)
+        producer.begin_transaction()
+    offsets: list[int] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        offsets.append(message.offset() or 0)
+
+    for message in messages:
+        producer.produce(
+            topic,
+            message.value,
+            message.key,
+            partition=message.partition,
+            headers=[*message.headers],  # a copy: the stub wants a wider element type
+            on_delivery=delivered,
+        )
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    if transaction:
+        producer.commit_transaction(_ADMIN_SECONDS)
+    return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message that the service wrote."""
+
+    topic: str
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    def own(self, name: str) -> str | None:
+        """Return one of the service's headers; there is at most one of each name."""
+        values = [value for header, value in self.headers if header == OWN_PREFIX + name]
+        assert len(values) < 2, f"{name} is there {len(values)} times"
+        return values[0].decode() if values and values[0] is not None else None
+
+    def incoming_headers(self) -> Headers:
+        """Return the headers that are not the service's."""
+        return [(name, value) for name, value in self.headers if not name.startswith(OWN_PREFIX)]
+
+    def json(self) -> dict[str, Any]:
+        """Return the value as a JSON object."""
+        fields = json.loads(self.value or b"")
+        assert isinstance(fields, dict)
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """All that came out, in the order of each topic."""
+
+    unique: list[Record]
+    duplicates: list[Record]
+    dead: list[Record]
+
+    def links(self) -> dict[str, dict[str, Any]]:
+        """Return the links by article id; no id has two."""
+        links = {(record.key or b"").decode(): record.json() for record in self.duplicates}
+        assert len(links) == len(self.duplicates)
+        return links
+
+    def total(self) -> int:
+        """Return how many messages there are."""
+        return len(self.unique) + len(self.duplicates) + len(self.dead)
+
+
+def collect(
+    bootstrap: str, topics: Topics, count: int, service: "Service | None" = None, seconds: float = 45.0
+) -> Outputs:
+    """Read the outputs, read_committed, from the beginning to their ends, once they hold `count` messages.
+
+    Args:
+        bootstrap: the broker.
+        topics: whose outputs.
+        count: messages to wait for, in all three.
+        service: writes them; if it ends there is nothing to wait for.
+        seconds: deadline.
+
+    Raises:
+        AssertionError: they hold fewer at the deadline, or when the service has ended.
+    """
+    found: dict[str, list[Record]] = {name: [] for name in topics.outputs}
+    with _reading(bootstrap, topics.outputs) as (consumer, partitions):
+        ended: set[tuple[str, int]] = set()
+        deadline = time.monotonic() + seconds
+        while sum(map(len, found.values())) < count or len(ended) < partitions:
+            counts = {name: len(records) for name, records in found.items()}
+            assert time.monotonic() < deadline, f"not {count} outputs within {seconds:g} s: {counts}"
+            assert service is None or service.running, f"it ended before {count} outputs: {counts}"
+            for message in consumer.consume(500, 0.05):
+                place = str(message.topic()), int(message.partition() or 0)
+                error = message.error()
+                if error is None:
+                    ended.discard(place)
+                    found[place[0]].append(_record(message))
+                else:
+                    assert error.code() == KafkaError._PARTITION_EOF, error  # noqa: SLF001  # librdkafka's name
+                    ended.add(place)
+    return Outputs(*(found[name] for name in topics.outputs))
+
+
+@contextmanager
+def _reading(bootstrap: str, names: Sequence[str]) -> Iterator[tuple[Consumer, int]]:
+    places = [
+        TopicPartition(name, partition, OFFSET_BEGINNING)
+        for name, topic in _admin(bootstrap).list_topics(timeout=_ADMIN_SECONDS).topics.items()
+        if name in names
+        for partition in topic.partitions
+    ]
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-{uuid4().hex[:12]}",
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": "20",
+            "log_level": "0",
+        }
+    )
+    with closing(consumer):
+        consumer.assign(places)
+        yield consumer, len(places)
+
+
+def _record(message: Message) -> Record:
+    headers: Any = message.headers() or []
+    return Record(str(message.topic()), int(message.offset() or 0), message.key(), message.value(), list(headers))
+
+
+class Watermarks:
+    """How many messages the output topics hold, asked again and again; use it as a context manager."""
+
+    def __init__(self, bootstrap: str, topics: Topics) -> None:
+        self._topics = topics
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": f"watch-{uuid4().hex[:12]}", "log_level": 0}
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def outputs(self) -> int:
+        """Return how many messages the outputs hold; each has one partition."""
+        return sum(
+            int(self._consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ADMIN_SECONDS)[1])
+            for name in self._topics.outputs
+        )
+
+
+# --------------------------------------------------------------------------------------------- service
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        code: its exit code; negative for a signal.
+        seconds: from the request to the end.
+    """
+
+    code: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of the HTTP port."""
+
+    status: int
+    kind: str
+    text: str
+
+
+class Service:
+    """The service as a process; killed when the context is left, if it still runs then.
+
+    Args:
+        directory: of its settings file, its state (`state` in it, unless a flag says otherwise) and its log.
+        bootstrap: the broker.
+        topics: what it reads and writes.
+        flags: more settings, as `group.name=value`.
+        environment: more variables.
+    """
+
+    started: "list[Service]" = []  # noqa: RUF012  # the processes whose logs a failing test shows
+
+    def __init__(
+        self,
+        directory: Path,
+        bootstrap: str,
+        topics: Topics,
+        *flags: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.log_file = directory / f"log-{uuid4().hex[:8]}.jsonl"
+        self._command = [*run_command(write_settings(directory, bootstrap, topics)), *set_flags(flags)]
+        self._environment = environment or {}
+
+    def __enter__(self) -> Self:
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=REPOSITORY,
+                env=clean_environment(self._environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        Service.started.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def wait_ready(self, seconds: float = READY_SECONDS) -> Self:
+        """Wait until /readyz says yes."""
+        wait_until(lambda: self._still_running() and self._is_ready(), "ready", seconds)
+        return self
+
+    def terminate(self, seconds: float = 3 * STOP_SECONDS) -> Ended:
+        """Send SIGTERM and wait for the end."""
+        began = time.monotonic()
+        self._process.send_signal(signal.SIGTERM)
+        return Ended(self._process.wait(seconds), time.monotonic() - began)
+
+    def stop(self) -> None:
+        """Send SIGTERM and check that it ends as it should: in time, with exit code 0."""
+        ended = self.terminate()
+        assert ended.code == 0
+        assert ended.seconds < STOP_SECONDS
+
+    def kill(self) -> None:
+        """Send SIGKILL and wait for the end."""
+        self._process.kill()
+        self._process.wait()
+
+    def wait_end(self, seconds: float) -> int:
+        """Wait until it ends by itself and return its exit code."""
+        return self._process.wait(seconds)
+
+    def log(self) -> str:
+        """Return all that it wrote to standard output and standard error."""
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def log_tail(self) -> str:
+        """Return the end of its log, without what librdkafka says for debugging."""
+        lines = [line for line in self.log().splitlines(keepends=True) if "[debug" not in line]
+        return "".join(lines)[-_LOG_TAIL_BYTES:]
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Return the events of a name in its log."""
+        lines = [line for line in self.log().splitlines(keepends=True) if line.startswith("{")]
+        events = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [event for event in events if event.get("event") == name]
+
+    @cached_property
+    def address(self) -> tuple[str, int]:
+        """Where its HTTP port listens."""
+        wait_until(lambda: self._still_running() and bool(self.events("starting")), "the HTTP port")
+        parts = urlsplit(self.events("starting")[0]["http"])
+        return str(parts.hostname), int(parts.port or 0)
+
+    def ask(self, path: str, method: str = "GET") -> Answer:
+        """Send a request to its HTTP port."""
+        host, port = self.address
+        with closing(HTTPConnection(host, port, timeout=10)) as connection:
+            connection.request(method, path)
+            response: HTTPResponse = connection.getresponse()
+            return Answer(response.status, response.getheader("Content-Type", ""), response.read().decode("utf-8"))
+
+    def metrics(self) -> "Metrics":
+        """Return what /metrics shows."""
+        answer = self.ask("/metrics")
+        assert answer.status == 200
+        return Metrics(answer.text)
+
+    def _is_ready(self) -> bool:
+        return self.ask("/readyz").status == 200
+
+    def _still_running(self) -> bool:
+        assert self.running, f"it ended with exit code {self._process.returncode}:\n{self.log_tail()}"
+        return True
+
+
+class Metrics:
+    """The samples of a scrape, as Prometheus parses them."""
+
+    def __init__(self, text: str) -> None:
+        self.samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+        """Return the values of a metric by some of its labels; those of 0 are left out."""
+        values: dict[tuple[str, ...], float] = {}
+        for sample in self.samples:
+            if sample.name == OWN_PREFIX.replace(".", "_") + name and sample.value:
+                values[tuple(sample.labels[label] for label in labels)] = sample.value
+        return values
+
+    def series(self, name: str) -> list[float]:
+        """Return the values of all series of a metric."""
+        return [sample.value for sample in self.samples if sample.name == OWN_PREFIX.replace(".", "_") + name]
+
+
+def write_settings(directory: Path, bootstrap: str, topics: Topics) -> Path:
+    """Write a settings file and return its path; the state lies beside it."""
+    file = directory / "stream-dedup.toml"
+    quoted = {name: json.dumps(getattr(topics, name)) for name in ("input", "unique", "duplicates", "dead")}
+    file.write_text(
+        f"""
+[input]
+topics = [{quoted["input"]}]
+group = {json.dumps(topics.group)}
+[output]
+unique = {quoted["unique"]}
+duplicates = {quoted["duplicates"]}
+dead = {quoted["dead"]}
+[state]
+directory = "state"
+[http]
+port = 0
+[log]
+format = "json"
+[kafka]
+bootstrap.servers = {json.dumps(bootstrap)}
+""",
+        encoding="utf-8",
+    )
+    return file
+
+
+def run_command(settings: Path) -> list[str]:
+    """Return the command that runs the service."""
+    return [sys.executable, "-m", "stream_dedup", "run", "--config", str(settings)]
+
+
+def set_flags(flags: Sequence[str]) -> list[str]:
+    """Return settings as arguments."""
+    return [argument for flag in flags for argument in ("--set", flag)]
+
+
+def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment without settings of the service that it may hold."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_DEDUP_")}
+    return {**kept, **(more or {})}
+
+
+def run_once(*arguments: str, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the service that ends by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "stream_dedup", *arguments],
+        cwd=REPOSITORY,
+        env=clean_environment(environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

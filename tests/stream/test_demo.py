@@ -1,0 +1,249 @@
+"""Promises of `make demo`: it shows the whole stream, its counts agree, and it leaves nothing behind.
+
+Runs it as a user does, on the broker of the test session; knows nothing of how its parts work together.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+from rich.cells import cell_len
+
+from deploy.demo.detection import Detection
+from deploy.demo.measures import Measures
+from deploy.demo.outcome import Outcome
+from deploy.demo.report import shortened
+from deploy.demo.samples import Sample, sample_stream
+
+_ROOT = Path(__file__).parents[2]
+_SECONDS = 200
+_LINK = (
+    b'{"id": "copy", "duplicate_of": "%b", "relation": "near", "jaccard": 0.9, "containment": 1.0, "hamming": 2,'
+    b' "candidate_source": "landmark", "offset": %d}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    status: int
+    output: str
+    folder: Path
+
+
+def _start(bootstrap: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the demonstration with a folder of its own for whatever it leaves behind."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "deploy.demo", *arguments],
+        cwd=_ROOT,
+        env={**os.environ, "KAFKA_BOOTSTRAP": bootstrap, "TMPDIR": str(folder), "STREAM_DEDUP_BATCH__ARTICLES": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _finish(process: subprocess.Popen[str], folder: Path) -> _Run:
+    output, _ = process.communicate(timeout=_SECONDS)
+    return _Run(process.returncode, output, folder)
+
+
+def _read_until(process: subprocess.Popen[str], text: str) -> str:
+    """Read the output up to a line that holds the text, and return that line."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return line
+    raise AssertionError(f"{text!r} was never printed:\n{''.join(lines)}")
+
+
+def _left_behind(bootstrap: str, folder: Path) -> list[str]:
+    """Return the processes, files and topics of a demonstration that are still there."""
+    processes = [line for line in map(_command_line, psutil.process_iter()) if str(folder) in line]
+    topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
+    return [*processes, *(path.name for path in folder.iterdir()), *(name for name in topics if "demo-" in name)]
+
+
+def _command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+@pytest.fixture(scope="module")
+def demo(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> _Run:
+    """One run from beginning to end."""
+    folder = tmp_path_factory.mktemp("demo")
+    return _finish(_start(bootstrap, folder), folder)
+
+
+@pytest.fixture
+def folder(bootstrap: str, tmp_path: Path) -> Iterator[Path]:
+    """A folder for a demonstration that must leave nothing behind."""
+    yield tmp_path
+    assert _left_behind(bootstrap, tmp_path) == []
+
+
+def test_counts_agree_and_each_message_comes_out_once(demo: _Run) -> None:
+    """The exit code is 0, and what went in is the sum of what came out."""
+    assert demo.status == 0, demo.output
+    line = re.search(r"(\d+) messages in = (\d+) unique \+ (\d+) links \+ (\d+) dead letters", demo.output)
+    assert line is not None
+    sent, *came = map(int, line.groups())
+    assert sent == sum(came) == len(sample_stream())
+    assert came[-1] == sum(sample.dead_reason is not None for sample in sample_stream())
+    assert "each came out, none twice" in demo.output
+    assert "the counts agree" in demo.output
+
+
+def test_every_broken_message_is_listed_with_its_reason(demo: _Run) -> None:
+    """Each of the twelve has a line with its key and the reason of its label."""
+    broken = [sample for sample in sample_stream() if sample.dead_reason]
+    assert len(broken) == 12
+    for sample in broken:
+        key = (sample.key or b"").decode()
+        assert re.search(rf"^{key} +{sample.dead_reason} ", demo.output, re.MULTILINE), key
+
+
+def test_every_kind_of_repost_is_shown_with_its_recall(demo: _Run) -> None:
+    """Each kind has a line with how many were found, nine tenths of all at least; no link is wrong."""
+    for kind in {sample.kind for sample in sample_stream() if sample.repost_of}:
+        assert re.search(rf"^{kind.replace('_', ' ')} +\d+/\d+ ", demo.output, re.MULTILINE), kind
+    found = re.search(r"^reposts found +(\d+)/(\d+)", demo.output, re.MULTILINE)
+    assert found is not None
+    assert int(found[1]) >= 0.9 * int(found[2])
+    assert re.search(r"^wrong links +0 ", demo.output, re.MULTILINE)
+
+
+def test_metrics_are_those_of_the_run(demo: _Run) -> None:
+    """The shown metrics exist and count what came out."""
+    line = re.search(r"(\d+) unique \+ (\d+) links", demo.output)
+    assert line is not None
+    assert f"duplicate {line[2]}, unique {line[1]}" in demo.output
+    for name in ("candidates_total", "candidates_confirmed_total", "stage_seconds_total", "decision_seconds"):
+        assert re.search(rf"^stream_dedup_{name} .*\d", demo.output, re.MULTILINE), name
+    assert "nan" not in demo.output
+
+
+def test_output_fits_into_100_columns(demo: _Run) -> None:
+    """No line is wider than 100 cells, Chinese characters counted as two."""
+    assert max(cell_len(line) for line in demo.output.splitlines()) <= 100
+
+
+def test_nothing_is_left_behind(demo: _Run, bootstrap: str) -> None:
+    """No process, no temporary file and no topic outlives the demonstration."""
+    assert _left_behind(bootstrap, demo.folder) == []
+
+
+def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -> None:
+    """With --stay the metrics go on being served after the report; SIGTERM ends all of it with exit code 0."""
+    process = _start(bootstrap, folder, "--stay", "--seed", "21")
+    address = urlsplit(_read_until(process, "/metrics  ").split()[1])
+    _read_until(process, "Ctrl-C ends it")
+    connection = HTTPConnection(address.netloc, timeout=10)
+    connection.request("GET", address.path)
+    assert b"stream_dedup_articles_total" in connection.getresponse().read()
+    connection.close()
+    process.send_signal(signal.SIGTERM)
+    run = _finish(process, folder)
+    assert run.status == 0, run.output
+
+
+@pytest.mark.parametrize("moment", ["Kafka answers", "service is ready"])
+def test_ctrl_c_ends_it_at_any_moment(bootstrap: str, folder: Path, moment: str) -> None:
+    """Ctrl-C, pressed twice by the impatient, ends it in order while the service starts or the stream flows."""
+    process = _start(bootstrap, folder)
+    _read_until(process, moment)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    run = _finish(process, folder)
+    assert run.status == 128 + signal.SIGINT
+    assert "Traceback" not in run.output
+
+
+def test_service_that_dies_is_shown_with_its_log(bootstrap: str, folder: Path) -> None:
+    """A service killed in the stream ends the demonstration with exit code 1 and the tail of the service's log."""
+    process = _start(bootstrap, folder)
+    _read_until(process, "service is ready")
+    for child in psutil.Process(process.pid).children(recursive=True):
+        if child.cmdline()[1:3] == ["-m", "stream_dedup"]:
+            child.kill()
+    run = _finish(process, folder)
+    assert run.status == 1
+    assert "the service ended with exit code 137" in run.output
+    assert "partitions_assigned" in run.output
+
+
+_SAMPLES = (
+    Sample(b"first", b"1", "original", "first"),
+    Sample(b"copy", b"2", "verbatim", "copy", repost_of="first"),
+    Sample(b"other", b"3", "original", "other"),
+)
+
+
+def _outcome(duplicate_of: bytes) -> Outcome:
+    outcome = Outcome(_SAMPLES)
+    outcome.add_unique(b"first", b"1")
+    outcome.add_link(_LINK % (duplicate_of, 1))
+    outcome.add_unique(b"other", b"3")
+    return outcome
+
+
+def test_books_notice_what_is_missing_twice_or_from_nowhere() -> None:
+    """The counts agree only if each message has come out once and nothing else has."""
+    assert not Outcome(_SAMPLES).complete
+    assert _outcome(b"first").complete
+    for extra in (b"1", b"2", b"from nowhere"):
+        outcome = _outcome(b"first")
+        outcome.add_unique(b"first", extra)
+        assert not outcome.complete
+
+
+def test_books_notice_dead_letters_that_no_label_expects() -> None:
+    """A sound message among the dead letters, or another reason than that of the label, is no agreement."""
+    broken = Sample(b"broken", b"[]", "broken", None, dead_reason="not_an_object")
+    headers = {"stream_dedup.offset": b"0", "stream_dedup.exception": b"UndecodableError: an array: so"}
+    for sample, reason, agrees in (
+        (broken, b"not_an_object", True),
+        (broken, b"too_large", False),
+        (_SAMPLES[0], b"too_large", False),
+    ):
+        outcome = Outcome([sample])
+        outcome.add_dead_letter({**headers, "stream_dedup.reason": reason})
+        assert outcome.as_labelled is agrees
+        assert outcome.dead[0].detail == "an array: so"
+
+
+def test_link_to_another_story_is_wrong_and_no_recall() -> None:
+    """A repost is found only if its link leads to the article of its label."""
+    right, wrong = Detection(_outcome(b"first")), Detection(_outcome(b"other"))
+    assert (right.found.right, right.found.total, right.wrong) == (1, 1, [])
+    assert (wrong.found.right, wrong.found.total, wrong.wrong) == (0, 1, [1])
+
+
+def test_quantile_is_read_as_prometheus_reads_it() -> None:
+    """Within a bucket observations count as evenly spread; beyond the last bound, that bound is returned."""
+    text = 'd_bucket{le="1"} 10\nd_bucket{le="2"} 20\nd_bucket{le="+Inf"} 40\nd_count 40\nd_sum 70\n'
+    measures = Measures(f"# TYPE d histogram\n{text}")
+    assert measures.quantile("d", 0.25) == pytest.approx(1.0)
+    assert measures.quantile("d", 0.375) == pytest.approx(1.5)
+    assert measures.quantile("d", 0.9) == pytest.approx(2.0)
+
+
+def test_titles_are_shortened_by_their_width_on_the_terminal() -> None:
+    """A Chinese character takes two cells, and the ellipsis follows it without a gap."""
+    assert shortened("旱了五十天的村子", 16) == "旱了五十天的村子"
+    assert shortened("旱了五十天的村子", 15) == "旱了五十天的村…"
+    assert shortened("旱了五十天的村子", 14) == "旱了五十天的…"

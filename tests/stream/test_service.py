@@ -1,0 +1,963 @@
+"""What the service promises: a real process between topics of a real Kafka.
+
+Knows messages, decisions, signals and exit codes; how texts are judged is the matter of tests/engine.
+"""
+
+import base64
+import json
+import random
+import re
+import shutil
+import socket
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from deploy.broker import KafkaBroker
+from deploy.demo.samples import Sample, sample_stream
+from deploy.demo.samples.corpus import Form, base_texts
+from tests.stream.harness import (
+    STOP_SECONDS,
+    Ended,
+    Headers,
+    Incoming,
+    Outputs,
+    Record,
+    Service,
+    Topics,
+    Watermarks,
+    article,
+    collect,
+    create_topic,
+    existing_topics,
+    fresh_topics,
+    named_topics,
+    produce,
+    run_once,
+    set_flags,
+    wait_until,
+    write_settings,
+)
+
+_FIRST_HAND = ("original", "event-pair", "bulletin")
+_HEX = re.compile(r"[0-9a-f]{16}")
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_DEFAULT_LIMIT = 1_048_588  # Kafka's own max.message.bytes
+_LARGEST_VALUE = _DEFAULT_LIMIT - (64 << 10)  # what is over is for key and headers
+_SECRET = "correct-horse-battery-staple"  # noqa: S105  # invented, and looked for in logs
+_UNREACHABLE_SECONDS = 30.0
+
+
+@cache
+def _texts() -> tuple[str, ...]:
+    """Bodies of articles that are no copies of one another."""
+    return tuple(text.body for text in base_texts() if text.form is Form.NEWS)
+
+
+def _numbered(messages: Iterable[Incoming], headers: Headers | None = None) -> list[Incoming]:
+    """Number messages in a header, so that each can be found among the outputs."""
+    return [
+        replace(message, headers=[("number", str(number).encode()), *(headers or [])])
+        for number, message in enumerate(messages)
+    ]
+
+
+def _number(record: Record) -> int:
+    """Return the number of a message that came out whole."""
+    return int(dict(record.headers)["number"] or b"")
+
+
+def _numbers(outputs: Outputs) -> list[int]:
+    """Return the numbers of all messages that came out; links name offsets, which are the numbers."""
+    whole = [_number(record) for record in (*outputs.unique, *outputs.dead)]
+    return sorted(whole + [int(record.json()["offset"]) for record in outputs.duplicates])
+
+
+# ------------------------------------------------------------------------------ the sample stream, once through
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The sample stream, with a message of 10 MB behind it, and what the service made of it.
+
+    Attributes:
+        topics: of the run.
+        service: it still runs.
+        samples: the stream; a message's number is its place here.
+        sent: the messages.
+        outputs: everything that came out.
+        began: a moment before the first message was sent.
+    """
+
+    topics: Topics
+    service: Service
+    samples: list[Sample]
+    sent: list[Incoming]
+    outputs: Outputs
+    began: datetime
+
+
+@pytest.fixture(scope="module")
+def sampled(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sampled]:
+    """The sample stream through a service with default settings."""
+    topics, samples, began = fresh_topics(bootstrap), sample_stream(), datetime.now(UTC)
+    giant = article("giant", "x" * (10 << 20))
+    headers: Headers = [
+        ("crawler", b"first"),
+        ("stream_dedup.fingerprint", b"of an earlier run"),
+        ("crawler", b"second"),
+        ("without value", None),
+        ("stream_dedup.reason", b"of an earlier run"),
+    ]
+    sent = _numbered([*(Incoming(sample.value, sample.key) for sample in samples), giant], headers)
+    with Service(tmp_path_factory.mktemp("sampled"), bootstrap, topics) as service:
+        assert produce(bootstrap, topics.input, sent) == list(range(len(sent)))
+        outputs = collect(bootstrap, topics, len(sent), service)
+        yield Sampled(topics, service, samples, sent, outputs, began)
+
+
+def test_every_message_comes_out_exactly_once(sampled: Sampled) -> None:
+    """The outputs hold each message once: none is lost, none is doubled."""
+    assert _numbers(sampled.outputs) == list(range(len(sampled.sent)))
+
+
+def test_first_hand_articles_are_unique(sampled: Sampled) -> None:
+    """No first-hand article is taken for a copy, be it another report of an event or a bulletin of a template."""
+    unique = {_number(record) for record in sampled.outputs.unique}
+    wanted = {number for number, sample in enumerate(sampled.samples) if sample.kind in _FIRST_HAND}
+    assert wanted <= unique
+
+
+def test_reposts_are_linked_to_their_originals(sampled: Sampled) -> None:
+    """At least 95% of the labelled reposts are links to the article that they copy."""
+    found = {record.json()["offset"]: record.json()["duplicate_of"] for record in sampled.outputs.duplicates}
+    reposts = {number: sample.repost_of for number, sample in enumerate(sampled.samples) if sample.repost_of}
+    right = sum(found.get(number) == original for number, original in reposts.items())
+    assert right / len(reposts) >= 0.95
+
+
+def test_broken_messages_are_dead_letters_with_their_reason(sampled: Sampled) -> None:
+    """Each broken message, and no other, is a dead letter with the reason that its label says."""
+    reasons = {_number(record): record.own("reason") for record in sampled.outputs.dead}
+    labelled: dict[int, str | None] = {
+        number: sample.dead_reason for number, sample in enumerate(sampled.samples) if sample.dead_reason
+    }
+    assert reasons == labelled | {len(sampled.samples): "too_large"}
+
+
+def test_unique_articles_carry_the_bytes_that_came(sampled: Sampled) -> None:
+    """A unique article has its incoming bytes as value and its id as key."""
+    for record in sampled.outputs.unique:
+        sample = sampled.samples[_number(record)]
+        assert record.value == sample.value
+        if sample.id is None:
+            assert re.fullmatch(rb"(url|content):[0-9a-f]{32}", record.key or b"")
+        else:
+            assert record.key == sample.id.encode()
+
+
+def test_unique_articles_carry_fingerprint_epoch_and_incoming_headers(sampled: Sampled) -> None:
+    """The service adds fingerprint and epoch to the incoming headers and replaces those of an earlier run."""
+    for record in sampled.outputs.unique:
+        assert _HEX.fullmatch(record.own("fingerprint") or "")
+        assert record.own("idf_epoch") == "0"
+        assert record.own("reason") is None
+        assert len(record.headers) == len(record.incoming_headers()) + 2
+        incoming = sampled.sent[_number(record)].headers
+        assert record.incoming_headers() == [pair for pair in incoming if not pair[0].startswith("stream_")]
+
+
+_LINK_TYPES: dict[str, type | tuple[type, ...]] = {
+    "id": str,
+    "duplicate_of": str,
+    "matched": str,
+    "relation": str,
+    "jaccard": float,
+    "containment": float,
+    "hamming": int,
+    "fingerprint": str,
+    "idf_epoch": int,
+    "candidate_source": str,
+    "source": str,
+    "url": str,
+    "topic": str,
+    "partition": int,
+    "offset": int,
+    "published_at": (str, type(None)),
+    "received_at": str,
+    "decided_at": str,
+}
+
+
+def test_links_have_all_fields_with_their_types(sampled: Sampled) -> None:
+    """A link is a JSON object of 18 fields; its key is the article's id."""
+    assert sampled.outputs.duplicates
+    for record in sampled.outputs.duplicates:
+        link = record.json()
+        assert list(link) == list(_LINK_TYPES)
+        for name, kind in _LINK_TYPES.items():
+            assert isinstance(link[name], kind), name
+        assert record.key == link["id"].encode()
+
+
+def test_links_say_what_was_compared(sampled: Sampled) -> None:
+    """Measures are within their bounds, and relation and candidate source are of the documented ones."""
+    fingerprints = {(r.key or b"").decode(): int(r.own("fingerprint") or "", 16) for r in sampled.outputs.unique}
+    for record in sampled.outputs.duplicates:
+        link = record.json()
+        assert link["relation"] in {"exact", "near", "contained", "contains", "redelivery"}
+        assert link["candidate_source"] in {"content", "landmark", "simhash", "id"}
+        assert 0 <= link["jaccard"] <= 1
+        assert 0 <= link["containment"] <= 1
+        assert _HEX.fullmatch(link["fingerprint"])
+        if link["matched"] in fingerprints:
+            other = fingerprints[link["matched"]]
+            assert link["hamming"] == (int(link["fingerprint"], 16) ^ other).bit_count()
+        if link["relation"] in {"exact", "redelivery"}:
+            assert (link["jaccard"], link["containment"]) == (1.0, 1.0)
+
+
+def test_links_name_the_message_that_they_are_about(sampled: Sampled) -> None:
+    """Topic, partition, offset, source and URL of a link are those of the incoming message."""
+    for record in sampled.outputs.duplicates:
+        link = record.json()
+        fields = json.loads(sampled.samples[link["offset"]].value or b"")
+        assert (link["topic"], link["partition"]) == (sampled.topics.input, 0)
+        assert link["id"] == fields["id"]
+        assert (link["source"], link["url"]) == (fields["source"], fields["url"])
+
+
+def test_links_have_times_in_iso_8601(sampled: Sampled) -> None:
+    """Published, received and decided are UTC times to the millisecond, received before decided."""
+    for record in sampled.outputs.duplicates:
+        link = record.json()
+        times = [link["published_at"], link["received_at"], link["decided_at"]]
+        assert all(_ISO.fullmatch(moment) for moment in times)
+        published, received, decided = map(datetime.fromisoformat, times)
+        assert published == _moment(json.loads(sampled.samples[link["offset"]].value or b"")["published_at"])
+        # Kafka keeps whole milliseconds.
+        assert sampled.began.timestamp() - 0.001 <= received.timestamp() <= decided.timestamp()
+        assert decided <= datetime.now(UTC)
+
+
+def _moment(written: str | int) -> datetime:
+    if isinstance(written, str):
+        return datetime.fromisoformat(written)
+    return datetime.fromtimestamp(written / 1000 if written > 10**11 else written, UTC)
+
+
+def test_dead_letters_carry_the_original_and_where_it_came_from(sampled: Sampled) -> None:
+    """A dead letter has the original key, value and headers, and tells reason, exception and origin."""
+    for record in sampled.outputs.dead:
+        number = _number(record)
+        sent = sampled.sent[number]
+        assert (record.key, record.value) == (sent.key, sent.value)
+        assert record.incoming_headers() == [pair for pair in sent.headers if not pair[0].startswith("stream_")]
+        assert (record.own("exception") or "").startswith("UndecodableError: ")
+        origin = (record.own("topic"), record.own("partition"), record.own("offset"))
+        assert origin == (sampled.topics.input, "0", str(number))
+        assert record.own("fingerprint") is None
+        assert record.own("value_left_out") is None
+
+
+def test_message_over_the_limit_is_a_whole_dead_letter(sampled: Sampled) -> None:
+    """A message of 10 MB, over input.max_message_bytes, goes whole to a topic of dead letters that takes it."""
+    (record,) = [record for record in sampled.outputs.dead if _number(record) == len(sampled.samples)]
+    assert record.own("reason") == "too_large"
+    assert record.value == sampled.sent[-1].value
+    assert "at most 8388608 are decoded" in (record.own("exception") or "")
+
+
+def test_metrics_agree_with_what_came_out(sampled: Sampled) -> None:
+    """Articles by decision and relation and dead letters by reason count exactly what the topics hold."""
+    outputs, service = sampled.outputs, sampled.service
+    relations = Counter(("duplicate", str(record.json()["relation"])) for record in outputs.duplicates)
+    articles = relations + Counter({("unique", "none"): len(outputs.unique)})
+    reasons = Counter((record.own("reason") or "",) for record in outputs.dead)
+    sources = Counter((str(record.json()["candidate_source"]),) for record in outputs.duplicates)
+    # The counters move after the commit, a moment after the outputs are there.
+    wait_until(
+        lambda: sum(service.metrics().by("dead_letters_total", "reason").values()) == len(outputs.dead),
+        "all messages counted",
+    )
+    metrics = service.metrics()
+    assert metrics.by("articles_total", "decision", "relation") == articles
+    assert metrics.by("dead_letters_total", "reason") == reasons
+    assert metrics.by("matches_total", "source") == sources
+    assert metrics.by("batch_articles_sum") == {(): len(sampled.sent)}
+    assert metrics.by("decision_seconds_count") == {(): len(sampled.sent)}
+    assert metrics.by("commits_total") == metrics.by("batch_articles_count")
+
+
+def test_gauges_say_that_all_is_read(sampled: Sampled) -> None:
+    """Once everything is judged the lag is 0, and ready, partitions, epoch and progress say how things stand."""
+    service, articles = sampled.service, len(sampled.outputs.unique) + len(sampled.outputs.duplicates)
+    wait_until(lambda: service.metrics().series("consumer_lag_messages") == [0.0], "lag of 0")
+    metrics = service.metrics()
+    assert metrics.series("ready") == [1.0]
+    assert metrics.series("assigned_partitions") == [1.0]
+    assert metrics.series("idf_epoch") == [0.0]
+    assert metrics.series("state_articles_judged") == [articles]
+    assert metrics.series("index_entries")[0] >= len(sampled.outputs.unique)
+    assert metrics.series("idf_vocabulary_words")[0] > 1000
+
+
+def test_health_and_readiness_answer(sampled: Sampled) -> None:
+    """/healthz and /readyz are 200 while the service reads, as plain text; /metrics is Prometheus text."""
+    for path in ("/healthz", "/readyz"):
+        answer = sampled.service.ask(path)
+        assert (answer.status, answer.text) == (200, "ok\n")
+        assert answer.kind.startswith("text/plain")
+    assert sampled.service.ask("/metrics").kind.startswith("text/plain; version=")
+
+
+def test_other_paths_and_methods_are_refused(sampled: Sampled) -> None:
+    """Unknown paths are 404, methods other than GET and HEAD 405; nothing can be changed over the port."""
+    assert sampled.service.ask("/").status == 404
+    assert sampled.service.ask("/metrics/x").status == 404
+    for method in ("POST", "PUT", "DELETE"):
+        assert sampled.service.ask("/readyz", method).status == 405
+    assert sampled.service.ask("/readyz", "HEAD").status == 200
+
+
+def test_http_port_is_on_loopback_only(sampled: Sampled) -> None:
+    """By default nothing listens on an address that other machines reach."""
+    connections = psutil.Process(sampled.service.pid).net_connections("inet")
+    listening = {connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}
+
+
+def test_second_instance_on_the_same_state_is_refused(bootstrap: str, sampled: Sampled) -> None:
+    """A second instance ends with exit code 3 and names the directory; the first goes on."""
+    first = sampled.service
+    with Service(first.directory, bootstrap, sampled.topics) as second:
+        assert second.wait_end(20) == 3
+    assert f"state directory {first.directory / 'state'} is in use" in second.log()
+    assert first.running
+    assert first.ask("/readyz").status == 200
+
+
+def test_taken_http_port_is_named(bootstrap: str, sampled: Sampled, tmp_path: Path) -> None:
+    """A port that is taken ends the service with exit code 1 and a message that names the port."""
+    _, port = sampled.service.address
+    with Service(tmp_path, bootstrap, sampled.topics, f"http.port={port}") as second:
+        assert second.wait_end(20) == 1
+    assert str(port) in second.log()
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+
+class Bad(NamedTuple):
+    """A message that crawlers get wrong, and what has to become of it: `unique`, a relation, or a dead reason."""
+
+    value: bytes | None
+    fate: str
+    key: bytes | None = None
+
+
+def _json(name: object, body: object, **fields: object) -> bytes:
+    return json.dumps({"id": name, "body": body, **fields}, ensure_ascii=False).encode()
+
+
+def _bad_messages() -> dict[str, Bad]:
+    """Return the list of bad messages, in the order in which they are sent."""
+    text = iter(_texts())
+    twice, cut = next(text), next(text).encode()
+    future = int(time.time() * 1000) + 400 * 86_400_000
+    return {
+        "null value": Bad(None, "null_value", b"tombstone"),
+        "null value without key": Bad(None, "null_value"),
+        "empty value": Bad(b"", "invalid_json"),
+        "empty body": Bad(_json("b1", ""), "empty_body"),
+        "blank body": Bad(_json("b2", " \u3000\n\t\u00a0"), "empty_body"),
+        "null body": Bad(_json("b3", None), "missing_field"),
+        "no body": Bad(b'{"id": "b4", "title": "x"}', "missing_field"),
+        "empty object": Bad(b"{}", "missing_field"),
+        "body of 10 MB": Bad(_json("b5", "x" * (10 << 20)), "too_large"),
+        "body of 10 MB of Han": Bad(_json("b6", "水" * ((10 << 20) // 3)), "too_large"),
+        "body over the characters": Bad(_json("b7", "y" * 1_000_001), "too_large"),
+        "endless title": Bad(_json("b8", next(text), title="t" * 2001), "too_large"),
+        "invalid UTF-8": Bad(b'{"id": "b9", "body": "' + cut[:-1] + b'"}', "invalid_utf8"),
+        "invalid UTF-8 key": Bad(b"nonsense", "invalid_json", b"\xff\xfe\x00"),
+        "cut off": Bad(_json("b10", next(text))[:-20], "invalid_json"),
+        "two objects": Bad(b'{"id": 1, "body": "x"} {"id": 2}', "invalid_json"),
+        "not a number": Bad(b'{"id": "b11", "body": "x", "n": NaN}', "invalid_json"),
+        "deep nesting": Bad(b"[" * 200_000, "invalid_json"),
+        "array": Bad(b"[]", "not_an_object"),
+        "string": Bad(b'"text"', "not_an_object"),
+        "number": Bad(b"42", "not_an_object"),
+        "null": Bad(b"null", "not_an_object"),
+        "body is a number": Bad(_json("b12", 7), "wrong_type"),
+        "body is a list": Bad(_json("b13", ["x"]), "wrong_type"),
+        "title is an object": Bad(_json("b14", next(text), title={}), "wrong_type"),
+        "url is a number": Bad(_json("b15", next(text), url=5), "wrong_type"),
+        "id is an object": Bad(_json({"a": 1}, next(text)), "wrong_type"),
+        "id is a boolean": Bad(_json(True, next(text)), "wrong_type"),
+        "time is a list": Bad(_json("b16", next(text), published_at=[]), "wrong_type"),
+        "time is nonsense": Bad(_json("b17", next(text), published_at="昨天"), "invalid_time"),
+        "time is before 1900": Bad(_json("b18", next(text), published_at="1066-10-14"), "invalid_time"),
+        "time is far ahead": Bad(_json("b19", next(text), published_at="2999-01-01"), "future_time"),
+        "time is a year ahead": Bad(_json("b20", next(text), published_at=future), "future_time"),
+        "time is an hour ahead": Bad(_json("b21", next(text), published_at=int(time.time()) + 3600), "unique"),
+        "endless id": Bad(_json("x" * 513, next(text)), "invalid_id"),
+        "half an emoji as id": Bad(b'{"id": "\\ud83d", "body": "x"}', "invalid_id"),
+        "half an emoji in the body": Bad(
+            b'{"id": "b22", "body": "' + next(text).replace("\n", "").encode() + b'\\ud83d"}', "unique"
+        ),
+        "half an emoji everywhere else": Bad(
+            b'{"id": "b23", "title": "\\ud83d", "url": "http://a/\\ude00", "source": "\\ud83d", "body": "'
+            + next(text).replace("\n", "").encode()
+            + b'"}',
+            "unique",
+        ),
+        "copy with half an emoji in its URL": Bad(
+            b'{"id": "b24", "url": "http://a/\\ude00", "source": "\\ud83d", "body": "'
+            + _texts()[2].replace("\n", "").encode()
+            + b'"}',
+            "unique",
+        ),
+        "no id": Bad(json.dumps({"body": next(text)}).encode(), "unique"),
+        "integer id": Bad(_json(2**63 - 1, next(text)), "unique"),
+        "integer id beyond 64 bits": Bad(
+            b'{"id": 123456789012345678901234567890, "body": "' + b"q" * 40 + b'"}', "unique"
+        ),
+        "first of an id": Bad(_json("b25", twice), "unique"),
+        "same id, same text": Bad(_json("b25", twice, title="another headline"), "redelivery"),
+        "same id, other text": Bad(_json("b25", next(text)), "revision"),
+        "same id, first text again": Bad(_json("b25", twice), "revision"),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class BadRun:
+    """The bad messages, 10,000 identical ones and a normal article and its copy, through one service.
+
+    Attributes:
+        bad: by name.
+        repeats: how many identical messages there were.
+        seconds: from sending them to their last output.
+        outputs: everything that came out.
+        links: links by offset.
+        whole: unique articles and dead letters by number.
+    """
+
+    bad: dict[str, Bad]
+    repeats: int
+    seconds: float
+    outputs: Outputs
+    links: dict[int, dict[str, Any]]
+    whole: dict[int, Record]
+
+
+@pytest.fixture(scope="module")
+def bad_run(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> BadRun:
+    """The bad messages through a service whose topic of dead letters takes Kafka's default of 1 MB."""
+    topics, bad, repeats = fresh_topics(bootstrap, dead_bytes=_DEFAULT_LIMIT), _bad_messages(), 10_000
+    same = article("same", _texts()[50])
+    last = [article("normal", _texts()[60]), article("its copy", "本报讯 " + _texts()[60])]
+    sent = _numbered([*(Incoming(one.value, one.key) for one in bad.values()), *[same] * repeats, *last])
+    with Service(tmp_path_factory.mktemp("bad"), bootstrap, topics) as service:
+        service.wait_ready()
+        began = time.monotonic()
+        assert produce(bootstrap, topics.input, sent) == list(range(len(sent)))
+        outputs = collect(bootstrap, topics, len(sent), service)
+        seconds = time.monotonic() - began
+        service.stop()
+    return BadRun(
+        bad,
+        repeats,
+        seconds,
+        outputs,
+        {record.json()["offset"]: record.json() for record in outputs.duplicates},
+        {_number(record): record for record in (*outputs.unique, *outputs.dead)},
+    )
+
+
+def test_bad_messages_come_out_exactly_once(bad_run: BadRun) -> None:
+    """Whatever comes in comes out once; nothing stops the service."""
+    assert _numbers(bad_run.outputs) == list(range(len(bad_run.bad) + bad_run.repeats + 2))
+
+
+@pytest.mark.parametrize("name", _bad_messages())
+def test_bad_message_ends_where_it_belongs(bad_run: BadRun, name: str) -> None:
+    """Each bad message is judged or becomes a dead letter with the right reason, its key unchanged."""
+    number, bad = list(bad_run.bad).index(name), bad_run.bad[name]
+    link, record = bad_run.links.get(number), bad_run.whole.get(number)
+    if bad.fate in {"redelivery", "revision"}:
+        assert link is not None
+        assert link["relation"] == bad.fate
+        return
+    assert record is not None
+    if bad.fate == "unique":
+        assert record.value == bad.value
+        assert record.own("reason") is None
+    else:
+        assert record.own("reason") == bad.fate
+        assert record.key == bad.key
+
+
+def test_value_larger_than_the_dead_topic_takes_is_left_out(bad_run: BadRun) -> None:
+    """Where the topic of dead letters is too small for a value, the letter goes without and says so."""
+    large = {name for name, bad in bad_run.bad.items() if bad.value and len(bad.value) > _LARGEST_VALUE}
+    assert len(large) == 3
+    for number, (name, bad) in enumerate(bad_run.bad.items()):
+        record = bad_run.whole.get(number)
+        if name in large:
+            assert record is not None
+            assert record.value is None
+            assert re.match(rf"{len(bad.value or b'')} bytes", record.own("value_left_out") or "")
+        elif record is not None:
+            assert record.value == bad.value
+            assert record.own("value_left_out") is None
+
+
+def test_ten_thousand_identical_messages_give_one_article(bad_run: BadRun) -> None:
+    """Of 10,000 identical messages the first is unique and the others are redeliveries, in reasonable time."""
+    first = len(bad_run.bad)
+    assert bad_run.whole[first].key == b"same"
+    links = [bad_run.links[first + place] for place in range(1, bad_run.repeats)]
+    assert Counter((link["relation"], link["duplicate_of"]) for link in links) == {
+        ("redelivery", "same"): bad_run.repeats - 1
+    }
+    assert bad_run.seconds < 30
+
+
+def test_normal_article_is_judged_after_bad_ones(bad_run: BadRun) -> None:
+    """Behind all bad messages a normal article is unique and its copy is linked to it."""
+    last = len(bad_run.bad) + bad_run.repeats
+    assert bad_run.whole[last].key == b"normal"
+    assert bad_run.links[last + 1]["duplicate_of"] == "normal"
+
+
+def test_message_that_no_output_takes_does_not_stop_the_service(bootstrap: str, tmp_path: Path) -> None:
+    """Messages whose values fit the outputs, but not with their headers or key, are no poison."""
+    topics = named_topics()
+    create_topic(bootstrap, topics.input)
+    for name in topics.outputs:
+        create_topic(bootstrap, name, max_bytes=_DEFAULT_LIMIT)
+    rng = random.Random(1)  # noqa: S311  # what cannot be compressed
+    image, more = base64.b64encode(rng.randbytes(700_000)).decode(), rng.randbytes(200_000)
+    sound = Incoming(json.dumps({"id": "heavy", "body": _texts()[0], "image": image}).encode())
+    broken = Incoming(json.dumps({"id": "broken", "image": image}).encode())
+    headers: Headers = [("screenshot", more)]
+    heavy = [replace(sound, headers=headers), replace(broken, headers=headers), replace(broken, key=more)]
+    with Service(tmp_path, bootstrap, topics) as service:
+        produce(bootstrap, topics.input, [*heavy, article("light", _texts()[1])])
+        wait_until(lambda: not service.running or _all_out(bootstrap, topics, 4), "all messages out")
+        assert service.running
+        service.stop()
+
+
+def _all_out(bootstrap: str, topics: Topics, count: int) -> bool:
+    with Watermarks(bootstrap, topics) as watermarks:
+        return watermarks.outputs() >= count
+
+
+# -------------------------------------------------------------------------------------------- interruptions
+
+_EPOCHS = "idf.epoch_articles=100"
+_SMALL_BATCHES = (_EPOCHS, "batch.articles=4")
+# A static member takes the place of the killed one at once, instead of after the session's 45 s.
+_STATIC = "kafka.consumer.group.instance.id=the-one"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An uninterrupted run.
+
+    Attributes:
+        topics: of the run; others may read its input.
+        count: messages of the input.
+        outputs: everything that came out.
+    """
+
+    topics: Topics
+    count: int
+    outputs: Outputs
+
+
+@pytest.fixture(scope="module")
+def reference(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Two sample streams behind each other, so that ids come again with other texts; the epoch changes often."""
+    topics = fresh_topics(bootstrap)
+    samples = [sample for seed in (20, 21) for sample in sample_stream(seed)]
+    sent = _numbered(Incoming(sample.value, sample.key) for sample in samples)
+    assert produce(bootstrap, topics.input, sent) == list(range(len(sent)))
+    with Service(tmp_path_factory.mktemp("reference"), bootstrap, topics, _EPOCHS) as service:
+        outputs = collect(bootstrap, topics, len(sent), service)
+        service.stop()
+    return Reference(topics, len(sent), outputs)
+
+
+def test_reference_has_what_interruptions_could_break(reference: Reference) -> None:
+    """The uninterrupted run goes through several epochs and holds revisions and redeliveries."""
+    relations = {record.json()["relation"] for record in reference.outputs.duplicates}
+    assert {"revision", "redelivery", "exact", "near", "contained", "contains"} <= relations
+    assert {record.own("idf_epoch") for record in reference.outputs.unique} >= {"0", "1", "2", "3"}
+    assert _numbers(reference.outputs) == list(range(reference.count))
+
+
+def test_stream_interrupted_by_sigterm_gives_the_same_outputs(
+    bootstrap: str, reference: Reference, tmp_path: Path
+) -> None:
+    """Stops at random moments change nothing: the same decisions in the same order, nothing twice.
+
+    Each stop under load ends within 10 s with exit code 0.
+    """
+    topics = reference.topics.with_other_outputs(bootstrap)
+    rng = random.Random(7)  # noqa: S311  # the moments of the stops
+    stops = sorted(rng.randrange(reference.count * 9 // 10) for _ in range(3))
+    for stop in stops:
+        with (
+            Watermarks(bootstrap, topics) as watermarks,
+            Service(tmp_path, bootstrap, topics, *_SMALL_BATCHES) as service,
+        ):
+            wait_until(lambda: watermarks.outputs() >= stop, f"{stop} outputs")  # noqa: B023  # called at once
+            service.stop()
+    with Service(tmp_path, bootstrap, topics, *_SMALL_BATCHES) as service:
+        outputs = collect(bootstrap, topics, reference.count, service)
+        service.stop()
+    assert [_judgement(record) for record in outputs.unique] == _judgements(reference.outputs.unique)
+    assert [_judgement(record) for record in outputs.duplicates] == _judgements(reference.outputs.duplicates)
+    assert [_judgement(record) for record in outputs.dead] == _judgements(reference.outputs.dead)
+
+
+def test_sigkill_loses_nothing_and_repeats_the_same_decisions(
+    bootstrap: str, reference: Reference, tmp_path: Path
+) -> None:
+    """After kills nothing is missing; what comes twice comes with the same decision each time."""
+    topics = reference.topics.with_other_outputs(bootstrap)
+    for stop in (150, 500):
+        with (
+            Watermarks(bootstrap, topics) as watermarks,
+            Service(tmp_path, bootstrap, topics, *_SMALL_BATCHES, _STATIC) as service,
+        ):
+            wait_until(lambda: watermarks.outputs() >= stop, f"{stop} outputs")  # noqa: B023  # called at once
+            service.kill()
+    with Service(tmp_path, bootstrap, topics, *_SMALL_BATCHES, _STATIC) as service:
+        service.wait_ready()
+        wait_until(lambda: _reached_end(service), "everything judged")
+        service.stop()
+    outputs = collect(bootstrap, topics, reference.count)
+    for found, wanted in zip(_parts(outputs), _parts(reference.outputs), strict=True):
+        judgements: defaultdict[int, set[str]] = defaultdict(set)
+        for record in found:
+            judgements[_place(record)].add(_judgement(record))
+        assert judgements == {_place(record): {_judgement(record)} for record in wanted}
+
+
+def _reached_end(service: Service) -> bool:
+    return service.metrics().series("consumer_lag_messages") == [0.0]
+
+
+def _parts(outputs: Outputs) -> tuple[list[Record], list[Record], list[Record]]:
+    return outputs.unique, outputs.duplicates, outputs.dead
+
+
+def _place(record: Record) -> int:
+    """Return the input offset of an output."""
+    return int(record.json()["offset"]) if not record.headers else _number(record)
+
+
+def _judgement(record: Record) -> str:
+    """Return all of an output but the moment of the decision."""
+    if record.headers:
+        return repr((record.key, record.value, record.headers))
+    return repr((record.key, {**record.json(), "decided_at": ""}))
+
+
+def _judgements(records: list[Record]) -> list[str]:
+    return [_judgement(record) for record in records]
+
+
+def test_sigterm_ends_in_time_when_the_broker_is_gone(background: "Background") -> None:
+    """Without its broker, in the middle of the work, a service still ends within 10 s of SIGTERM."""
+    ended = background.orphaned.result(120)
+    assert ended.seconds < STOP_SECONDS
+    assert ended.code in {0, 1}
+
+
+def test_ready_once_it_reads_and_ends_in_order_when_idle(bootstrap: str, tmp_path: Path) -> None:
+    """Before its input exists the service is healthy but not ready; it takes the topic up and, idle, ends with 0."""
+    topics = named_topics()
+    with Service(tmp_path, bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=200") as service:
+        answer = service.ask("/readyz")
+        assert answer.status == 503
+        assert answer.text.startswith("waiting for ")
+        wait_until(lambda: service.ask("/readyz").text == "waiting for partitions\n", "started")
+        assert service.ask("/healthz").status == 200
+        create_topic(bootstrap, topics.input)
+        service.wait_ready()
+        produce(bootstrap, topics.input, [article("late", _texts()[0])])
+        collect(bootstrap, topics, 1, service)
+        service.stop()
+    assert existing_topics(bootstrap) >= set(topics.outputs)
+
+
+# ---------------------------------------------------------------------------------------------------- topics
+
+
+@dataclass(frozen=True, slots=True)
+class Patterned:
+    """A run over a regular expression: two topics, and a third that was created later.
+
+    Attributes:
+        names: of the inputs.
+        lags: the lag of each partition at the end.
+        outputs: everything that came out.
+    """
+
+    names: list[str]
+    lags: list[float]
+    outputs: Outputs
+
+
+@pytest.fixture(scope="module")
+def patterned(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Patterned:
+    """Topics of one prefix through one service that finds them by a regular expression."""
+    topics, text = fresh_topics(bootstrap), iter(_texts())
+    names = [f"{topics.group}.wire.{name}" for name in ("a", "b", "c")]
+    pattern = "^" + re.escape(f"{topics.group}.wire.") + ".*"
+    flags = (f"input.topics={pattern}", "kafka.topic.metadata.refresh.interval.ms=200")
+    for name in names[:2]:
+        create_topic(bootstrap, name, 2)
+    with Service(tmp_path_factory.mktemp("patterned"), bootstrap, topics, *flags) as service:
+        for name in names[:2]:
+            messages = [replace(article(f"{name}{part}", next(text)), partition=part) for part in (0, 1)]
+            produce(bootstrap, name, messages)
+        collect(bootstrap, topics, 4, service)
+        create_topic(bootstrap, names[2])
+        produce(bootstrap, names[2], [article(names[2], next(text))], transaction=True)
+        outputs = collect(bootstrap, topics, 5, service)
+        before = service.metrics().by("commits_total")
+        assert before
+        with ExitStack() as patience:
+            patience.callback(service.stop)
+            wait_until(lambda: len(service.metrics().series("consumer_lag_messages")) == 5, "five lags")
+            lags = _settled_lags(service)
+    return Patterned(names, lags, outputs)
+
+
+def _settled_lags(service: Service) -> list[float]:
+    """Return the lags once they are all 0, or as they are after a few seconds."""
+    deadline = time.monotonic() + 4
+    while any(lags := service.metrics().series("consumer_lag_messages")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return lags
+
+
+def test_regular_expression_reads_topics_created_later(patterned: Patterned) -> None:
+    """A regular expression reads all partitions of all topics that match, also of one created afterwards."""
+    ids = {(record.key or b"").decode() for record in patterned.outputs.unique}
+    wanted = {f"{name}{part}" for name in patterned.names[:2] for part in (0, 1)}
+    assert ids == wanted | {patterned.names[2]}
+    assert patterned.outputs.total() == 5
+
+
+def test_lag_is_zero_behind_a_transaction(patterned: Patterned) -> None:
+    """The lag becomes 0 also where the last record of a partition is the marker of a transaction."""
+    assert patterned.lags == [0.0] * 5
+
+
+def test_missing_output_topics_are_not_created_against_the_settings(bootstrap: str, tmp_path: Path) -> None:
+    """With output.create=false a missing output topic ends the service with a message that names it."""
+    topics = named_topics()
+    create_topic(bootstrap, topics.duplicates)
+    with Service(tmp_path, bootstrap, topics, "output.create=false") as service:
+        assert service.wait_end(20) == 1
+    assert f"no topic {topics.dead}, {topics.unique}" in service.log()
+    assert "output.create" in service.log()
+    assert not {topics.dead, topics.unique} & existing_topics(bootstrap)
+
+
+# --------------------------------------------------------------------------------------------------- offsets
+
+
+def _commit(bootstrap: str, topics: Topics, offsets: dict[int, int]) -> None:
+    """Commit offsets of the input as the service's group."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group, "enable.auto.commit": "false"})
+    with closing(consumer):
+        consumer.commit(
+            offsets=[TopicPartition(topics.input, part, offset) for part, offset in offsets.items()],
+            asynchronous=False,
+        )
+
+
+def _committed(bootstrap: str, topics: Topics, partitions: int) -> list[int]:
+    """Return the offsets that the service's group has committed."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})
+    with closing(consumer):
+        places = [TopicPartition(topics.input, partition) for partition in range(partitions)]
+        return [place.offset for place in consumer.committed(places, timeout=20)]
+
+
+def test_state_knows_the_offsets_and_a_lost_state_starts_over(bootstrap: str, tmp_path: Path) -> None:
+    """The state's positions win over what the group committed; without a state reading begins at the earliest."""
+    topics = fresh_topics(bootstrap, partitions=2)
+    text = iter(_texts())
+
+    def more(names: str) -> list[Incoming]:
+        return [
+            replace(article(f"{name}{partition}", next(text)), partition=partition)
+            for name in names
+            for partition in (0, 1)
+        ]
+
+    produce(bootstrap, topics.input, more("abc"))
+    with Service(tmp_path, bootstrap, topics) as service:
+        assert len(collect(bootstrap, topics, 6, service).unique) == 6
+        service.stop()
+    assert _committed(bootstrap, topics, 2) == [3, 3]  # for lag monitors
+    produce(bootstrap, topics.input, more("de"))
+    _commit(bootstrap, topics, {0: 5, 1: 0})
+    with Service(tmp_path, bootstrap, topics) as service:
+        outputs = collect(bootstrap, topics, 10, service)
+        service.stop()
+    assert sorted(record.key or b"" for record in outputs.unique) == sorted(
+        f"{name}{partition}".encode() for name in "abcde" for partition in (0, 1)
+    )
+    assert outputs.total() == 10
+    shutil.rmtree(tmp_path / "state")
+    with Service(tmp_path, bootstrap, topics) as service:
+        outputs = collect(bootstrap, topics, 20, service)
+        service.stop()
+    assert Counter(record.key for record in outputs.unique).most_common()[-1][1] == 2
+    assert outputs.total() == 20
+
+
+# ------------------------------------------------------------------------------------- without a broker
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Services whose broker is not there, or goes away.
+
+    Attributes:
+        left_alone: never found one, ends by itself.
+        stopped: never found one and was sent SIGTERM as soon as it had begun; how that ended.
+        orphaned: lost its broker in the middle of the work and was sent SIGTERM then; how that ended.
+    """
+
+    left_alone: Service
+    stopped: "Future[Ended]"
+    orphaned: "Future[Ended]"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:
+    """Started before all other tests and beside them, because waiting for a broker takes its time."""
+    with socket.socket() as taken, ExitStack() as stack:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
+        dead_end = f"127.0.0.1:{taken.getsockname()[1]}"
+        secret = {"STREAM_DEDUP_KAFKA__SASL_PASSWORD": _SECRET}
+        flags = [
+            "log.level=debug",
+            "kafka.debug=all",
+            "kafka.security.protocol=sasl_plaintext",
+            "kafka.sasl.mechanisms=PLAIN",
+            "kafka.sasl.username=reader",
+        ]
+        alone, stopped = (
+            stack.enter_context(
+                Service(tmp_path_factory.mktemp(name), dead_end, named_topics(), *more, environment=secret)
+            )
+            for name, more in (("alone", flags), ("stopped", []))
+        )
+        pool = stack.enter_context(ThreadPoolExecutor(2))
+        orphaned = pool.submit(_lose_broker, tmp_path_factory.mktemp("orphaned"))
+        yield Background(alone, pool.submit(_stop_early, stopped), orphaned)
+
+
+def _stop_early(service: Service) -> Ended:
+    assert service.address
+    return service.terminate()
+
+
+def _lose_broker(directory: Path) -> Ended:
+    """Take the broker away from a service in the middle of its work, and then stop it."""
+    with KafkaBroker() as broker:
+        topics = fresh_topics(broker.bootstrap)
+        bodies = _texts()
+        produce(
+            broker.bootstrap,
+            topics.input,
+            (article(f"n{n}", f"{n} {bodies[n % len(bodies)]} {n}") for n in range(10_000)),
+        )
+        with (
+            Service(directory, broker.bootstrap, topics, "batch.articles=16") as service,
+            Watermarks(broker.bootstrap, topics) as watermarks,
+        ):
+            wait_until(lambda: watermarks.outputs() > 100, "outputs", 60)
+            broker.kill()
+            return service.terminate()
+
+
+def test_unreachable_broker_is_named(background: Background) -> None:
+    """A broker that does not answer ends the service with exit code 1 and a message that says what to check."""
+    assert background.left_alone.wait_end(_UNREACHABLE_SECONDS) == 1
+    log = background.left_alone.log()
+    assert "no broker answers at 127.0.0.1:" in log
+    assert "kafka.bootstrap.servers" in log
+
+
+def test_secrets_never_appear_in_the_log(background: Background) -> None:
+    """The log of a service with all debugging on does not hold the SASL password from its environment."""
+    background.left_alone.wait_end(_UNREACHABLE_SECONDS)
+    log = background.left_alone.log()
+    assert "sasl" in log.lower()
+    assert _SECRET not in log
+
+
+def test_sigterm_ends_in_time_when_the_broker_never_was_there(background: Background) -> None:
+    """A service that still waits for its broker ends within 10 s of SIGTERM."""
+    assert background.stopped.result(_UNREACHABLE_SECONDS + 10).seconds < STOP_SECONDS
+
+
+# -------------------------------------------------------------------------------------------------- settings
+
+
+def test_secrets_are_not_printed(tmp_path: Path) -> None:
+    """`config --print` shows that a secret is set, but not what it is."""
+    settings = write_settings(tmp_path, "127.0.0.1:9092", named_topics())
+    flags = set_flags((f"kafka.sasl.password={_SECRET}", f"kafka.producer.ssl.key.password={_SECRET}"))
+    shown = run_once("config", "--print", "--config", str(settings), *flags)
+    assert shown.returncode == 0
+    printed = json.loads(shown.stdout)["kafka"]
+    assert printed["sasl.password"] == printed["producer.ssl.key.password"] == "[redacted]"
+    assert _SECRET not in shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (
+            ("batch.articles=0", "input.topcs=x", "verify.near_jaccard=2", "http.port=many"),
+            ("batch.articles", "input.topics", "verify.near_jaccard", "http.port"),
+        ),
+        (("kafka.consumer.enable.auto.commit=true",), ("enable.auto.commit",)),
+        (("kafka.no.such.property=1",), ("no.such.property",)),
+        (("text.stop_words=nowhere.txt",), ("text.stop_words", "nowhere.txt")),
+    ],
+)
+def test_settings_faults_are_named_before_anything_starts(
+    tmp_path: Path, flags: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    """Settings that cannot be used end the service with exit code 2; all faults are named, nothing is touched."""
+    settings = write_settings(tmp_path, "127.0.0.1:1", named_topics())
+    ended = run_once("run", "--config", str(settings), *set_flags(flags))
+    assert ended.returncode == 2
+    for name in named:
+        assert name in ended.stderr
+    assert not (tmp_path / "state").exists()

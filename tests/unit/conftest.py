@@ -1,0 +1,79 @@
+"""What the unit tests share: one fingerprinter, real texts, and the hash of the project in plain Python.
+
+Hypothesis draws the same examples in every run, so that a failure is the code's and not the day's.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import settings
+
+from deploy.demo.samples.corpus import BaseText, base_texts
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings
+
+_MASK = (1 << 64) - 1
+
+settings.register_profile("unit", deadline=None, max_examples=60, derandomize=True, database=None)
+settings.load_profile("unit")
+
+
+@pytest.fixture(scope="session")
+def fingerprinter() -> Fingerprinter:
+    """One fingerprinter with the default settings: it has no state that changes."""
+    return Fingerprinter(EngineSettings())
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[BaseText]:
+    """Some 150 hand-written articles and posts: Chinese, mixed and English."""
+    return base_texts()
+
+
+@pytest.fixture(scope="session")
+def bodies(texts: list[BaseText]) -> list[str]:
+    """Return their bodies."""
+    return [text.body for text in texts]
+
+
+@pytest.fixture(scope="session")
+def hash_of() -> Callable[[str], int]:
+    """FNV-1a over code points and the finaliser of splitmix64, in Python's integers."""
+
+    def hashed(text: str) -> int:
+        value = 0xCBF29CE484222325
+        for character in text:
+            value = (value ^ ord(character)) * 0x100000001B3 & _MASK
+        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK
+        return value ^ value >> 31 or 1
+
+    return hashed
+
+
+@pytest.fixture(scope="session")
+def cached_fingerprinter() -> Callable[[EngineSettings], Fingerprinter]:
+    """A maker of fingerprinters that makes one for all engines of the same settings: it saves a second a test."""
+    made: dict[str, Fingerprinter] = {}
+
+    def make(settings: EngineSettings) -> Fingerprinter:
+        key = settings.model_dump_json(include={"text", "weights", "sketch", "landmarks"})
+        return made.setdefault(key, made.get(key) or Fingerprinter(settings))
+
+    return make
+
+
+@pytest.fixture
+def make_engine(
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Deduplicator]]:
+    """A maker of engines over memory, from groups of settings; they are closed after the test."""
+    monkeypatch.setattr("stream_dedup.dedup.Fingerprinter", cached_fingerprinter)
+    with ExitStack() as stack:
+
+        def make(**groups: object) -> Deduplicator:
+            return stack.enter_context(Deduplicator(settings=EngineSettings.model_validate(groups)))
+
+        yield make

@@ -1,0 +1,233 @@
+"""Promises of the command line: exit codes, what goes where, and messages that a user can act on."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stream_dedup.cli import app
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.explain import explain
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings, Settings
+from stream_dedup.settings.reference import settings_markdown
+from stream_dedup.version import __version__
+
+_ROOT = Path(__file__).parents[2]
+_BODY = "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。"
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Run a command in this process, with an environment that has no settings."""
+    for module in ("dedup", "explain"):
+        monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Path:
+    """Three records: an article, its copy, and one that is broken."""
+    path = tmp_path / "articles.jsonl"
+    rows = [{"id": "a", "body": _BODY}, {"id": "b", "body": _BODY.replace("，", " ")}, {"id": "c"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _texts(directory: Path) -> tuple[Path, Path]:
+    first, second = directory / "a.txt", directory / "b.txt"
+    first.write_text(_BODY, encoding="utf-8")
+    second.write_text(_BODY[:20], encoding="utf-8")
+    return first, second
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_config_prints_the_effective_settings(invoke: Invoke) -> None:
+    """`config --print` gives the settings as JSON on standard output, secrets left out."""
+    result = invoke("config", "--print", "-s", "batch.articles=7", "-s", "kafka.sasl.password=hunter2")
+    assert result.exit_code == 0
+    shown = json.loads(result.stdout)
+    assert (shown["batch"]["articles"], shown["kafka"]["sasl.password"]) == (7, "[redacted]")
+    assert "hunter2" not in result.output
+
+
+def test_config_reads_file_and_environment(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file comes from --config, the environment from the process, flags have the last word."""
+    file = tmp_path / "s.toml"
+    file.write_text("[batch]\narticles = 1\nwait_ms = 2\n[http]\nport = 3\n")
+    monkeypatch.setenv("STREAM_DEDUP_BATCH__WAIT_MS", "22")
+    monkeypatch.setenv("STREAM_DEDUP_HTTP__PORT", "33")
+    shown = json.loads(invoke("config", "-c", file, "-s", "http.port=333").stdout)
+    assert (shown["batch"]["articles"], shown["batch"]["wait_ms"], shown["http"]["port"]) == (1, 22, 333)
+
+
+def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
+    """`config --check` exits with 0, prints nothing on standard output, and says so on standard error."""
+    result = invoke("config", "--check", "-c", _ROOT / "config" / "stream-dedup.toml")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "valid" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["config", "dedup", "explain", "run"])
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("batch.articles=0", "batch.articles = '0'"),
+        ("batch.articels=1", "did you mean batch.articles?"),
+        ("kafka.no.such=1", "no.such"),
+        ("kafka.enable.auto.commit=true", "the service depends on 'false'"),
+        ("text.stop_words=nowhere.txt", "text.stop_words = 'nowhere.txt': there is no such file"),
+        ("nonsense", "group.name=value"),
+    ],
+)
+def test_wrong_settings_exit_with_2(command: str, flag: str, message: str, invoke: Invoke, articles: Path) -> None:
+    """Every command refuses wrong settings before it does anything, with one line a fault."""
+    arguments = {"dedup": [articles, "-o", articles.parent / "out"], "explain": _texts(articles.parent)}
+    result = invoke(command, *arguments.get(command, []), "-s", flag)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in _one_line(result.stderr)
+    assert not (articles.parent / "out").exists()
+
+
+def test_wrong_regular_expression_exits_with_2(invoke: Invoke) -> None:
+    """A topic pattern that cannot be compiled is a wrong setting like others."""
+    result = invoke("config", "--check", "-s", "input.topics=^news(")
+    assert result.exit_code == 2
+    assert "input.topics" in result.stderr
+
+
+def test_every_fault_has_its_line(invoke: Invoke) -> None:
+    """Several faults are shown at once."""
+    result = invoke("config", "--check", "-s", "batch.articles=0", "-s", "http.port=-1")
+    assert result.exit_code == 2
+    assert result.stderr.count("error:") == 2
+
+
+def test_reference_is_the_page_of_all_settings(invoke: Invoke) -> None:
+    """`config --reference` prints the Markdown page."""
+    result = invoke("config", "--reference")
+    assert (result.exit_code, result.stdout) == (0, settings_markdown())
+
+
+def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """`dedup` writes the three files and prints how many records became what."""
+    result = invoke("dedup", articles, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    lines = {path.name: len(path.read_text().splitlines()) for path in (tmp_path / "out").iterdir()}
+    assert lines == {"unique.jsonl": 1, "links.jsonl": 1, "dead.jsonl": 1}
+    assert "3 records" in result.stdout
+    assert "exact" in result.stdout
+
+
+def test_dedup_goes_on_from_its_state(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """With --state a second run knows the articles of the first."""
+    for name in ("1", "2"):
+        assert invoke("dedup", articles, "-o", tmp_path / name, "--state", tmp_path / "state").exit_code == 0
+    assert (tmp_path / "2" / "unique.jsonl").read_text() == ""
+
+
+def test_dedup_refuses_to_overwrite(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Existing results end the run with 2 and the advice to choose another directory."""
+    invoke("dedup", articles, "-o", tmp_path / "out")
+    result = invoke("dedup", articles, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "choose another --out" in _one_line(result.stderr)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.txt", b"{}"), ("none.jsonl", None), ("a.parquet", b"no")])
+def test_dedup_names_a_file_that_it_cannot_read(
+    name: str, content: bytes | None, invoke: Invoke, tmp_path: Path
+) -> None:
+    """An unknown format, a missing file and a broken one exit with 2 and the file's name."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    result = invoke("dedup", tmp_path / name, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert name in result.stderr
+
+
+def test_dedup_on_a_state_in_use_exits_with_3(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Another process's state is told apart from other errors by its exit code."""
+    with Deduplicator(tmp_path / "state"):
+        result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    assert result.exit_code == 3
+    assert "in use by another process" in _one_line(result.stderr)
+
+
+def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Fingerprints of other settings cannot be compared: the message names the setting and both values."""
+    invoke("dedup", articles, "-o", tmp_path / "1", "--state", tmp_path / "state")
+    result = invoke("dedup", articles, "-o", tmp_path / "2", "--state", tmp_path / "state", "-s", "sketch.gram=4")
+    assert result.exit_code == 1
+    assert "sketch.gram = 5 there, 4 here" in _one_line(result.stderr)
+
+
+def test_explain_as_json_is_what_explain_computes(invoke: Invoke, tmp_path: Path) -> None:
+    """`explain --json` prints the fields of the explanation, rounded."""
+    result = invoke("explain", *_texts(tmp_path), "--json")
+    assert result.exit_code == 0, result.output
+    shown, expected = json.loads(result.stdout), explain(_BODY, _BODY[:20], Settings())
+    assert shown["relation"] == expected.relation
+    assert shown["fingerprints"] == [f"{value:016x}" for value in expected.fingerprints]
+    assert (shown["hamming"], shown["differing_bits"]) == (expected.hamming, expected.differing_bits)
+    assert shown["jaccard"] == pytest.approx(expected.jaccard, abs=5e-5)
+    assert shown["containment"] == pytest.approx(expected.containment, abs=5e-5)
+    assert shown["cosine"] == pytest.approx(expected.cosine, abs=5e-5)
+    assert [word["word"] for word in shown["shared_words"]] == [word.word for word in expected.shared_words]
+
+
+def test_explain_for_people_shows_verdict_and_bits(invoke: Invoke, tmp_path: Path) -> None:
+    """Without --json the verdict, both fingerprints in binary and the heaviest words are shown."""
+    result = invoke("explain", *reversed(_texts(tmp_path)))
+    expected = explain(_BODY[:20], _BODY, Settings())
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{expected.relation}  ")
+    assert all(f"{value:064b}" in result.stdout for value in expected.fingerprints)
+    assert "heaviest shared words" in result.stdout
+
+
+def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
+    """A missing file, a text that is no UTF-8 and a missing state directory are named."""
+    first, second = _texts(tmp_path)
+    assert "none.txt" in invoke("explain", first, tmp_path / "none.txt").stderr
+    second.write_bytes("你好".encode("gbk"))
+    result = invoke("explain", first, second)
+    assert (result.exit_code, "b.txt is no UTF-8" in _one_line(result.stderr)) == (2, True)
+    result = invoke("explain", first, first, "--state", tmp_path / "nowhere")
+    assert (result.exit_code, "nowhere" in result.stderr) == (1, True)
+
+
+def test_explain_does_not_write_into_a_directory_that_is_no_state(invoke: Invoke, tmp_path: Path) -> None:
+    """A directory given by mistake as --state is refused and stays as it was."""
+    first, second = _texts(tmp_path)
+    mistaken = tmp_path / "documents"
+    mistaken.mkdir()
+    result = invoke("explain", first, second, "--state", mistaken)
+    assert list(mistaken.iterdir()) == []
+    assert result.exit_code != 0
+
+
+def test_version_is_shown(invoke: Invoke) -> None:
+    """`--version` prints the package's version."""
+    assert invoke("--version").stdout == f"stream-dedup {__version__}\n"
+
+
+def test_unknown_option_exits_with_2(invoke: Invoke) -> None:
+    """A misspelt option is a usage error."""
+    assert invoke("config", "--chekc").exit_code == 2
+
+
+def test_module_runs_as_the_command() -> None:
+    """`python -m stream_dedup` is the command line."""
+    command = [sys.executable, "-m", "stream_dedup", "--version"]
+    done = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout == f"stream-dedup {__version__}\n"

@@ -1,0 +1,325 @@
+"""Promises of the decoder: every way in which crawlers fail has its reason, and nothing else costs an article."""
+
+import hashlib
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.article import Article, Origin
+from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.settings import InputSettings
+
+_NOW = 1_792_324_800_000  # 2026-10-18T12:00:00Z
+_DAY = 86_400_000
+_WHOLE = {
+    "id": "n-1",
+    "title": "夜市重开",
+    "body": "三十多个摊位沿河排开。",
+    "url": "https://shiqiao.example/1.html",
+    "source": "石桥网",
+    "published_at": "2026-10-18T20:00:00+08:00",
+}
+_JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def _decoder(**settings: object) -> Decoder:
+    return Decoder(InputSettings.model_validate(settings))
+
+
+def _message(**changes: object) -> bytes:
+    fields = {name: value for name, value in {**_WHOLE, **changes}.items() if value is not ...}
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _escaped(**changes: object) -> bytes:
+    return json.dumps({**_WHOLE, **changes}).encode()
+
+
+def _decoded(**changes: object) -> Article:
+    return _decoder().decode(_message(**changes), _NOW)
+
+
+def _published(moment: object, **settings: object) -> int | None:
+    return _decoder(**settings).decode(_message(published_at=moment), _NOW).published_ms
+
+
+def _reason(value: bytes | None, **settings: object) -> Reason:
+    with pytest.raises(UndecodableError) as raised:
+        _decoder(**settings).decode(value, _NOW)
+    assert str(raised.value)
+    return raised.value.reason
+
+
+def test_whole_message_is_an_article() -> None:
+    """Every field of the message is in the article, and its origin."""
+    origin = Origin("articles.in", 3, 91, _NOW)
+    assert _decoder().decode(_message(), _NOW, origin) == Article(
+        id="n-1",
+        body="三十多个摊位沿河排开。",
+        title="夜市重开",
+        url="https://shiqiao.example/1.html",
+        source="石桥网",
+        published_ms=_NOW,
+        origin=origin,
+    )
+
+
+def test_body_alone_is_enough() -> None:
+    """Title, url, source, time and id may be missing or null."""
+    missing = dict.fromkeys(("id", "title", "url", "source", "published_at"), ...)
+    for absent in (missing, dict.fromkeys(missing)):
+        article = _decoded(**absent)
+        assert (article.title, article.url, article.source, article.published_ms) == ("", "", "", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, Reason.NULL_VALUE),
+        (b"x" * (8 << 20) + b"x", Reason.TOO_LARGE),
+        (_message(body="长" * 1_000_001), Reason.TOO_LARGE),
+        (_message(title="长" * 2_001), Reason.TOO_LARGE),
+        (_message().decode().encode("gbk"), Reason.INVALID_UTF8),
+        (b"", Reason.INVALID_JSON),
+        (_message()[:60], Reason.INVALID_JSON),
+        (b'{"body": "a" "id": 1}', Reason.INVALID_JSON),
+        (b'{"body": "a", "score": NaN}', Reason.INVALID_JSON),
+        (b'{"body": "a", "score": -Infinity}', Reason.INVALID_JSON),
+        (b'{"body": "a", "deep": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", Reason.INVALID_JSON),
+        (b"[" + _message() + b"]", Reason.NOT_AN_OBJECT),
+        (b'"text"', Reason.NOT_AN_OBJECT),
+        (b"null", Reason.NOT_AN_OBJECT),
+        (b"12", Reason.NOT_AN_OBJECT),
+        (_message(body=...), Reason.MISSING_FIELD),
+        (_message(body=None), Reason.MISSING_FIELD),
+        (_message(body=20261018), Reason.WRONG_TYPE),
+        (_message(body=["a"]), Reason.WRONG_TYPE),
+        (_message(title={"a": 1}), Reason.WRONG_TYPE),
+        (_message(url=7), Reason.WRONG_TYPE),
+        (_message(source=True), Reason.WRONG_TYPE),
+        (_message(body=""), Reason.EMPTY_BODY),
+        (_message(body=" \n\t\u3000\u00a0"), Reason.EMPTY_BODY),
+        (_message(id={"site": 3}), Reason.WRONG_TYPE),
+        (_message(id=["a"]), Reason.WRONG_TYPE),
+        (_message(id=True), Reason.WRONG_TYPE),
+        (_message(id=1.5), Reason.WRONG_TYPE),
+        (_message(id="长" * 171), Reason.INVALID_ID),
+        (_escaped(id="a\ud83d"), Reason.INVALID_ID),
+        (_message(published_at="前天晚上"), Reason.INVALID_TIME),
+        (_message(published_at="2026-13-01"), Reason.INVALID_TIME),
+        (_message(published_at="1500-01-01T00:00:00Z"), Reason.INVALID_TIME),
+        (_message(published_at="0001-01-01T00:00:00+14:00"), Reason.INVALID_TIME),
+        (_message(published_at=-3_000_000_000), Reason.INVALID_TIME),
+        (_message(published_at="inf"), Reason.INVALID_TIME),
+        (_message(published_at="nan"), Reason.INVALID_TIME),
+        (_message(published_at=1e300), Reason.INVALID_TIME),
+        (_message(published_at=True), Reason.WRONG_TYPE),
+        (_message(published_at=[2026, 10, 18]), Reason.WRONG_TYPE),
+        (_message(published_at=_NOW + _DAY + 1), Reason.FUTURE_TIME),
+        (_message(published_at="2099-01-01"), Reason.FUTURE_TIME),
+        (_message(published_at="9999-12-31T23:59:59Z"), Reason.FUTURE_TIME),
+    ],
+)
+def test_message_that_is_no_article_has_its_reason(value: bytes | None, reason: Reason) -> None:
+    """Each way to be broken is told apart."""
+    assert _reason(value) is reason
+
+
+def test_every_reason_occurs() -> None:
+    """The messages above show every reason that there is."""
+    marks = test_message_that_is_no_article_has_its_reason.pytestmark  # type: ignore[attr-defined]
+    assert {reason for _, reason in marks[0].args[1]} == set(Reason)
+
+
+def test_bounds_are_settings() -> None:
+    """Message, body, title and id may be as large as the settings allow, and no larger."""
+    bounds = {"max_message_bytes": 2048, "max_body_chars": 100, "max_title_chars": 5, "max_id_bytes": 16}
+    decoder = _decoder(**bounds)
+    article = decoder.decode(_message(body="长" * 100, title="五个字标题", id="a" * 16), _NOW)
+    assert (len(article.body), len(article.title), len(article.id)) == (100, 5, 16)
+    assert _reason(_message(body="长" * 101), **bounds) is Reason.TOO_LARGE
+    assert _reason(_message(title="六个字的标题"), **bounds) is Reason.TOO_LARGE
+    assert _reason(_message(id="a" * 17), **bounds) is Reason.INVALID_ID
+    padded = _message(filler="").replace(b'"filler": ""', b'"filler": "' + b"a" * 2048 + b'"')
+    assert _reason(padded, **bounds) is Reason.TOO_LARGE
+
+
+def test_bound_of_the_outputs_is_kept_where_it_is_tighter() -> None:
+    """A message that the output topics do not take is too large, though the settings would allow it."""
+    value = _message()
+    assert Decoder(InputSettings(), len(value)).decode(value, _NOW).id == "n-1"
+    with pytest.raises(UndecodableError, match="at most"):
+        Decoder(InputSettings(), len(value) - 1).decode(value, _NOW)
+
+
+@pytest.mark.parametrize(
+    ("given_id", "name"),
+    [("a", "a"), (17, "17"), (0, "0"), (-3, "-3"), (2**63, str(2**63)), ("  a b ", "a b"), ("新闻👍", "新闻👍")],
+)
+def test_id_is_a_string_or_an_integer(given_id: object, name: str) -> None:
+    """Integers are written out, blanks around a string go."""
+    assert _decoded(id=given_id).id == name
+
+
+def test_id_beyond_64_bits_is_an_integer_too() -> None:
+    """An id such as a 128-bit number is written out in full."""
+    assert _decoded(id=2**100).id == str(2**100)
+
+
+@pytest.mark.parametrize("absent", [..., None, "", "  ", "\u3000"])
+def test_article_without_id_is_named_by_its_url(absent: object) -> None:
+    """The name is the BLAKE2b digest of the URL, 16 bytes: the same in every run."""
+    digest = hashlib.blake2b(b"https://shiqiao.example/1.html", digest_size=16).hexdigest()
+    assert _decoded(id=absent).id == f"url:{digest}"
+
+
+def test_article_without_id_and_url_is_named_by_its_content() -> None:
+    """The name is the digest of title and body; another body has another name."""
+    content = f"{_WHOLE['title']}\n{_WHOLE['body']}".encode()
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    assert _decoded(id=..., url=...).id == f"content:{digest}"
+    assert _decoded(id=..., url=..., body="另一篇").id != f"content:{digest}"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "2026-10-18T20:00:00+08:00",
+        "2026-10-18T12:00:00Z",
+        "2026-10-18 20:00:00",
+        "2026-10-18T20:00",
+        " 2026-10-18T12:00:00.000Z ",
+        "20261018T200000",
+        _NOW // 1000,
+        _NOW,
+        _NOW / 1000,
+        str(_NOW // 1000),
+        str(_NOW),
+        f"{_NOW / 1000:.3f}",
+    ],
+)
+def test_one_moment_in_every_form(moment: object) -> None:
+    """ISO 8601 with an offset, with Z or without, seconds and milliseconds, as numbers or text, are one time."""
+    assert _published(moment) == _NOW
+
+
+def test_time_without_offset_is_in_the_zone_of_the_settings() -> None:
+    """The setting utc_offset gives the zone of naive times and dates, and of no others."""
+    assert _published("2026-10-18 12:00:00", utc_offset="+00:00") == _NOW
+    assert _published("2026-10-18 06:30:00", utc_offset="-05:30") == _NOW
+    assert _published("2026-10-18", utc_offset="+12:00") == _NOW - _DAY
+    assert _published("2026-10-18T12:00:00Z", utc_offset="-05:30") == _NOW
+
+
+def test_basic_iso_date_is_a_date() -> None:
+    """`20261018` is the eighteenth of October 2026, not a second of the year 1970."""
+    assert _published("20261018") == _published("2026-10-18")
+
+
+@pytest.mark.parametrize("absent", [..., None, ""])
+def test_article_without_time_is_an_article(absent: object) -> None:
+    """A missing, null or empty time of publication is unknown."""
+    assert _published(absent) is None
+
+
+def test_time_may_be_ahead_by_what_the_settings_allow() -> None:
+    """By default a day; the clock decides."""
+    assert _published(_NOW + _DAY) == _NOW + _DAY
+    assert _reason(_message(published_at=_NOW + 1001), max_future_seconds=1) is Reason.FUTURE_TIME
+
+
+def test_milliseconds_before_1973_are_taken_for_seconds_of_the_future() -> None:
+    """Numbers under 10^11 are seconds: milliseconds of 1972 come out beyond the clock and are refused."""
+    assert _reason(_message(published_at=99_999_999_999)) is Reason.FUTURE_TIME
+    assert _published(100_000_000_000) == 100_000_000_000
+
+
+def test_fields_stand_at_dotted_paths() -> None:
+    """The settings say where each field stands, however deep."""
+    fields = {"id": "meta.id", "body": "doc.text.plain", "published_at": "meta.time"}
+    value = json.dumps({"meta": {"id": 5, "time": _NOW}, "doc": {"text": {"plain": "正文"}}}).encode()
+    article = _decoder(fields=fields).decode(value, _NOW)
+    assert (article.id, article.body, article.published_ms) == ("5", "正文", _NOW)
+
+
+@pytest.mark.parametrize("document", [{}, {"doc": None}, {"doc": "正文"}, {"doc": ["正文"]}, {"doc": {"text": None}}])
+def test_path_that_leads_nowhere_is_a_missing_field(document: dict[str, object]) -> None:
+    """Whatever stands where the path should go on, the body is missing, and the path is named."""
+    with pytest.raises(UndecodableError, match=r"doc\.text") as raised:
+        _decoder(fields={"body": "doc.text"}).decode(json.dumps(document).encode(), _NOW)
+    assert raised.value.reason is Reason.MISSING_FIELD
+
+
+@pytest.mark.parametrize("name", ["body", "title", "url", "source", "unknown"])
+def test_half_of_an_emoji_does_not_cost_the_article(name: str) -> None:
+    """A lone surrogate, which crawlers make by cutting, is borne anywhere but in the id."""
+    article = _decoder().decode(_escaped(**{name: "正文\ud83d"}), _NOW)
+    assert article.id == "n-1"
+    (article.url + article.source).encode()
+
+
+def test_article_with_half_of_an_emoji_and_no_id_is_named() -> None:
+    """The names after URL and content bear lone surrogates."""
+    assert _decoder().decode(_escaped(id=None, url="u\ud83d"), _NOW).id.startswith("url:")
+    assert _decoder().decode(_escaped(id=None, url=None, body="\ud83d正文"), _NOW).id.startswith("content:")
+
+
+@pytest.mark.parametrize("digits", [25, 400, 4000])
+def test_huge_integer_in_an_unknown_field_does_not_cost_the_article(digits: int) -> None:
+    """Fields that are not asked for may hold integers of any size."""
+    value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"9" * digits)
+    assert _decoder().decode(value, _NOW).id == "n-1"
+
+
+def test_integer_of_5000_digits_in_an_unknown_field_does_not_cost_the_article() -> None:
+    """Nor does one beyond the limit up to which Python turns digits into integers."""
+    value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"9" * 5000)
+    assert _decoder().decode(value, _NOW).id == "n-1"
+
+
+@pytest.mark.parametrize("digits", [310, 400, 5000])
+def test_huge_time_is_no_crash(digits: int) -> None:
+    """A time of hundreds of digits is refused like any other nonsense."""
+    value = _message(published_at=0).replace(b'"published_at": 0', b'"published_at": ' + b"9" * digits)
+    assert _reason(value) in {Reason.INVALID_TIME, Reason.WRONG_TYPE, Reason.INVALID_JSON}
+
+
+def test_nested_json_of_usual_depth_is_read() -> None:
+    """Fields that are not asked for may be nested some hundred levels deep."""
+    value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"[" * 500 + b"]" * 500)
+    assert _decoder().decode(value, _NOW).id == "n-1"
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Callable[[bytes], Article | Reason]:
+    """What becomes of a message: an article or a reason."""
+    decoder = _decoder()
+
+    def decode(value: bytes) -> Article | Reason:
+        try:
+            return decoder.decode(value, _NOW)
+        except UndecodableError as error:
+            return error.reason
+
+    return decode
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_an_article_or_have_a_reason(outcome: Callable[[bytes], Article | Reason], value: bytes) -> None:
+    """No bytes make the decoder fail in another way."""
+    assert isinstance(outcome(value), (Article, Reason))
+
+
+@given(fields=st.fixed_dictionaries({}, optional=dict.fromkeys([*_WHOLE, "x"], _JSON_VALUES)))
+def test_any_object_is_an_article_or_has_a_reason(
+    outcome: Callable[[bytes], Article | Reason], fields: dict[str, object]
+) -> None:
+    """Whatever types the fields have, there is an article or a reason."""
+    assert isinstance(outcome(json.dumps(fields).encode()), (Article, Reason))

@@ -1,0 +1,144 @@
+"""Promises of explain: its numbers are those of the parts it is made of, and of a computation by hand."""
+
+from collections.abc import Callable
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from deploy.demo.samples.corpus import BaseText
+from stream_dedup.article import Article, Relation
+from stream_dedup.explain import Explanation, explain
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.hashing import hash_words
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.idf import DocumentCounts, Epoch, document_delta
+from stream_dedup.text.weights import weigh
+
+_SETTINGS = EngineSettings()
+
+pytestmark = pytest.mark.usefixtures("one_fingerprinter")
+
+
+@pytest.fixture
+def one_fingerprinter(
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Explain does not read the dictionary anew in each test."""
+    monkeypatch.setattr("stream_dedup.explain.Fingerprinter", cached_fingerprinter)
+
+
+@pytest.fixture(scope="module")
+def pair(texts: list[BaseText]) -> tuple[str, str]:
+    """An article and the same with its first sentence left out."""
+    body = texts[0].body
+    return body, body[body.index("。") + 1 :]
+
+
+@pytest.fixture(scope="module")
+def explanation(pair: tuple[str, str]) -> Explanation:
+    """What explain says of them."""
+    return explain(*pair, _SETTINGS)
+
+
+def _grams(text: str) -> set[str]:
+    plain = "".join(filter(str.isalnum, text.lower()))
+    return {plain[i : i + 5] for i in range(len(plain) - 4)}
+
+
+def test_fingerprints_and_cosine_are_those_of_the_fingerprinter(
+    explanation: Explanation, pair: tuple[str, str], fingerprinter: Fingerprinter
+) -> None:
+    """Fingerprints, distance, differing bits and cosine follow from the two articles' bit sums."""
+    features = fingerprinter.features([Article("a", pair[0]), Article("b", pair[1])])
+    fingerprints, sums = fingerprinter.fingerprints(features, Epoch())
+    assert explanation.fingerprints == tuple(fingerprints.tolist())
+    digits = [f"{fingerprint:064b}"[::-1] for fingerprint in fingerprints.tolist()]
+    assert explanation.differing_bits == [bit for bit in range(64) if digits[0][bit] != digits[1][bit]]
+    assert explanation.hamming == len(explanation.differing_bits)
+    a, b = sums.astype(float)
+    assert explanation.cosine == pytest.approx(float(a @ b) / sqrt(float(a @ a) * float(b @ b)))
+
+
+def test_resemblance_is_that_of_the_sets_of_grams(explanation: Explanation, pair: tuple[str, str]) -> None:
+    """Sizes are exact, and Jaccard and containment lie within four standard errors of the exact ones."""
+    a, b = map(_grams, pair)
+    jaccard = len(a & b) / len(a | b)
+    assert explanation.grams == (len(a), len(b))
+    assert explanation.jaccard == pytest.approx(jaccard, abs=4 * sqrt(jaccard * (1 - jaccard) / 128))
+    assert explanation.containment == pytest.approx(len(a & b) / min(len(a), len(b)), abs=0.15)
+
+
+def test_words_have_the_weights_of_the_formula(
+    explanation: Explanation, pair: tuple[str, str], fingerprinter: Fingerprinter
+) -> None:
+    """Each word has its weight in either text, 0 where a text lacks it; the lists are the heaviest ones."""
+    features = fingerprinter.features([Article("a", pair[0]), Article("b", pair[1])])
+    weights = weigh(features.terms, None, fingerprinter.lexicon, Epoch(), fingerprinter.profile)
+    by_text = [
+        dict(zip(features.terms.hashes[at].tolist(), weights[at].tolist(), strict=True))
+        for at in (features.terms.of(0), features.terms.of(1))
+    ]
+    for word in [*explanation.shared_words, *explanation.differing_words]:
+        value = int(hash_words([word.word])[0])
+        assert word.weights == (by_text[0].get(value, 0), by_text[1].get(value, 0))
+    shared = [by_text[0][value] + by_text[1][value] for value in by_text[0].keys() & by_text[1].keys()]
+    assert [sum(word.weights) for word in explanation.shared_words] == pytest.approx(sorted(shared)[:-13:-1])
+    assert all(min(word.weights) == 0 < max(word.weights) for word in explanation.differing_words)
+
+
+def test_top_bounds_the_lists_of_words(pair: tuple[str, str]) -> None:
+    """At most `top` words are listed."""
+    short = explain(*pair, _SETTINGS, top=3)
+    assert (len(short.shared_words), len(short.differing_words) <= 3) == (3, True)
+
+
+def test_cut_copy_is_explained_as_the_engine_judges_it(texts: list[BaseText]) -> None:
+    """The relation is what the first text is to the second, and the verdict gives it in words."""
+    body = texts[0].body
+    half = body[: len(body) // 2]
+    assert explain(half, body, _SETTINGS).relation is Relation.CONTAINED
+    assert explain(body, half, _SETTINGS).relation is Relation.CONTAINS
+    assert "the first is a part of the second" in explain(half, body, _SETTINGS).verdict
+    same = explain(body, body.replace("，", " "), _SETTINGS)
+    assert (same.relation, same.jaccard, same.hamming) == (Relation.EXACT, 1, 0)
+    assert same.cosine == pytest.approx(1)
+
+
+def test_verdict_says_why_texts_are_no_copies(texts: list[BaseText]) -> None:
+    """Too little in common, too short, or other numbers: the verdict names the reason."""
+    unlike = explain(texts[0].body, texts[5].body, _SETTINGS)
+    assert (unlike.relation, "too little" in unlike.verdict) == (None, True)
+    short = explain("今天天气真好", "今天天气真好呀", _SETTINGS)
+    assert (short.relation, "n-grams is compared as a whole" in short.verdict) == (None, True)
+    template = (
+        "最高气温{}度，最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数为{}。请市民合理安排出行，注意防晒和补水，"
+        "老人和儿童尽量避免在午后外出。监测站将继续发布信息，欢迎通过热线和网站查询，并以当地气象台的最新预报为准。"
+    )
+    bulletins = explain(template.format(31, 22, 60, 3, 45), template.format(12, 8, 77, 5, 91), _SETTINGS)
+    assert (bulletins.relation, "numbers differ" in bulletins.verdict) == (None, True)
+
+
+def test_weights_come_from_the_given_epoch(pair: tuple[str, str], fingerprinter: Fingerprinter) -> None:
+    """With the counts of a state the weights are those of its epoch, and the epoch is named."""
+    counts = DocumentCounts(10_000)
+    terms = fingerprinter.features([Article("a", pair[0])]).terms
+    counts.add(5000, document_delta(np.repeat(terms.hashes, 4000)))
+    explained = explain(*pair, _SETTINGS, counts.freeze(4))
+    plain = explain(*pair, _SETTINGS)
+    assert (explained.epoch, plain.epoch) == (4, 0)
+    assert sum(explained.shared_words[0].weights) < sum(plain.shared_words[0].weights)
+
+
+@pytest.mark.parametrize("blank", ["", "  \n\u3000"])
+def test_blank_text_is_refused(blank: str) -> None:
+    """There is nothing to explain about a blank text."""
+    with pytest.raises(ValueError, match="blank"):
+        explain("正文", blank, _SETTINGS)
+
+
+@pytest.mark.parametrize("wordless", ["👍", "。。。", "\u200b"])
+def test_text_without_words_is_explained(wordless: str) -> None:
+    """A text of emoji, punctuation or nothing visible is no copy of an article."""
+    explanation = explain(wordless, "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。", _SETTINGS)
+    assert (explanation.relation, explanation.jaccard, explanation.grams[0]) == (None, 0, 0)

@@ -1,0 +1,336 @@
+"""Promises of the file runs: every format gives the same records, broken files are named, nothing is lost."""
+
+import csv
+import gzip
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pytest
+from backports import zstd
+from pyarrow import parquet
+
+from deploy.demo.samples import Sample, sample_stream
+from stream_dedup.article import Relation
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.files.readers import FileFormatError, Progress, reader_for
+from stream_dedup.files.run import Summary, dedup_files
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings, Settings
+
+_ROWS = [
+    {
+        "id": f"n-{number}",
+        "title": f'第{number}条, "引号"',
+        "body": f"第一行\n第二行，{number}号\t👍" * (number % 5 + 1),
+    }
+    for number in range(300)
+]
+_JSON = b"".join(orjson.dumps(row) + b"\n" for row in _ROWS)
+_NAMES = ("unique.jsonl", "links.jsonl", "dead.jsonl")
+
+
+def _csv() -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, ["id", "title", "body"])
+    writer.writeheader()
+    writer.writerows(_ROWS)
+    return text.getvalue().encode()
+
+
+def _zst(content: bytes) -> bytes:
+    return zstd.compress(content)
+
+
+def _contents() -> dict[str, bytes]:
+    table = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(_ROWS), table, row_group_size=70)
+    plain_csv = _csv()
+    return {
+        "a.jsonl": _JSON,
+        "a.ndjson": _JSON,
+        "A.JSONL": _JSON,
+        "crlf.jsonl": _JSON.replace(b"\n", b"\r\n"),
+        "bom.jsonl": b"\xef\xbb\xbf" + _JSON,
+        "no-end.jsonl": _JSON.rstrip(b"\n"),
+        "a.jsonl.gz": gzip.compress(_JSON),
+        "members.jsonl.gz": gzip.compress(_JSON[:1000]) + gzip.compress(_JSON[1000:]),
+        "a.jsonl.zst": _zst(_JSON),
+        "frames.jsonl.zst": _zst(_JSON[:1000]) + _zst(_JSON[1000:]),
+        "a.csv": plain_csv,
+        "bom.csv": b"\xef\xbb\xbf" + plain_csv,
+        "a.csv.gz": gzip.compress(plain_csv),
+        "a.csv.zst": _zst(plain_csv),
+        "a.parquet": table.getvalue(),
+    }
+
+
+def _records(path: Path) -> list[dict[str, object]]:
+    return [orjson.loads(record.value) for record, _ in reader_for(path)(path)]
+
+
+def _lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
+def _ignore(_path: Path, _progress: Progress) -> None:
+    """Report nothing."""
+
+
+@pytest.mark.parametrize("name", list(_contents()))
+def test_every_format_gives_the_same_records(name: str, tmp_path: Path) -> None:
+    """Plain, packed, with a byte order mark or CRLF, in several frames: the records are the same."""
+    path = tmp_path / name
+    path.write_bytes(_contents()[name])
+    assert _records(path) == _ROWS
+
+
+@pytest.mark.parametrize("name", list(_contents()))
+def test_progress_grows_to_the_whole_file(name: str, tmp_path: Path) -> None:
+    """Progress never falls and ends with all of the file; records are numbered."""
+    path = tmp_path / name
+    path.write_bytes(_contents()[name])
+    read = list(reader_for(path)(path))
+    done = [progress.done for _, progress in read]
+    assert done == sorted(done)
+    assert done[-1] == read[-1][1].total
+    assert [record.number for record, _ in read] == list(range(1, 301))
+
+
+def test_lines_of_json_are_passed_on_as_they_are(tmp_path: Path) -> None:
+    """The bytes of a line are not touched, blank lines are skipped but counted."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"b" : 1.50}\n\n  \n not json \n')
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [(record.value, record.number) for record in records] == [(b'{"b" : 1.50}', 1), (b" not json ", 4)]
+
+
+def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
+    """Times and bytes of Parquet become text that can be decoded."""
+    moment = pa.scalar(1_792_324_800_000, pa.timestamp("ms", "UTC"))
+    table = pa.table({"body": ["正文"], "published_at": pa.array([moment.as_py()]), "raw": [b"\x01\xff"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    (record,) = _records(tmp_path / "a.parquet")
+    assert record["raw"] == "01ff"
+    assert str(record["published_at"]).startswith("2026-10-18T12:00:00")
+
+
+def test_empty_files_have_no_records(tmp_path: Path) -> None:
+    """A file of nothing is no error."""
+    for name, content in (
+        ("a.jsonl", b""),
+        ("a.csv", b""),
+        ("b.csv", b"id,body\n"),
+        ("a.jsonl.gz", gzip.compress(b"")),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert _records(path) == []
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.xlsx", "a.parquet.gz", "a.tar.gz"])
+def test_unknown_suffix_is_refused_with_the_known_ones(name: str, tmp_path: Path) -> None:
+    """The error names the file and the formats that can be read."""
+    with pytest.raises(FileFormatError, match=r"\.jsonl, \.ndjson and \.csv") as raised:
+        reader_for(tmp_path / name)
+    assert str(tmp_path / name) in str(raised.value)
+
+
+def _flipped(content: bytes, place: int) -> bytes:
+    damaged = bytearray(content)
+    damaged[place : place + 2] = bytes(byte ^ 0xFF for byte in damaged[place : place + 2])
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("cut.jsonl.gz", gzip.compress(_JSON)[:-900]),
+        ("cut-trailer.jsonl.gz", gzip.compress(_JSON)[:-3]),
+        ("bytes.jsonl.gz", _flipped(gzip.compress(_JSON), 20)),
+        ("middle.jsonl.gz", _flipped(gzip.compress(_JSON), len(gzip.compress(_JSON)) // 2)),
+        ("bytes.csv.gz", _flipped(gzip.compress(_csv()), 20)),
+        ("plain.jsonl.gz", _JSON),
+        ("middle.jsonl.zst", _flipped(_zst(_JSON), len(_zst(_JSON)) // 2)),
+        ("plain.jsonl.zst", _JSON),
+        ("gbk.csv", "id,body\n1,你好\n".encode("gbk")),
+        ("quote.csv", 'id,body\n1,"你好\n'.encode()),
+        ("wide.csv", b"id,body\n1,a,b\n"),
+        ("bytes.parquet", b"PAR1 and no more"),
+        ("cut.parquet", _contents()["a.parquet"][:-50]),
+        ("empty.parquet", b""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_broken_file_is_named(name: str, content: bytes, tmp_path: Path) -> None:
+    """A file that is cut, damaged, or not what its name says is a FileFormatError that names it."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError) as raised:
+        _records(path)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("missing", [900, 3])
+def test_truncated_zst_file_is_named_and_not_taken_for_a_shorter_one(missing: int, tmp_path: Path) -> None:
+    """A .zst file whose end is missing is a FileFormatError, never a silent end."""
+    path = tmp_path / "cut.jsonl.zst"
+    path.write_bytes(_zst(_JSON)[:-missing])
+    with pytest.raises(FileFormatError, match=str(path)):
+        _records(path)
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet", "none.jsonl.gz"])
+def test_missing_file_is_named(name: str, tmp_path: Path) -> None:
+    """A file that is not there is a FileFormatError that names it."""
+    with pytest.raises(FileFormatError, match=name):
+        _records(tmp_path / name)
+
+
+@pytest.fixture
+def engine_in(
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Path | None], Deduplicator]:
+    """A maker of engines over a directory, or over memory."""
+    monkeypatch.setattr("stream_dedup.dedup.Fingerprinter", cached_fingerprinter)
+    return lambda directory: Deduplicator(directory, Settings())
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    """The sample stream without its tombstone, which no file can hold."""
+    return [sample for sample in sample_stream() if sample.value is not None]
+
+
+@pytest.fixture
+def sample_file(tmp_path: Path, samples: list[Sample]) -> Path:
+    """The sample stream as a file."""
+    path = tmp_path / "samples.jsonl"
+    path.write_bytes(b"".join((sample.value or b"") + b"\n" for sample in samples))
+    return path
+
+
+def _run(files: list[Path], out: Path, engine: Deduplicator) -> Summary:
+    with engine:
+        return dedup_files(files, out, engine, Settings(), _ignore)
+
+
+def test_sample_stream_is_judged_end_to_end(
+    sample_file: Path, samples: list[Sample], tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """Each record is in exactly one result file, and the summary counts them."""
+    summary = _run([sample_file], tmp_path / "out", engine_in(None))
+    unique, links, dead = (_lines(tmp_path / "out" / name) for name in _NAMES)
+    assert summary.records() == len(samples) == len(unique) + len(links) + len(dead)
+    relations = Counter(orjson.loads(line)["relation"] for line in links)
+    assert summary.outcomes == Counter({"unique": len(unique), "dead": len(dead), **relations})
+    assert set(unique) <= {sample.value for sample in samples}
+
+
+def test_broken_messages_of_the_sample_stream_are_dead_for_their_reasons(
+    sample_file: Path, samples: list[Sample], tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """Dead letters are those labelled so, each with its reason, its file, its line and its value."""
+    _run([sample_file], tmp_path / "out", engine_in(None))
+    dead = [orjson.loads(line) for line in _lines(tmp_path / "out" / "dead.jsonl")]
+    expected = [(number, sample.dead_reason) for number, sample in enumerate(samples, 1) if sample.dead_reason]
+    assert [(line["number"], line["reason"]) for line in dead] == expected
+    assert {line["file"] for line in dead} == {str(sample_file)}
+    assert all(line["value"] and line["detail"] for line in dead)
+
+
+def test_sample_stream_is_judged_as_it_is_labelled(
+    sample_file: Path, samples: list[Sample], tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """No original, event pair or bulletin is a link; verbatim copies are exact, redeliveries are redeliveries."""
+    _run([sample_file], tmp_path / "out", engine_in(None))
+    links = {orjson.loads(line)["offset"]: orjson.loads(line) for line in _lines(tmp_path / "out" / "links.jsonl")}
+    by_kind: dict[str, list[dict[str, object] | None]] = {}
+    for number, sample in enumerate(samples, 1):
+        by_kind.setdefault(sample.kind, []).append(links.get(number))
+    for kind in ("original", "event-pair", "bulletin"):
+        assert set(by_kind[kind]) == {None}, kind
+    assert {link and link["relation"] for link in by_kind["verbatim"]} == {Relation.EXACT}
+    assert {link and link["relation"] for link in by_kind["redelivery"]} == {Relation.REDELIVERY}
+
+
+def test_reposts_of_the_sample_stream_lead_to_their_originals(
+    sample_file: Path, samples: list[Sample], tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """At least 95% of the labelled reposts are linked to the cluster of the article that they copy."""
+    _run([sample_file], tmp_path / "out", engine_in(None))
+    links = {orjson.loads(line)["offset"]: orjson.loads(line) for line in _lines(tmp_path / "out" / "links.jsonl")}
+    reposts = {number: sample for number, sample in enumerate(samples, 1) if sample.repost_of}
+    right = sum(links.get(number, {}).get("duplicate_of") == sample.repost_of for number, sample in reposts.items())
+    assert right >= 0.95 * len(reposts)
+
+
+def test_state_goes_on_from_run_to_run(
+    sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """Two runs over halves of a file with one state decide as a single run over the whole."""
+    lines = _lines(sample_file)
+    halves = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    for half, part in zip(halves, (lines[:250], lines[250:]), strict=True):
+        half.write_bytes(b"\n".join(part) + b"\n")
+        _run([half], tmp_path / f"{half.stem}-out", engine_in(tmp_path / "state"))
+    _run([sample_file], tmp_path / "whole-out", engine_in(None))
+    whole = _lines(tmp_path / "whole-out" / "unique.jsonl")
+    parts = [line for half in halves for line in _lines(tmp_path / f"{half.stem}-out" / "unique.jsonl")]
+    assert parts == whole
+
+
+def test_second_run_over_the_same_file_finds_redeliveries_only(
+    sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """With its state kept, a run over what it knows already has nothing new."""
+    first = _run([sample_file], tmp_path / "1", engine_in(tmp_path / "state"))
+    second = _run([sample_file], tmp_path / "2", engine_in(tmp_path / "state"))
+    dead = first.outcomes["dead"]
+    assert second.outcomes == Counter({"redelivery": first.records() - dead, "dead": dead})
+
+
+def test_files_are_judged_in_their_order(tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]) -> None:
+    """A copy in the second file is a link to the article of the first."""
+    for name in ("a", "b"):
+        row = {"id": name, "body": "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。"}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    _run([tmp_path / "b.jsonl", tmp_path / "a.jsonl"], tmp_path / "out", engine_in(None))
+    (link,) = map(orjson.loads, _lines(tmp_path / "out" / "links.jsonl"))
+    assert (link["id"], link["duplicate_of"], link["topic"]) == ("a", "b", "a.jsonl")
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_results_are_not_overwritten(
+    name: str, sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """Where any result file exists the run is refused and the file is as it was."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("precious")
+    with pytest.raises(FileExistsError):
+        _run([sample_file], tmp_path / "out", engine_in(None))
+    assert (tmp_path / "out" / name).read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "a.txt"])
+def test_run_that_cannot_begin_leaves_no_results(
+    name: str, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """After a misspelt file name the same command can be run again: there are no results in its way."""
+    with pytest.raises(FileFormatError):
+        _run([tmp_path / name], tmp_path / "out", engine_in(None))
+    assert not any((tmp_path / "out" / result).exists() for result in _NAMES)
+
+
+def test_progress_is_reported_for_each_file(
+    sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """The last report of a file says that all of it has been read."""
+    reports: dict[Path, Progress] = {}
+    with engine_in(None) as engine:
+        dedup_files([sample_file], tmp_path / "out", engine, Settings(), reports.__setitem__)
+    assert reports == {sample_file: Progress(sample_file.stat().st_size, sample_file.stat().st_size)}

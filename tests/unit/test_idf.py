@@ -1,0 +1,161 @@
+"""Promises of the document counts: exact, frozen in epochs, bounded, and the same after being stored."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.hashing import U64, hash_words
+from stream_dedup.index.counts import delta_put, epoch_puts, load_counts
+from stream_dedup.index.store import MemoryStore
+from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta, look_up
+
+_ARTICLES = st.lists(st.sets(st.integers(1, 40), max_size=12), max_size=30)
+
+
+def _hashes(words: list[int]) -> U64:
+    return hash_words([f"词{word}" for word in words])
+
+
+def _delta(articles: list[set[int]]) -> Counts:
+    return document_delta(_hashes([word for article in articles for word in sorted(article)]))
+
+
+def _looked_up(epoch: Epoch, words: list[int]) -> list[int]:
+    found: list[int] = look_up(epoch.keys, epoch.counts, _hashes(words)).tolist()
+    return found
+
+
+def _pairs(counts: Counts) -> dict[int, int]:
+    return dict(zip(counts["word"].tolist(), counts["documents"].tolist(), strict=True))
+
+
+def _numbered(first: int, words: int, times: int) -> Counts:
+    return document_delta(np.repeat(_hashes(list(range(first, first + words))), times))
+
+
+@given(batches=st.lists(_ARTICLES, max_size=5))
+def test_counts_are_those_of_a_counter(batches: list[list[set[int]]]) -> None:
+    """However the articles are batched, each word's count is the number of articles that hold it."""
+    counts, model = DocumentCounts(1000), Counter[int]()
+    for batch in batches:
+        counts.add(len(batch), _delta(batch))
+        model.update(word for article in batch for word in article)
+    epoch = counts.freeze(1)
+    assert _looked_up(epoch, list(range(1, 50))) == [model[word] for word in range(1, 50)]
+    assert (epoch.documents, counts.words) == (sum(map(len, batches)), len(model))
+
+
+def test_delta_counts_each_word_once_an_article_in_order_of_hash() -> None:
+    """A delta is the distinct words, ascending by hash, with the number of articles that hold each."""
+    delta = _delta([{1, 2}, {2}, {2, 3}])
+    assert delta["word"].tolist() == sorted(_hashes([1, 2, 3]).tolist())
+    assert _pairs(delta) == dict(zip(_hashes([1, 2, 3]).tolist(), [1, 3, 1], strict=True))
+    assert len(_delta([])) == 0
+
+
+def test_epoch_is_frozen_while_the_counts_grow() -> None:
+    """What is added after an epoch began changes nothing of that epoch."""
+    counts = DocumentCounts(1000)
+    counts.add(1, _delta([{1}]))
+    epoch = counts.freeze(7)
+    counts.add(2, _delta([{1}, {1, 2}]))
+    assert (epoch.number, epoch.documents, _looked_up(epoch, [1, 2])) == (7, 1, [1, 0])
+    assert _looked_up(counts.freeze(8), [1, 2]) == [3, 1]
+
+
+def test_copy_grows_apart() -> None:
+    """A copy of the counts and the counts do not share what is added later."""
+    counts = DocumentCounts(1000)
+    counts.add(1, _delta([{1}]))
+    copy = counts.copy()
+    copy.add(1, _delta([{1}]))
+    assert _looked_up(counts.freeze(1), [1]) == [1]
+    assert _looked_up(copy.freeze(1), [1]) == [2]
+
+
+def test_vocabulary_is_never_over_its_bound() -> None:
+    """There are never more words than `max_words`, whatever is added."""
+    counts = DocumentCounts(100)
+    for first in range(0, 1000, 37):
+        counts.add(1, _numbered(first, 50, 1))
+        assert counts.words <= 100
+        assert len(counts.packed()) == counts.words
+    assert counts.words == 100
+
+
+def test_words_that_come_while_the_vocabulary_is_full_are_not_counted() -> None:
+    """Known words go on being counted, new ones wait for the next epoch."""
+    counts = DocumentCounts(20)
+    counts.add(3, _numbered(0, 20, 3))
+    counts.add(1, _numbered(10, 20, 1))
+    assert _looked_up(counts.copy().freeze(1), []) == []
+    kept = _pairs(counts.packed())
+    assert kept == dict(zip(_hashes(list(range(20))).tolist(), [3] * 10 + [4] * 10, strict=True))
+
+
+def test_rarest_half_is_forgotten_when_an_epoch_finds_the_vocabulary_full() -> None:
+    """Of a full vocabulary the frequent half stays, with its counts; then there is room again."""
+    counts = DocumentCounts(20)
+    counts.add(9, _numbered(0, 10, 9))
+    counts.add(1, _numbered(10, 10, 1))
+    epoch = counts.freeze(1)
+    assert _pairs(epoch.packed()) == dict.fromkeys(_hashes(list(range(10))).tolist(), 9)
+    counts.add(1, _numbered(30, 5, 1))
+    assert counts.words == 15
+    assert _looked_up(counts.freeze(2), [0, 10, 30]) == [9, 0, 1]
+
+
+def test_ties_are_forgotten_alike_in_every_order_of_arrival() -> None:
+    """Among equally rare words the same ones stay, so that a replay has the same weights."""
+    kept = []
+    for step in (1, -1):
+        counts = DocumentCounts(20)
+        for word in range(20)[::step]:
+            counts.add(1, _numbered(word, 1, 1))
+        kept.append(_pairs(counts.freeze(1).packed()))
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 10
+
+
+def test_vocabulary_that_is_not_full_is_kept_whole() -> None:
+    """An epoch forgets nothing while there is room."""
+    counts = DocumentCounts(20)
+    counts.add(1, _numbered(0, 19, 1))
+    assert len(counts.freeze(1).packed()) == 19
+
+
+@given(articles=_ARTICLES)
+def test_packed_counts_restore_the_same_counts(articles: list[set[int]]) -> None:
+    """Counts made from packed counts are the same counts."""
+    counts, restored = DocumentCounts(1000), DocumentCounts(1000)
+    counts.add(len(articles), _delta(articles))
+    restored.add(counts.documents, counts.packed())
+    assert _pairs(restored.packed()) == _pairs(counts.packed())
+    assert (restored.documents, restored.words) == (counts.documents, counts.words)
+
+
+@given(before=_ARTICLES, deltas=st.lists(_ARTICLES, max_size=4))
+def test_stored_epoch_and_deltas_load_as_they_were(before: list[set[int]], deltas: list[list[set[int]]]) -> None:
+    """After a restart the epoch is the committed one, and the live counts hold each commit since."""
+    store, counts = MemoryStore(), DocumentCounts(1000)
+    store.write([delta_put(0, 5, _delta([{1}] * 5))])
+    counts.add(len(before), _delta(before))
+    epoch = counts.freeze(3)
+    store.write(list(epoch_puts(store, epoch)))
+    for number, articles in enumerate(deltas):
+        counts.add(len(articles), _delta(articles))
+        store.write([delta_put(100 + number, len(articles), _delta(articles))])
+    loaded, loaded_epoch = load_counts(store, 1000)
+    assert (loaded_epoch.number, loaded_epoch.documents) == (3, len(before))
+    assert _pairs(loaded_epoch.packed()) == _pairs(epoch.packed())
+    assert _pairs(loaded.packed()) == _pairs(counts.packed())
+    assert loaded.documents == counts.documents
+
+
+def test_new_state_has_no_counts() -> None:
+    """A new state begins with epoch 0, which counts nothing."""
+    counts, epoch = load_counts(MemoryStore(), 1000)
+    assert (counts.documents, counts.words, epoch.number, epoch.documents) == (0, 0, 0, 0)
+    assert _looked_up(epoch, [1, 2]) == [0, 0]

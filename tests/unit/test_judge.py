@@ -1,0 +1,276 @@
+"""Promises of the verdicts: what a changed copy is called, what is no copy, and which of several candidates wins."""
+
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+from opencc import OpenCC
+
+from stream_dedup.article import Article, Decision, Relation, Source
+from stream_dedup.dedup import Deduplicator
+
+_SENTENCES = [
+    "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。",
+    "镇里把摊位费改成按出摊天数收取，下雨不出摊就不用交钱。",
+    "摊主郑巧云说，她的卤味一晚能卖两百多份，老主顾都回来了。",
+    "城管队员在路口设了垃圾分类点，每隔一个小时清运一次。",
+    "附近居民担心噪声，管理方承诺十点以后一律关掉音响。",
+    "Local vendors said the new rules helped them a lot.",
+    "一位大学生带着相机来拍照，说要把这里写进毕业设计。",
+    "河对岸的老茶馆也跟着延长了营业时间，茶客坐到很晚才走。",
+    "据介绍，夜市将持续到明年春天，随后视情况调整规模。",
+    "记者离开时，灯串还亮着，锅里的热气和笑声混在一起。",
+]
+_TEXT = "".join(_SENTENCES)
+_OTHER = (
+    "天文台公布了新拍到的彗星照片，彗尾在长时间曝光下清晰可见。爱好者可以在日出之前用双筒望远镜向东方寻找它，"
+    "预计下周亮度达到高峰，随后逐渐远离太阳。专家提醒观测时不要直视太阳，并注意保暖和防滑，山路夜间行车更要小心。"
+)
+_BULLETIN = (
+    "双色球第{0}期开奖公告：本期红球号码为{1}，蓝球号码为{2}，全国共售出彩票{3}元，一等奖{4}注，单注奖金{5}元，"
+    "二等奖{6}注，奖池累计金额{7}元。兑奖期限自开奖之日起六十天，逾期作弃奖处理，请彩民妥善保管彩票并及时兑奖。"
+    "各销售网点照常营业，未满十八周岁的未成年人不得购买彩票或者兑奖，购彩应当量力而行，理性看待中奖与否。"
+    "本公告由彩票中心发布，如有疑问可以拨打服务热线咨询，也可以前往就近的服务大厅由工作人员当面解答。"
+)
+_FIRST_NUMBERS = ("2026117", "03 08 15 22 27 31", "09", "356,782,410", "7", "8,113,402", "142", "2,431,882,190")
+_LATER_NUMBERS = ("2026118", "01 12 16 19 24 30", "14", "341,207,956", "4", "9,870,011", "98", "2,517,043,377")
+_EXACT_SKETCH = {"size": 1024}  # holds every n-gram of the texts here, so that nothing is an estimate
+
+Maker = Callable[..., Deduplicator]
+
+
+def _grams(text: str) -> set[str]:
+    plain = "".join(filter(str.isalnum, text.lower()))
+    return {plain[i : i + 5] for i in range(len(plain) - 4)}
+
+
+def _jaccard(one: str, other: str) -> float:
+    a, b = _grams(one), _grams(other)
+    return len(a & b) / len(a | b)
+
+
+def _second(engine: Deduplicator, first: str, second: str) -> Decision:
+    """Judge two texts in one batch and return the decision on the second."""
+    return engine.add_batch([Article("first", first), Article("second", second)])[1]
+
+
+def _relation(decision: Decision) -> Relation | None:
+    return decision.link.relation if decision.link else None
+
+
+def _fullwidth(text: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        _TEXT,
+        _TEXT.upper(),
+        _fullwidth(_TEXT),
+        OpenCC("s2t").convert(_TEXT),
+        _TEXT.replace("，", ",").replace("。", " . "),
+        "".join(filter(str.isalnum, _TEXT)),
+        "\u200b".join(_TEXT),
+        "<p>" + "</p>\n<p>".join(_SENTENCES) + "</p>",
+        _TEXT.replace("。", "。\r\n\u3000\u3000"),
+        _TEXT.replace("。", "。👍"),
+    ],
+    ids=[
+        *("verbatim", "capitals", "full-width", "traditional", "punctuation", "no punctuation", "zero-width"),
+        *("HTML", "blanks", "emoji"),
+    ],
+)
+def test_same_text_in_another_dress_is_exact(make_engine: Maker, changed: str) -> None:
+    """Case, width, script, punctuation, blanks, invisible characters, tags and emoji make no other text."""
+    decision = _second(make_engine(), _TEXT, changed)
+    assert not decision.unique
+    assert decision.link is not None
+    assert (decision.link.relation, decision.link.source) == (Relation.EXACT, Source.CONTENT)
+    assert (decision.link.duplicate_of, decision.link.matched) == ("first", "first")
+    assert (decision.link.jaccard, decision.link.containment) == (1, 1)
+
+
+def test_text_with_a_changed_sentence_is_near(make_engine: Maker) -> None:
+    """One sentence of ten rewritten leaves a near copy."""
+    changed = _TEXT.replace(_SENTENCES[4], "管理方说，晚上十点一到，所有的喇叭都得关上。")
+    assert 0.5 < _jaccard(_TEXT, changed) < 0.95
+    assert _relation(_second(make_engine(), _TEXT, changed)) is Relation.NEAR
+
+
+def test_text_with_swapped_paragraphs_is_near(make_engine: Maker) -> None:
+    """The same sentences in another order are a near copy."""
+    swapped = "".join(_SENTENCES[5:] + _SENTENCES[:5])
+    assert _relation(_second(make_engine(), _TEXT, swapped)) is Relation.NEAR
+
+
+def test_cut_copy_is_contained_and_a_round_up_contains(make_engine: Maker) -> None:
+    """The first half of an article is contained in it; the article contains its first half."""
+    half = "".join(_SENTENCES[:5])
+    assert _relation(_second(make_engine(), _TEXT, half)) is Relation.CONTAINED
+    assert _relation(_second(make_engine(), half, _TEXT)) is Relation.CONTAINS
+
+
+def test_round_up_of_two_articles_contains_the_larger_part(make_engine: Maker) -> None:
+    """A round-up is linked to an article that stands in it."""
+    decision = _second(make_engine(), _TEXT, _OTHER + _TEXT)
+    assert _relation(decision) is Relation.CONTAINS
+    assert decision.link is not None
+    assert decision.link.matched == "first"
+
+
+def test_other_story_is_unique(make_engine: Maker) -> None:
+    """A text that shares no sentence has no link."""
+    decision = _second(make_engine(), _TEXT, _OTHER)
+    assert (decision.unique, decision.link, decision.canonical) == (True, None, "second")
+
+
+def test_text_that_shares_a_third_is_unique(make_engine: Maker) -> None:
+    """Three sentences in common of ten and ten are too little for a copy."""
+    other = "".join(_SENTENCES[:3]) + _OTHER * 2
+    assert _jaccard(_TEXT, other) < 0.4
+    assert _second(make_engine(), _TEXT, other).unique
+
+
+def test_bulletins_that_differ_in_numbers_are_not_duplicates(make_engine: Maker) -> None:
+    """Two draws of a lottery share more than half of their 5-grams and are two articles."""
+    first, later = _BULLETIN.format(*_FIRST_NUMBERS), _BULLETIN.format(*_LATER_NUMBERS)
+    assert _jaccard(first, later) > 0.5
+    decision = _second(make_engine(sketch=_EXACT_SKETCH), first, later)
+    assert (decision.unique, decision.link) == (True, None)
+
+
+def test_bulletin_with_its_numbers_kept_but_a_sentence_cut_is_a_duplicate(make_engine: Maker) -> None:
+    """A repost of the bulletin without its last clauses is a copy of it."""
+    whole = _BULLETIN.format(*_FIRST_NUMBERS)
+    cut = whole[: whole.index("兑奖期限")]
+    decision = _second(make_engine(), whole, cut)
+    assert not decision.unique
+    assert _relation(decision) in {Relation.CONTAINED, Relation.NEAR}
+
+
+def test_bulletins_are_duplicates_where_the_settings_do_not_ask_for_numbers(make_engine: Maker) -> None:
+    """With numbers_overlap = 0 the numbers guard nothing."""
+    engine = make_engine(verify={"numbers_overlap": 0}, sketch=_EXACT_SKETCH)
+    decision = _second(engine, _BULLETIN.format(*_FIRST_NUMBERS), _BULLETIN.format(*_LATER_NUMBERS))
+    assert _relation(decision) is Relation.NEAR
+
+
+def test_misprinted_numbers_in_a_long_copy_are_still_a_copy(make_engine: Maker) -> None:
+    """Where the texts agree to 95% and more, differing numbers are misprints."""
+    long = _TEXT + _OTHER + "东风村今年种下了成片的油菜，春天一到满坡金黄，游人比往年更多，村口的小店早早备足了货。"
+    first, second = long + "得票为1比2比3", long + "得票为4比5比6"
+    assert _jaccard(first, second) >= 0.95
+    assert _relation(_second(make_engine(sketch=_EXACT_SKETCH), first, second)) is Relation.NEAR
+
+
+def test_short_texts_are_compared_as_wholes_only(make_engine: Maker) -> None:
+    """Texts under 10 n-grams are copies where they are the same, and not where they are alike."""
+    engine = make_engine()
+    decisions = engine.add_batch(
+        [Article("a", "今天天气真不错啊！"), Article("b", "今天天气真不错啊"), Article("c", "今天天气真不错呀")]
+    )
+    assert [_relation(decision) for decision in decisions] == [None, Relation.EXACT, None]
+
+
+def test_texts_without_a_word_are_compared_by_their_symbols(make_engine: Maker) -> None:
+    """The same emoji are an exact copy, other emoji are not."""
+    articles = [Article("a", "👍👍"), Article("b", "👍 👍"), Article("c", "🎉"), Article("d", "……")]
+    decisions = make_engine().add_batch(articles)
+    assert [_relation(decision) for decision in decisions] == [None, Relation.EXACT, None, None]
+
+
+@pytest.mark.parametrize(("first", "second"), [("👍👍", _TEXT), (_TEXT, "👍👍"), ("👍", "🎉")])
+@pytest.mark.parametrize("batched", [True, False])
+def test_revision_from_or_to_a_text_without_words_is_judged(
+    make_engine: Maker,
+    first: str,
+    second: str,
+    batched: bool,  # noqa: FBT001  # parametrised
+) -> None:
+    """An id whose text was emoji alone and is an article now, or the other way round, is a revision."""
+    engine, articles = make_engine(), [Article("a", first), Article("a", second)]
+    decisions = engine.add_batch(articles) if batched else [engine.add(article) for article in articles]
+    assert _relation(decisions[1]) is Relation.REVISION
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_among_equals_the_earliest_wins(
+    make_engine: Maker,
+    batched: bool,  # noqa: FBT001  # parametrised
+) -> None:
+    """Of two stored articles that resemble a third equally, the one that came first is matched."""
+    base = "".join(_SENTENCES[:4])
+    texts = {"a": base + "梅花开得正好的时候。", "b": base + "竹林深处听见了风声。"}
+    assert _jaccard(base, texts["a"]) == _jaccard(base, texts["b"])
+    for order in permutations(texts):
+        engine = make_engine(verify={"duplicates": ["exact"]})
+        articles = [*(Article(name, texts[name]) for name in order), Article("c", base)]
+        decisions = engine.add_batch(articles) if batched else [engine.add(article) for article in articles]
+        assert decisions[2].link is not None
+        assert decisions[2].link.matched == order[0]
+
+
+def test_among_several_candidates_the_more_similar_wins(make_engine: Maker) -> None:
+    """In whatever order they came, the article with the highest Jaccard is matched, an exact one before all."""
+    texts = {
+        "far": "".join(_SENTENCES[:7]) + _OTHER[:60],
+        "close": "".join(_SENTENCES[:9]) + "最后，大家都散了。",
+        "same": _TEXT.upper(),
+    }
+    for names in (("far", "close"), ("far", "close", "same")):
+        for order in permutations(names):
+            engine = make_engine(verify={"duplicates": ["redelivery"]})
+            decisions = engine.add_batch([*(Article(name, texts[name]) for name in order), Article("query", _TEXT)])
+            assert decisions[-1].link is not None
+            assert decisions[-1].link.matched == names[-1]
+
+
+def test_relation_that_counts_as_a_duplicate_wins_over_a_more_similar_one(make_engine: Maker) -> None:
+    """Where only contained counts, a cut copy is a duplicate of the article that has it, not kin of a near one."""
+    half = "".join(_SENTENCES[:5])
+    near = half + "就这样。"
+    engine = make_engine(verify={"duplicates": ["contained"]})
+    decisions = engine.add_batch([Article("near", near), Article("whole", _TEXT), Article("query", half)])
+    assert _jaccard(half, near) > _jaccard(half, _TEXT)
+    assert decisions[-1].link is not None
+    assert (decisions[-1].link.matched, decisions[-1].link.relation) == ("whole", Relation.CONTAINED)
+
+
+def test_relations_that_do_not_count_leave_an_article_unique(make_engine: Maker) -> None:
+    """With other relations than the found one in `duplicates` the article is unique and carries its link."""
+    decision = _second(make_engine(verify={"duplicates": ["near"]}), _TEXT, _TEXT.upper())
+    assert (decision.unique, _relation(decision), decision.canonical) == (True, Relation.EXACT, "second")
+
+
+def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker) -> None:
+    """A drifted copy is matched by later copies, but the cluster stays the first article's."""
+    drifted = "".join(_SENTENCES[:7]) + _OTHER[:62]
+    assert 0.5 < _jaccard(_TEXT, drifted) < 0.6
+    later = drifted.replace(_SENTENCES[0], "晚上，河边挤满了人。")
+    articles = [Article("a", _TEXT), Article("b", drifted), Article("c", later)]
+    decisions = make_engine(sketch=_EXACT_SKETCH).add_batch(articles)
+    assert [decision.canonical for decision in decisions] == ["a", "a", "a"]
+    assert decisions[1].indexed
+    assert decisions[2].link is not None
+    assert decisions[2].link.matched == "b"
+
+
+def test_same_id_again_is_a_redelivery_or_a_revision(make_engine: Maker) -> None:
+    """The same id with the same text is a redelivery, with another text a revision, however often."""
+    engine = make_engine()
+    texts = [_TEXT, _TEXT, _OTHER, _OTHER, _TEXT]
+    relations = [_relation(engine.add(Article("a", text))) for text in texts]
+    assert relations == [None, Relation.REDELIVERY, Relation.REVISION, Relation.REDELIVERY, Relation.REVISION]
+
+
+def test_either_index_alone_finds_copies(make_engine: Maker) -> None:
+    """With landmarks or SimHash tables switched off the other index finds a near copy, and says so."""
+    changed = _TEXT.replace(_SENTENCES[9], "")
+    found = {
+        source: _second(make_engine(**{other: {"enabled": False}}), _TEXT, changed)
+        for source, other in ((Source.LANDMARK, "simhash"), (Source.SIMHASH, "landmarks"))
+    }
+    for source, decision in found.items():
+        assert decision.link is not None
+        assert decision.link.source is source

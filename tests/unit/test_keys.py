@@ -1,0 +1,61 @@
+"""Promises of a batch's keys: numbered and joined as plain loops would."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.index.keys import NO_KEY, BatchKeys, interleaved
+
+_ROWS = st.lists(st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=3, max_size=3), max_size=8)
+_FAMILIES = st.integers(0, 6).flatmap(
+    lambda articles: st.lists(
+        st.lists(st.lists(st.integers(0, 99), max_size=4), min_size=articles, max_size=articles),
+        min_size=1,
+        max_size=4,
+    )
+)
+
+
+def _same(rows: list[list[tuple[int, bool]]]) -> BatchKeys:
+    own = np.array([[key for key, _ in row] for row in rows], np.uint64).reshape(-1, 3)
+    used = np.array([[flag for _, flag in row] for row in rows], np.bool_).reshape(-1, 3)
+    return BatchKeys.same(own, used)
+
+
+@given(_ROWS)
+def test_articles_look_up_the_keys_that_they_are_indexed_under(rows: list[list[tuple[int, bool]]]) -> None:
+    """Each article looks up its used keys, in order."""
+    keys = _same(rows)
+    for i, row in enumerate(rows):
+        looked_up = keys.looked_up[keys.offsets[i] : keys.offsets[i + 1]].tolist()
+        assert looked_up == [key for key, used in row if used]
+
+
+@given(_ROWS, st.lists(st.integers(0, 40), max_size=5))
+def test_distinct_keys_are_those_used_or_looked_up(rows: list[list[tuple[int, bool]]], others: list[int]) -> None:
+    """All keys that are used or looked up come once, ascending; unused ones do not."""
+    same = _same(rows)
+    keys = BatchKeys(same.own, same.used, np.array([0, len(others)]), np.array(others, np.uint64))
+    expected = {key for row in rows for key, used in row if used} | set(others)
+    assert keys.distinct().tolist() == sorted(expected)
+
+
+@given(_ROWS, st.integers(0, 1000))
+def test_numbers_are_places_among_the_distinct_keys(rows: list[list[tuple[int, bool]]], first: int) -> None:
+    """A key's number is its place in the distinct keys, counted from `first`; an unused key has none."""
+    keys = _same(rows)
+    distinct = keys.distinct().tolist()
+    own, looked_up = keys.numbered(keys.distinct(), first)
+    assert own.tolist() == [[first + distinct.index(key) if used else NO_KEY for key, used in row] for row in rows]
+    assert looked_up.tolist() == [first + distinct.index(key) for row in rows for key, used in row if used]
+
+
+@given(_FAMILIES)
+def test_look_ups_are_joined_article_by_article(families: list[list[list[int]]]) -> None:
+    """Article by article come the look-ups of the first family, then of the second, and so on."""
+    offsets = [np.cumsum([0, *map(len, family)], dtype=np.int64) for family in families]
+    keys = [np.array([key for article in family for key in article], np.int64) for family in families]
+    joined, numbers = interleaved(offsets, keys)
+    expected = [[key for family in families for key in family[i]] for i in range(len(families[0]))]
+    assert [numbers[joined[i] : joined[i + 1]].tolist() for i in range(len(expected))] == expected
+    assert len(numbers) == sum(map(len, keys))

@@ -1,0 +1,142 @@
+"""Promises of the segmenters: one dictionary, the user's words whole, no character lost."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.segment import Cut, SegmenterName, UserWord, read_user_dictionary, segmenter
+
+_SEGMENTERS: tuple[SegmenterName, ...] = ("rjieba", "jieba")
+_COINED = "石桥帆影云栈"
+
+
+@pytest.fixture(scope="module")
+def cuts() -> dict[SegmenterName, Cut]:
+    """Both segmenters without the hidden Markov model, with one user word."""
+    words = [UserWord(_COINED, 1_000_000, "n")]
+    return {name: segmenter(name, words, hmm=False) for name in _SEGMENTERS}
+
+
+@pytest.fixture
+def fingerprinter_with(tmp_path: Path) -> Callable[[bytes], Fingerprinter]:
+    """A maker of fingerprinters from the bytes of a user dictionary."""
+
+    def make(dictionary: bytes) -> Fingerprinter:
+        path = tmp_path / "words.txt"
+        path.write_bytes(dictionary)
+        return Fingerprinter(EngineSettings.model_validate({"text": {"user_dictionary": path}}))
+
+    return make
+
+
+def test_rjieba_cuts_as_jieba_does_without_the_hidden_markov_model(
+    cuts: dict[SegmenterName, Cut], fingerprinter: Fingerprinter, bodies: list[str]
+) -> None:
+    """On every hand-written article the Rust segmenter gives the words of jieba itself."""
+    for body in bodies:
+        text = fingerprinter.normal(body).text
+        assert cuts["rjieba"](text) == cuts["jieba"](text)
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+def test_words_put_together_are_the_text(
+    name: SegmenterName, cuts: dict[SegmenterName, Cut], fingerprinter: Fingerprinter, bodies: list[str]
+) -> None:
+    """No character of an article is lost or added by cutting it."""
+    for body in bodies:
+        text = fingerprinter.normal(body).text
+        assert "".join(cuts[name](text)) == text
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+@given(text=st.text(st.sampled_from("中国人民的石桥ab12 .,%+#&\n，。👍é\u3000"), max_size=30))
+def test_words_put_together_are_any_text(name: SegmenterName, cuts: dict[SegmenterName, Cut], text: str) -> None:
+    """The same for random text of Han, Latin, digits, punctuation and blanks."""
+    assert "".join(cuts[name](text)) == text
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName, Cut]) -> None:
+    """A word of the user dictionary is never cut, though its parts are words."""
+    assert _COINED in cuts[name](f"记者从{_COINED}获悉")
+    assert _COINED not in segmenter(name, [], hmm=False)(f"记者从{_COINED}获悉")
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+def test_engine_settings_choose_the_segmenter(name: SegmenterName, tmp_path: Path) -> None:
+    """The setting text.segmenter names the segmenter, and either takes the user dictionary."""
+    path = tmp_path / "words.txt"
+    path.write_text(f"{_COINED} 5000 nt\n", encoding="utf-8")
+    settings = EngineSettings.model_validate({"text": {"segmenter": name, "user_dictionary": path}})
+    fingerprinter = Fingerprinter(settings)
+    assert _COINED in fingerprinter.words(fingerprinter.normal(f"昨天，{_COINED}发布公告"))
+
+
+def test_user_dictionary_is_read_as_jieba_reads_it(tmp_path: Path) -> None:
+    """A line is a word, then optionally a frequency and a tag; blank lines and comments are skipped."""
+    path = tmp_path / "words.txt"
+    path.write_text("# 机构\n云栈 300 nt\n\n帆影 12\n石桥 v\n长汀\n", encoding="utf-8")
+    words = read_user_dictionary(path)
+    assert [(word.word, word.tag) for word in words] == [
+        ("云栈", "nt"),
+        ("帆影", "n"),
+        ("石桥", "v"),
+        ("长汀", "n"),
+    ]
+    assert [word.frequency for word in words[:2]] == [300, 12]
+    assert words[2].frequency == words[3].frequency > 884_000  # that of 的, the dictionary's most frequent but one
+
+
+@pytest.mark.parametrize("line", ["云栈 1e6 n", "云栈 n 300", "云栈 3 n 我的词", "云栈 ² n"])
+def test_malformed_line_of_the_user_dictionary_is_named(line: str, tmp_path: Path) -> None:
+    """A line that is not `word [frequency] [tag]` is refused with its file and number."""
+    path = tmp_path / "words.txt"
+    path.write_text(f"石桥 5 n\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"words\.txt:2"):
+        read_user_dictionary(path)
+
+
+def test_frequency_that_is_no_number_is_not_taken_for_a_tag(tmp_path: Path) -> None:
+    """A line such as `word 1,000` is refused, not read as a word with the part of speech `1,000`."""
+    path = tmp_path / "words.txt"
+    path.write_text("云栈 1,000\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"words\.txt:1"):
+        read_user_dictionary(path)
+
+
+def test_user_dictionary_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    """A dictionary in GBK is refused by its name."""
+    path = tmp_path / "words.txt"
+    path.write_bytes("云栈 300 n\n".encode("gbk"))
+    with pytest.raises(ValueError, match=r"words\.txt"):
+        read_user_dictionary(path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "word"),
+    [
+        ("QianFan大模型", "他用QianFan大模型写稿", "qianfan大模型"),
+        ("雲棧研究院", "雲棧研究院發布公告", "云栈研究院"),
+        ("ＡＩ石桥", "ＡＩ石桥今日上线", "ai石桥"),
+    ],
+    ids=["capitals", "traditional", "full-width"],
+)
+def test_user_words_are_matched_in_their_normal_form(
+    entry: str, text: str, word: str, fingerprinter_with: Callable[[bytes], Fingerprinter]
+) -> None:
+    """A user word in capitals, traditional or full-width characters is kept whole in articles, which are normal."""
+    fingerprinter = fingerprinter_with(f"{entry} 5000 n\n".encode())
+    assert word in fingerprinter.words(fingerprinter.normal(text))
+
+
+def test_byte_order_mark_does_not_spoil_the_first_user_word(
+    fingerprinter_with: Callable[[bytes], Fingerprinter],
+) -> None:
+    """The first word of a dictionary that Windows saved with a byte order mark is kept whole."""
+    fingerprinter = fingerprinter_with(f"{_COINED} 5000 n\n".encode("utf-8-sig"))
+    assert _COINED in fingerprinter.words(fingerprinter.normal(f"昨天{_COINED}发布公告"))

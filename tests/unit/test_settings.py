@@ -1,0 +1,332 @@
+"""Promises of the settings: who has the last word, and that a fault is told with its name, value and bound."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from stream_dedup.article import Relation
+from stream_dedup.settings import Settings, SettingsError, load_settings
+from stream_dedup.settings.reference import settings_markdown
+from stream_dedup.settings.schema import REDACTED
+from stream_dedup.stream.clients import check_properties, consumer_properties, producer_properties
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _toml(directory: Path, text: str) -> Path:
+    path = directory / "settings.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _faults(*flags: str, file: Path | None = None, environment: dict[str, str] | None = None) -> str:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(file, environment, flags)
+    return str(raised.value)
+
+
+def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yield the name and the description of every setting."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _walk(kind, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field.description
+
+
+def test_precedence_is_defaults_file_environment_flags(tmp_path: Path) -> None:
+    """Each layer overrides those before it, setting by setting."""
+    file = _toml(tmp_path, "[batch]\narticles = 11\nwait_ms = 12\n[output]\nflush_seconds = 13.5\n")
+    environment = {"STREAM_DEDUP_BATCH__WAIT_MS": "22", "STREAM_DEDUP_OUTPUT__FLUSH_SECONDS": "23.5"}
+    settings = load_settings(file, environment, ["output.flush_seconds=33.5"])
+    assert (settings.batch.articles, settings.batch.wait_ms, settings.output.flush_seconds) == (11, 22, 33.5)
+    assert settings.batch.bytes == Settings().batch.bytes
+
+
+def test_environment_reaches_nested_groups() -> None:
+    """Two underscores lead into a group; other variables are ignored."""
+    environment = {
+        "STREAM_DEDUP_INPUT__FIELDS__BODY": "doc.text",
+        "STREAM_DEDUP_VERIFY__NEAR_JACCARD": "0.7",
+        "PATH": "/bin",
+        "STREAM_DEDUPX": "1",
+    }
+    settings = load_settings(None, environment)
+    assert (settings.input.fields.body, settings.verify.near_jaccard) == ("doc.text", 0.7)
+
+
+def test_lists_may_be_written_with_commas() -> None:
+    """The environment and flags hold text: commas part the items of a list."""
+    settings = load_settings(flags=["input.topics=a, b", "verify.duplicates=exact,near"])
+    assert settings.input.topics == ["a", "b"]
+    assert settings.verify.duplicates == [Relation.EXACT, Relation.NEAR]
+
+
+def test_kafka_properties_come_from_every_layer(tmp_path: Path) -> None:
+    """In the file quoted or not, in the environment with underscores, as flags: names have dots in the end."""
+    file = _toml(
+        tmp_path,
+        '[kafka]\nsecurity.protocol = "ssl"\n"ssl.ca.location" = "ca.pem"\nconsumer.fetch.wait.max.ms = 50\n'
+        "socket.keepalive.enable = true\n",
+    )
+    environment = {
+        "STREAM_DEDUP_KAFKA__SASL_PASSWORD": "pw",
+        "STREAM_DEDUP_KAFKA__SECURITY_PROTOCOL": "sasl_ssl",
+        "STREAM_DEDUP_KAFKA__CONSUMER__FETCH_MIN_BYTES": "5",
+    }
+    kafka = load_settings(file, environment, ["kafka.bootstrap.servers=b:9092", "kafka.client.id=me"]).kafka
+    assert kafka == {
+        "bootstrap.servers": "b:9092",
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": "ca.pem",
+        "consumer.fetch.wait.max.ms": "50",
+        "consumer.fetch.min.bytes": "5",
+        "socket.keepalive.enable": "true",
+        "sasl.password": "pw",
+        "client.id": "me",
+    }
+
+
+def test_broker_has_a_default() -> None:
+    """Without any properties the broker is the one of this machine."""
+    assert Settings().kafka == load_settings().kafka == {"bootstrap.servers": "127.0.0.1:9092"}
+
+
+@pytest.mark.parametrize(
+    ("flag", "hint"),
+    [
+        ("batch.articels=3", "batch.articels: no such setting; did you mean batch.articles?"),
+        ("inptu.group=x", "inptu: no such setting; did you mean input?"),
+        ("input.fields.titel=x", "did you mean input.fields.title?"),
+        ("log.colour=x", "log.colour: no such setting; there are: level, format"),
+    ],
+)
+def test_unknown_setting_is_named_with_a_hint(flag: str, hint: str) -> None:
+    """A misspelt name is refused, with the nearest one or all that there are."""
+    assert hint in _faults(flag)
+
+
+def test_unknown_settings_are_found_in_every_layer(tmp_path: Path) -> None:
+    """The file's and the environment's misspellings are refused too."""
+    assert "did you mean http.port?" in _faults(file=_toml(tmp_path, "[http]\nprot = 1\n"))
+    assert "did you mean http.port?" in _faults(environment={"STREAM_DEDUP_HTTP__PROT": "1"})
+
+
+@pytest.mark.parametrize(
+    ("flag", "parts"),
+    [
+        ("batch.articles=0", ("batch.articles = '0'", "greater than or equal to 1")),
+        ("simhash.prefix_bits=29", ("simhash.prefix_bits = '29'", "less than or equal to 28")),
+        ("batch.articles=many", ("batch.articles = 'many'", "valid integer")),
+        ("log.level=loud", ("log.level = 'loud'", "'debug', 'info', 'warning' or 'error'")),
+        ("input.utc_offset=8", ("input.utc_offset = '8'", "pattern")),
+        ("output.unique=no topic", ("output.unique = 'no topic'", "pattern")),
+        ("input.topics=no topic", ("input.topics = ", "no topic", "letters, digits")),
+        ("input.topics=", ("input.topics", "at least 1 item")),
+        ("verify.duplicates=similar", ("verify.duplicates", "'exact', 'near'")),
+        ("landmarks.keys=20,sketch.size=16", ("landmarks.keys",)),
+    ],
+)
+def test_value_out_of_bounds_is_named_with_its_bound(flag: str, parts: tuple[str, ...]) -> None:
+    """The fault names the setting, the value, what is allowed and what the setting is for."""
+    fault = _faults(flag)
+    assert all(part in fault for part in parts), fault
+
+
+def test_fault_tells_what_the_setting_is_for() -> None:
+    """Behind the fault stands the setting's description."""
+    assert "(Most articles of a batch)" in _faults("batch.articles=0")
+
+
+def test_several_faults_are_listed_at_once() -> None:
+    """Each fault has a line of its own."""
+    lines = _faults("batch.articles=0", "http.port=70000", "log.colour=x", "sketch.gram=1").splitlines()
+    assert [line.split()[0].rstrip(":") for line in sorted(lines)] == [
+        "batch.articles",
+        "http.port",
+        "log.colour",
+        "sketch.gram",
+    ]
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    """More landmarks than the sketch holds, and outputs that are one topic, cannot be."""
+    assert "landmarks.keys = 20 is more than sketch.size = 16" in _faults("landmarks.keys=20", "sketch.size=16")
+    assert "must differ" in _faults("output.dead=articles.unique")
+
+
+@pytest.mark.parametrize("topic", ["articles.unique", "^articles", r"^.*\.dead$"])
+def test_input_that_would_read_an_output_is_refused(topic: str) -> None:
+    """A topic or a regular expression that takes in an output topic would be a loop."""
+    assert "a loop" in _faults(f"input.topics={topic}")
+
+
+@pytest.mark.parametrize("topic", [r"^articles\.in", "^news", "articles.unique2"])
+def test_input_that_reads_no_output_is_taken(topic: str) -> None:
+    """Regular expressions that match no output topic are fine."""
+    assert load_settings(flags=[f"input.topics={topic}"]).input.topics == [topic]
+
+
+def test_topic_that_is_no_regular_expression_is_named() -> None:
+    """A pattern that cannot be compiled is a fault like others, not a crash."""
+    assert "^news(" in _faults("input.topics=^news(")
+
+
+def test_topic_with_a_line_break_is_refused(tmp_path: Path) -> None:
+    """A name that ends in a line break is no topic name."""
+    assert "no topic name" in _faults(file=_toml(tmp_path, '[input]\ntopics = ["articles.in\\n"]\n'))
+
+
+@pytest.mark.parametrize("offset", ["+25:00", "+08:75"])
+def test_time_zone_that_cannot_be_is_refused(offset: str) -> None:
+    """An offset of more than a day or of 75 minutes would make every naive time a dead letter."""
+    assert "input.utc_offset" in _faults(f"input.utc_offset={offset}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sasl.password", "ssl.key.password", "ssl.keystore.password", "sasl.oauthbearer.client.secret", "ssl.key.pem"],
+)
+def test_secrets_are_redacted(name: str) -> None:
+    """Passwords, secrets and keys are not shown; other properties are."""
+    settings = load_settings(flags=[f"kafka.{name}=hunter2", "kafka.sasl.username=me"])
+    shown = settings.redacted()["kafka"]
+    assert (shown[name], shown["sasl.username"]) == (REDACTED, "me")
+    assert settings.kafka[name] == "hunter2"
+
+
+def test_secrets_are_not_in_messages(tmp_path: Path) -> None:
+    """Nor do they show where they are put in the wrong place or next to a fault."""
+    flags = ("sasl.password=hunter2", "kafka.sasl.password=hunter2", "batch.articles=0")
+    assert "hunter2" not in _faults(*flags)
+    assert "hunter2" not in _faults(file=_toml(tmp_path, '[input]\npassword = "hunter2"\n[http]\nport = -1\n'))
+
+
+def test_properties_without_a_name_are_refused() -> None:
+    """A value for the group itself is no property."""
+    assert "kafka" in _faults("kafka=hunter2")
+    assert "kafka" in _faults(environment={"STREAM_DEDUP_KAFKA": "x"})
+
+
+def test_relative_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
+    """Paths of the file start at the file, absolute ones stay, and those of flags start where the user is."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    absolute = tmp_path / "stops.txt"
+    file = _toml(
+        inner,
+        f'[state]\ndirectory = "../state"\n[text]\nmarker_words = "m.txt"\nstop_words = "{absolute}"\n',
+    )
+    settings = load_settings(file, {}, ["text.user_dictionary=words.txt"])
+    assert settings.state.directory == inner / "../state"
+    assert settings.text.marker_words == inner / "m.txt"
+    assert settings.text.stop_words == absolute
+    assert settings.text.user_dictionary == Path("words.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "part"), [(b"[batch\n", "is not TOML"), ("[a]\nb = '中'".encode("gbk"), "is not TOML")]
+)
+def test_file_that_is_no_toml_is_named(content: bytes, part: str, tmp_path: Path) -> None:
+    """A broken file is told with its name."""
+    path = tmp_path / "broken.toml"
+    path.write_bytes(content)
+    fault = _faults(file=path)
+    assert str(path) in fault
+    assert part in fault
+
+
+def test_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    """A file that is not there is told with its name."""
+    assert str(tmp_path / "none.toml") in _faults(file=tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("flag", ["batch.articles", "x", ""])
+def test_flag_without_a_value_is_refused(flag: str) -> None:
+    """A flag is group.name=value."""
+    assert "group.name=value" in _faults(flag)
+
+
+@pytest.mark.parametrize("flag", ["batch=3", "x=1", "batch.articles.x=1"])
+def test_flag_that_names_no_setting_is_refused(flag: str) -> None:
+    """A value for a group, a name without a group, or a name below a setting is a fault."""
+    assert flag.partition("=")[0].partition(".")[0] in _faults(flag)
+
+
+def test_group_and_setting_of_one_name_do_not_crash() -> None:
+    """A value for a group beside values inside it is a fault in either order."""
+    for flags in (("batch=1", "batch.articles=2"), ("batch.articles=2", "batch=1")):
+        assert "batch" in _faults(*flags)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("enable.auto.commit", "true"),
+        ("consumer.enable.auto.commit", "true"),
+        ("enable.auto.offset.store", "true"),
+        ("enable.partition.eof", "true"),
+        ("group.id", "other"),
+    ],
+)
+def test_consumer_properties_that_the_service_depends_on_are_refused(name: str, value: str) -> None:
+    """Whoever overrides one of these would lose or double articles: the fault names it and what it must be."""
+    settings = load_settings(flags=[f"kafka.{name}={value}"])
+    with pytest.raises(SettingsError, match=name.removeprefix("consumer.").replace(".", r"\.")):
+        consumer_properties(settings)
+
+
+@pytest.mark.parametrize(("name", "value"), [("acks", "1"), ("producer.enable.idempotence", "false")])
+def test_producer_properties_that_the_service_depends_on_are_refused(name: str, value: str) -> None:
+    """The same for the producer."""
+    with pytest.raises(SettingsError, match="depends on"):
+        producer_properties(load_settings(flags=[f"kafka.{name}={value}"]))
+
+
+def test_properties_go_to_the_client_that_they_name() -> None:
+    """A prefix means one client, and goes before the common value; defaults of the service can be overridden."""
+    flags = ["linger.ms=7", "consumer.auto.offset.reset=latest", "producer.linger.ms=9", "client.id=me"]
+    settings = load_settings(flags=[f"kafka.{flag}" for flag in flags])
+    consumer, producer = consumer_properties(settings), producer_properties(settings)
+    assert (consumer["auto.offset.reset"], consumer["linger.ms"], consumer["client.id"]) == ("latest", "7", "me")
+    assert (producer["linger.ms"], producer["acks"], producer["client.id"]) == ("9", "all", "me")
+    assert "auto.offset.reset" not in producer
+    assert consumer["group.id"] == settings.input.group
+
+
+@pytest.mark.parametrize("flag", ["kafka.no.such.property=1", "kafka.security.protocol=carrier-pigeon"])
+def test_properties_that_librdkafka_refuses_are_found_without_a_broker(flag: str) -> None:
+    """A misspelt property or value is told before anything starts."""
+    with pytest.raises(SettingsError, match="librdkafka"):
+        check_properties(load_settings(flags=[flag]))
+
+
+def test_every_setting_has_a_description() -> None:
+    """No setting is without a sentence that says what it is for."""
+    described = dict(_walk(Settings))
+    assert len(described) > 60
+    assert [name for name, text in described.items() if not text or not text.endswith(".")] == []
+
+
+def test_reference_page_names_every_setting() -> None:
+    """The page has a row for each setting, with its description."""
+    page = settings_markdown()
+    for name, description in _walk(Settings):
+        assert any(line.startswith(f"| `{name}` |") and str(description) in line for line in page.splitlines())
+
+
+def test_shipped_file_is_valid() -> None:
+    """The settings file that comes with the package loads, and points to the word lists beside it."""
+    settings = load_settings(_ROOT / "config" / "stream-dedup.toml")
+    assert settings.text.stop_words is not None
+    assert settings.text.stop_words.is_file()
+    assert settings.input.topics == ["articles.in"]
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Settings are frozen: nobody changes a threshold while the service runs."""
+    with pytest.raises(ValueError, match="frozen"):
+        setattr(Settings().batch, "articles", 3)  # noqa: B010  # the type checker forbids it too

@@ -1,0 +1,187 @@
+"""Promises of the sketches: exact on small sets, unbiased and as sharp as theory allows on large ones."""
+
+from collections.abc import Callable
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.fingerprint.sketch import PAD, Sketches, gram_hashes, resemblance, sketch, word_characters
+from stream_dedup.hashing import U32, code_points
+from stream_dedup.text.normal import word_table
+
+_GRAM, _SIZE, _LANDMARKS = 5, 128, 8
+_SMALL = st.text(st.sampled_from("甲乙丙丁ab12"), max_size=120)
+
+
+def _points(text: str) -> U32:
+    """Return code points in memory of their own, as the normal form has them."""
+    return code_points(text).copy()
+
+
+def _grams(text: str, gram: int = _GRAM) -> set[str]:
+    if not text:
+        return set()
+    return {text[i : i + gram] for i in range(max(1, len(text) - gram + 1))}
+
+
+def _sketches(*texts: str, gram: int = _GRAM, size: int = _SIZE, landmarks: int = _LANDMARKS) -> Sketches:
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return sketch(_points("".join(texts)), offsets, gram, size, landmarks)
+
+
+def _resemblance(both: Sketches) -> tuple[float, float]:
+    return resemblance(
+        *(both.values[0], both.lengths[0], both.sizes[0]), *(both.values[1], both.lengths[1], both.sizes[1])
+    )
+
+
+def _random_text(rng: np.random.Generator, length: int) -> str:
+    """Draw a text of Han whose n-grams are as good as distinct."""
+    return "".join(map(chr, rng.integers(0x4E00, 0x9FA5, length)))
+
+
+def _measured(one: str, other: str) -> tuple[float, float]:
+    a, b = _grams(one), _grams(other)
+    return len(a & b) / len(a | b), len(a & b) / min(len(a), len(b))
+
+
+@given(_SMALL, _SMALL)
+def test_resemblance_of_sets_that_fit_the_sketch_is_exact(one: str, other: str) -> None:
+    """Where both sets of n-grams fit, Jaccard is exactly that of Python's sets, containment likewise."""
+    jaccard, containment = _resemblance(_sketches(one, other))
+    if not one or not other:
+        assert (jaccard, containment) == (0, 0)
+        return
+    exact_jaccard, exact_containment = _measured(one, other)
+    assert jaccard == exact_jaccard
+    assert containment == pytest.approx(exact_containment, abs=1e-12)
+
+
+@given(_SMALL)
+def test_text_resembles_itself_fully(text: str) -> None:
+    """Any text but the empty one has Jaccard 1 and containment 1 with itself."""
+    assert _resemblance(_sketches(text, text)) == ((1, 1) if text else (0, 0))
+
+
+def test_resemblance_is_symmetric() -> None:
+    """The order of the two texts does not matter, also where one fits the sketch and one does not."""
+    rng = np.random.default_rng(5)
+    long = _random_text(rng, 900)
+    for other in (long[100:160] + _random_text(rng, 20), long[300:] + _random_text(rng, 400)):
+        assert _resemblance(_sketches(long, other)) == _resemblance(_sketches(other, long))
+
+
+def test_error_of_the_jaccard_estimate_is_that_of_a_binomial_sample_of_128() -> None:
+    """Over 400 random pairs the error has mean 0 and the standard deviation sqrt(J (1 - J) / 128)."""
+    rng = np.random.default_rng(11)
+    errors = []
+    for _ in range(400):
+        shared = _random_text(rng, int(rng.integers(300, 2500)))
+        own = [_random_text(rng, int(rng.integers(100, 1500))) for _ in range(2)]
+        one, other = shared + own[0], shared + own[1]
+        exact, _ = _measured(one, other)
+        estimate, _ = _resemblance(_sketches(one, other))
+        errors.append((estimate - exact) / sqrt(exact * (1 - exact) / _SIZE))
+    # The mean of 400 standard errors has a deviation of 1/20, their deviation one of 1/28: four of each.
+    assert abs(np.mean(errors)) < 4 / 20
+    assert 1 - 4 / 28 - 0.05 < np.std(errors) < 1 + 4 / 28
+    assert np.max(np.abs(errors)) < 5
+
+
+def test_error_of_the_jaccard_of_a_long_and_a_short_text_is_binomial_too() -> None:
+    """Where only one of the sets fits its sketch the estimate has mean 0 as well."""
+    rng = np.random.default_rng(12)
+    errors = []
+    for _ in range(300):
+        short = _random_text(rng, 120)
+        long = short[: int(rng.integers(60, 120))] + _random_text(rng, 200)
+        exact, _ = _measured(long, short)
+        estimate, _ = _resemblance(_sketches(long, short))
+        errors.append((estimate - exact) / sqrt(exact * (1 - exact) / _SIZE))
+    assert abs(np.mean(errors)) < 4 / sqrt(300)
+    assert np.std(errors) < 1.2
+
+
+def test_containment_of_a_cut_copy_is_near_1() -> None:
+    """A text of which 20 to 90% are left is contained in the whole: never above 1, 0.95 on average."""
+    rng = np.random.default_rng(13)
+    estimates = []
+    for _ in range(200):
+        whole = _random_text(rng, 3000)
+        start, share = rng.uniform(0, 0.1), rng.uniform(0.2, 0.9)
+        cut = whole[int(3000 * start) : int(3000 * (start + share))]
+        estimates.append(_resemblance(_sketches(cut, whole))[1])
+    assert max(estimates) <= 1
+    assert np.mean(estimates) > 0.95
+    assert min(estimates) > 0.6
+
+
+def test_containment_of_unrelated_texts_is_0() -> None:
+    """Texts without a shared n-gram have neither Jaccard nor containment."""
+    rng = np.random.default_rng(14)
+    assert _resemblance(_sketches(_random_text(rng, 2000), _random_text(rng, 300))) == (0, 0)
+
+
+@given(_SMALL, st.integers(2, 7))
+def test_size_is_the_number_of_distinct_grams(text: str, gram: int) -> None:
+    """A sketch's size counts the distinct n-grams exactly, whatever n is."""
+    assert _sketches(text, gram=gram).sizes.tolist() == [len(_grams(text, gram))]
+
+
+def test_sizes_of_real_texts_are_exact(bodies: list[str]) -> None:
+    """The same on the word characters of articles, all in one batch."""
+    table = word_table()
+    words = [word_characters(_points(body), table) for body in bodies]
+    plain = ["".join(filter(str.isalnum, body)) for body in bodies]
+    assert [[chr(point) for point in points] for points in words] == [list(text) for text in plain]
+    assert _sketches(*plain).sizes.tolist() == [len(_grams(text)) for text in plain]
+
+
+@given(text=_SMALL, size=st.sampled_from([1, 16, 128]), landmarks=st.sampled_from([0, 1, 8]))
+def test_sketch_holds_the_smallest_hashes(hash_of: Callable[[str], int], text: str, size: int, landmarks: int) -> None:
+    """The sketch is the upper halves of the smallest n-gram hashes, landmarks are the smallest of them whole."""
+    hashes = sorted(map(hash_of, _grams(text)))
+    made = _sketches(text, size=size, landmarks=landmarks)
+    kept = [value >> 32 for value in hashes[:size]]
+    assert made.values[0].tolist() == kept + [int(PAD)] * (size - len(kept))
+    assert made.lengths.tolist() == [len(kept)]
+    smallest = hashes[:landmarks]
+    assert made.landmarks[0].tolist() == smallest + [0] * (landmarks - len(smallest))
+
+
+@pytest.mark.parametrize("text", ["甲", "甲乙", "甲乙丙丁"])
+def test_text_shorter_than_a_gram_is_one_gram(text: str, hash_of: Callable[[str], int]) -> None:
+    """The whole of a short text is its only n-gram; it resembles itself and nothing that is longer."""
+    assert gram_hashes(_points(text), _GRAM).tolist() == [hash_of(text)]
+    assert _resemblance(_sketches(text, text + "戊己庚")) == (0, 0)
+
+
+def test_empty_text_has_no_grams() -> None:
+    """An empty text has an empty sketch, no landmarks, and resembles nothing, not even another empty one."""
+    empty = _sketches("", "", "甲乙丙")
+    assert empty.sizes.tolist() == [0, 0, 1]
+    assert empty.lengths.tolist() == [0, 0, 1]
+    assert not empty.landmarks[:2].any()
+    assert _resemblance(empty) == (0, 0)
+
+
+@given(_SMALL, _SMALL)
+def test_content_hash_tells_texts_apart(one: str, other: str) -> None:
+    """The content hashes of two texts are equal exactly where the texts are."""
+    content = _sketches(one, other).content
+    assert (content[0] == content[1]) == (one == other)
+
+
+def test_texts_of_a_batch_do_not_touch_each_other() -> None:
+    """A text's sketch is the same alone and in the middle of a batch."""
+    rng = np.random.default_rng(15)
+    texts = [_random_text(rng, length) for length in (3, 0, 700, 40)]
+    together = _sketches(*texts)
+    for i, text in enumerate(texts):
+        alone = _sketches(text)
+        assert together.values[i].tolist() == alone.values[0].tolist()
+        assert together.landmarks[i].tolist() == alone.landmarks[0].tolist()
+        assert (together.sizes[i], together.content[i]) == (alone.sizes[0], alone.content[0])

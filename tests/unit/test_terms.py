@@ -1,0 +1,113 @@
+"""Promises of the terms: distinct words in order, counted, without stop words, with what the lexicon knows."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.article import Article
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.hashing import hash_words
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.lexicon import Lexicon, build_lexicon, read_words
+from stream_dedup.text.segment import UserWord
+from stream_dedup.text.terms import extract_terms
+
+_STOPS = ("的", "与", "the")
+_MARKERS = ("总之", "数据显示", "但")
+_WORDS = ("经济", "发展", "的", "总之", "数据显示屏", "但", "但书", "，", "2026", "k", "帆影云栈", "the", "👍")
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    """A lexicon of jieba's dictionary, one user word, three stop words and three marker words."""
+    return build_lexicon([UserWord("帆影云栈", 500, "v")], list(_STOPS), list(_MARKERS))
+
+
+def _expected(words: list[str]) -> dict[str, int]:
+    """Occurrences of each term in order of first occurrence, counted the slow way."""
+    return Counter(word for word in words if word not in _STOPS and any(map(str.isalnum, word)))
+
+
+@given(articles=st.lists(st.lists(st.sampled_from(_WORDS), max_size=25), min_size=1, max_size=6))
+def test_terms_are_the_distinct_words_with_their_counts(lexicon: Lexicon, articles: list[list[str]]) -> None:
+    """Of each article the distinct words that are no stop words and no punctuation, in order, with counts."""
+    terms = extract_terms(articles, lexicon)
+    assert len(terms.offsets) == len(articles) + 1
+    for article, words in enumerate(articles):
+        expected = _expected(words)
+        at = terms.of(article)
+        assert terms.hashes[at].tolist() == hash_words(list(expected)).tolist()
+        assert terms.counts[at].tolist() == list(expected.values())
+        assert terms.lengths[at].tolist() == [len(word) for word in expected]
+
+
+def test_no_article_and_empty_articles_have_no_terms(lexicon: Lexicon) -> None:
+    """A batch of nothing and an article of nothing have no terms."""
+    assert extract_terms([], lexicon).offsets.tolist() == [0]
+    assert extract_terms([[], ["，", "的"], []], lexicon).offsets.tolist() == [0, 0, 0, 0]
+
+
+def test_markers_are_marker_words_and_words_that_contain_one(lexicon: Lexicon) -> None:
+    """A word that is a marker word or contains one is marked; one of a single character only as a whole word."""
+    words = ["总之", "数据显示屏", "数据", "但", "但书", "经济"]
+    assert extract_terms([words], lexicon).markers.tolist() == [True, True, False, True, False, False]
+
+
+def test_parts_of_speech_are_those_of_the_dictionary(lexicon: Lexicon) -> None:
+    """Nouns are 3, verbs 2, others 1, user words as the user says; a word that is nowhere has no slot."""
+    terms = extract_terms([["桌子", "吃饭", "迅速", "帆影云栈", "没这词儿吧"]], lexicon)
+    assert terms.slots[4] == -1
+    assert lexicon.part_of_speech[terms.slots[:4]].tolist() == [3, 2, 1, 2]
+
+
+def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
+    """A frequent word is expected in more documents than a rare one, and a word that is nowhere in fewest."""
+    terms = extract_terms([["中国", "经济", "熵增"]], lexicon)
+    frequent, less, rare = (lexicon.prior[slot] if slot >= 0 else lexicon.unknown_prior for slot in terms.slots)
+    assert 1 > frequent > less > rare >= lexicon.unknown_prior > 0
+
+
+def test_entries_of_the_lists_are_normalised_as_articles_are() -> None:
+    """Stop words and marker words may be given in capitals, traditional or full-width characters."""
+    lexicon = build_lexicon([], ["ＴＨＥ", "這個"], ["總之"])
+    terms = extract_terms([["the", "这个", "总之"]], lexicon)
+    assert terms.hashes.tolist() == hash_words(["总之"]).tolist()
+    assert terms.markers.tolist() == [True]
+
+
+def test_stop_words_hold_where_articles_are_not_simplified(tmp_path: Path) -> None:
+    """With text.simplify = false a traditional stop word of the user's list stops the traditional word."""
+    path = tmp_path / "stops.txt"
+    path.write_text("這個\n", encoding="utf-8")
+    settings = EngineSettings.model_validate({"text": {"simplify": False, "stop_words": path}})
+    fingerprinter = Fingerprinter(settings)
+    features = fingerprinter.features([Article("a", "這個 股票")])
+    assert "這個" in fingerprinter.words(fingerprinter.normal("這個 股票"))
+    assert hash_words(["這個"])[0] not in features.terms.hashes
+
+
+def test_word_lists_are_a_word_a_line(tmp_path: Path) -> None:
+    """Blank lines and comments are skipped, blanks around a word go."""
+    path = tmp_path / "words.txt"
+    path.write_text("# 注\n总之\n\n  但是  \n", encoding="utf-8")
+    assert read_words(path) == ["总之", "但是"]
+
+
+def test_hashes_of_words_are_the_documented_ones(hash_of: Callable[[str], int], bodies: list[str]) -> None:
+    """A word's hash is FNV-1a over its code points, finished by splitmix64: the same on every machine."""
+    words = ["", "a", "中国", "👍", *bodies[0].split("，")]
+    assert hash_words(words).tolist() == [hash_of(word) for word in words]
+
+
+def test_hash_agrees_with_published_vectors(hash_of: Callable[[str], int]) -> None:
+    """FNV-1a of `a` is af63dc4c8601ec8c (Noll's vectors); the finaliser of splitmix64 follows."""
+    value = 0xAF63DC4C8601EC8C
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        value = (value ^ value >> shift) * factor % 2**64
+    assert hash_of("a") == value ^ value >> 31
+    assert np.uint64(hash_of("a")) == hash_words(["a"])[0]
