@@ -137,8 +137,11 @@ class KafkaBroker:
 
     def stop(self) -> None:
         """Stop the broker in order; its data goes too, unless `data_dir` was given. Harmless when stopped."""
-        self._terminate()
-        self._remove_data()
+        try:
+            self._terminate()
+        finally:
+            # Also when a signal cuts the wait short.
+            self._remove_data()
 
     def kill(self) -> None:
         """Kill the broker as a crash would (SIGKILL); its data stays for `restart()`."""

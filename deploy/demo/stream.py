@@ -27,55 +27,6 @@ class StreamFailedError(RuntimeError):
     """The broker refused a message, or the outputs did not come."""
 
 
-def stream_samples(bootstrap: str, topics: Topics, outcome: Outcome, watch: Watch) -> None:
-    """Send all samples, and collect outputs until each has come out.
-
-    Args:
-        bootstrap: address of the broker.
-        topics: where to.
-        outcome: holds the samples; what comes out is entered there.
-        watch: told how many have gone in.
-
-    Raises:
-        StreamFailedError: the broker refused a message, or a minute went by without any output.
-    """
-    feed = Feed(bootstrap, topics.articles)
-    collector = Collector(bootstrap, topics, outcome)
-    try:
-        _send_all(feed, collector, outcome, watch)
-        _collect_all(collector, outcome, watch)
-    finally:
-        collector.close()
-
-
-def _send_all(feed: "Feed", collector: "Collector", outcome: Outcome, watch: Watch) -> None:
-    """Send at an even pace, and collect meanwhile."""
-    began = time.monotonic()
-    for number, sample in enumerate(outcome.samples):
-        while (early := began + number / _PER_SECOND - time.monotonic()) > 0:
-            collector.poll(early)
-        feed.send(sample)
-        watch(number + 1)
-    feed.finish()
-
-
-def _collect_all(collector: "Collector", outcome: Outcome, watch: Watch) -> None:
-    """Collect until everything is out, and a moment longer for what should not come."""
-    count, heard = len(outcome.samples), time.monotonic()
-    while len(outcome) < count:
-        watch(count)
-        if collector.poll(_STEP_SECONDS):
-            heard = time.monotonic()
-        elif time.monotonic() - heard > _SILENCE_SECONDS:
-            raise StreamFailedError(
-                f"{count - len(outcome)} messages have not come out, and nothing has for {_SILENCE_SECONDS:.0f} s"
-            )
-    watch(count)
-    until = time.monotonic() + _LINGER_SECONDS
-    while time.monotonic() < until:
-        collector.poll(_STEP_SECONDS)
-
-
 class Feed:
     """Writes samples to the input topic, in order.
 
@@ -182,3 +133,52 @@ class Collector:
             # The consumer hands over a list, though its types allow a dictionary.
             headers = cast("list[tuple[str, bytes]]", message.headers() or [])
             self._outcome.add_dead_letter(dict(headers))
+
+
+def stream_samples(bootstrap: str, topics: Topics, outcome: Outcome, watch: Watch) -> None:
+    """Send all samples, and collect outputs until each has come out.
+
+    Args:
+        bootstrap: address of the broker.
+        topics: where to.
+        outcome: holds the samples; what comes out is entered there.
+        watch: told how many have gone in.
+
+    Raises:
+        StreamFailedError: the broker refused a message, or a minute went by without any output.
+    """
+    feed = Feed(bootstrap, topics.articles)
+    collector = Collector(bootstrap, topics, outcome)
+    try:
+        _send_all(feed, collector, outcome, watch)
+        _collect_all(collector, outcome, watch)
+    finally:
+        collector.close()
+
+
+def _send_all(feed: Feed, collector: Collector, outcome: Outcome, watch: Watch) -> None:
+    """Send at an even pace, and collect meanwhile."""
+    began = time.monotonic()
+    for number, sample in enumerate(outcome.samples):
+        while (early := began + number / _PER_SECOND - time.monotonic()) > 0:
+            collector.poll(early)
+        feed.send(sample)
+        watch(number + 1)
+    feed.finish()
+
+
+def _collect_all(collector: Collector, outcome: Outcome, watch: Watch) -> None:
+    """Collect until everything is out, and a moment longer for what should not come."""
+    count, heard = len(outcome.samples), time.monotonic()
+    while len(outcome) < count:
+        watch(count)
+        if collector.poll(_STEP_SECONDS):
+            heard = time.monotonic()
+        elif time.monotonic() - heard > _SILENCE_SECONDS:
+            raise StreamFailedError(
+                f"{count - len(outcome)} messages have not come out, and nothing has for {_SILENCE_SECONDS:.0f} s"
+            )
+    watch(count)
+    until = time.monotonic() + _LINGER_SECONDS
+    while time.monotonic() < until:
+        collector.poll(_STEP_SECONDS)

@@ -15,6 +15,7 @@ from stream_dedup.stream.clients import BrokerError, make_producer
 
 HEADER_PREFIX = "stream_dedup."
 _FULL_QUEUE_SECONDS = 0.05
+_CONNECT_SECONDS = 5.0
 
 log = structlog.get_logger()
 
@@ -34,6 +35,14 @@ class Sink:
         self._dead_limit = dead_limit
         self._producer = make_producer(settings)
         self._fault: KafkaError | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        """Let the producer find the broker and get its id now: the first batch need not wait for either."""
+        try:
+            self._producer.list_topics(self._output.unique, timeout=_CONNECT_SECONDS)
+        except KafkaException as error:
+            log.warning("producer_waits", error=error.args[0].str())
 
     def decision(self, message: Message, decision: Decision, decided_ms: int) -> None:
         """Send a decision to the topic where it belongs: the article as it came, or its link."""

@@ -160,7 +160,7 @@ def test_rocks_and_memory_hold_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_reopening_changes_no_decision(tmp_path: Path, seed: int) -> None:
     """A stream that is interrupted at random places goes on as if nothing had been."""
-    places = sorted(Random(seed).sample(range(1, len(articles())), 6))  # noqa: S311  # places, no secrets
+    places = sorted(Random(seed).sample(range(1, len(articles())), 6))  # places, no secrets
     found: list[Decision] = []
     for start, stop in pairwise([0, *places, len(articles())]):
         with Deduplicator(tmp_path, _SETTINGS) as engine:

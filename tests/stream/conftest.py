@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from deploy.broker import kafka_for_session
+from stream_dedup import Article, Deduplicator
 from tests.stream.harness import Service
 
 
@@ -13,6 +14,13 @@ def bootstrap() -> Iterator[str]:
     """Address of a real Kafka. Without one the tests fail and say why: they are never skipped."""
     with kafka_for_session() as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """Compile the loops once, on a machine where that was not done: services then start in seconds."""
+    with Deduplicator() as engine:
+        engine.add_batch([Article(str(n), f"第{n}篇文章，有 {n} 个数字和足够多的词语可以比较。" * 3) for n in range(3)])
 
 
 @pytest.fixture(autouse=True)

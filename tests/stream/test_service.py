@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, TopicPartition
 from deploy.broker import KafkaBroker
 from deploy.demo.samples import Sample, sample_stream
 from deploy.demo.samples.corpus import Form, base_texts
+from stream_dedup import Deduplicator
 from tests.stream.harness import (
     STOP_SECONDS,
     Ended,
@@ -547,7 +548,7 @@ def test_message_that_no_output_takes_does_not_stop_the_service(bootstrap: str, 
     create_topic(bootstrap, topics.input)
     for name in topics.outputs:
         create_topic(bootstrap, name, max_bytes=_DEFAULT_LIMIT)
-    rng = random.Random(1)  # noqa: S311  # what cannot be compressed
+    rng = random.Random(1)  # what cannot be compressed
     image, more = base64.b64encode(rng.randbytes(700_000)).decode(), rng.randbytes(200_000)
     sound = Incoming(json.dumps({"id": "heavy", "body": _texts()[0], "image": image}).encode())
     broken = Incoming(json.dumps({"id": "broken", "image": image}).encode())
@@ -617,7 +618,7 @@ def test_stream_interrupted_by_sigterm_gives_the_same_outputs(
     Each stop under load ends within 10 s with exit code 0.
     """
     topics = reference.topics.with_other_outputs(bootstrap)
-    rng = random.Random(7)  # noqa: S311  # the moments of the stops
+    rng = random.Random(7)  # the moments of the stops
     stops = sorted(rng.randrange(reference.count * 9 // 10) for _ in range(3))
     for stop in stops:
         with (
@@ -846,17 +847,19 @@ class Background:
 
     Attributes:
         left_alone: never found one, ends by itself.
-        stopped: never found one and was sent SIGTERM as soon as it had begun; how that ended.
+        loading: was sent SIGTERM as soon as it had begun; how that ended, and its log.
+        waiting: was sent SIGTERM when it waited for a broker that never came; how that ended, and its log.
         orphaned: lost its broker in the middle of the work and was sent SIGTERM then; how that ended.
     """
 
     left_alone: Service
-    stopped: "Future[Ended]"
+    loading: "Future[tuple[Ended, str]]"
+    waiting: "Future[tuple[Ended, str]]"
     orphaned: "Future[Ended]"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:
+def background(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:  # noqa: ARG001  # asked for what it does
     """Started before all other tests and beside them, because waiting for a broker takes its time."""
     with socket.socket() as taken, ExitStack() as stack:
         taken.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
@@ -869,20 +872,27 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]
             "kafka.sasl.mechanisms=PLAIN",
             "kafka.sasl.username=reader",
         ]
-        alone, stopped = (
+        pool = stack.enter_context(ThreadPoolExecutor(3))
+        orphaned = pool.submit(_lose_broker, tmp_path_factory.mktemp("orphaned"))
+        alone, loading, waiting = (
             stack.enter_context(
                 Service(tmp_path_factory.mktemp(name), dead_end, named_topics(), *more, environment=secret)
             )
-            for name, more in (("alone", flags), ("stopped", []))
+            for name, more in (("alone", flags), ("loading", []), ("waiting", []))
         )
-        pool = stack.enter_context(ThreadPoolExecutor(2))
-        orphaned = pool.submit(_lose_broker, tmp_path_factory.mktemp("orphaned"))
-        yield Background(alone, pool.submit(_stop_early, stopped), orphaned)
+        yield Background(
+            alone,
+            pool.submit(_stop_at, loading, "waiting for "),
+            pool.submit(_stop_at, waiting, "waiting for the broker"),
+            orphaned,
+        )
 
 
-def _stop_early(service: Service) -> Ended:
-    assert service.address
-    return service.terminate()
+def _stop_at(service: Service, state: str) -> tuple[Ended, str]:
+    """Stop a service that starts as soon as /readyz says that it is in some state."""
+    wait_until(lambda: service.ask("/readyz").text.startswith(state), state)
+    ended = service.terminate()
+    return ended, service.log()
 
 
 def _lose_broker(directory: Path) -> Ended:
@@ -920,9 +930,20 @@ def test_secrets_never_appear_in_the_log(background: Background) -> None:
     assert _SECRET not in log
 
 
+def test_sigterm_ends_in_time_while_the_service_starts(background: Background) -> None:
+    """A service that still loads ends within 10 s of SIGTERM, in order: code 0 and no traceback."""
+    ended, log = background.loading.result(60)
+    assert ended.seconds < STOP_SECONDS
+    assert "Traceback" not in log
+    assert ended.code == 0
+
+
 def test_sigterm_ends_in_time_when_the_broker_never_was_there(background: Background) -> None:
-    """A service that still waits for its broker ends within 10 s of SIGTERM."""
-    assert background.stopped.result(_UNREACHABLE_SECONDS + 10).seconds < STOP_SECONDS
+    """A service that still waits for its broker ends within 10 s of SIGTERM, without a traceback."""
+    ended, log = background.waiting.result(60)
+    assert ended.seconds < STOP_SECONDS
+    assert "Traceback" not in log
+    assert ended.code in {0, 1}
 
 
 # -------------------------------------------------------------------------------------------------- settings
@@ -961,3 +982,12 @@ def test_settings_faults_are_named_before_anything_starts(
     for name in named:
         assert name in ended.stderr
     assert not (tmp_path / "state").exists()
+
+
+def test_state_of_other_settings_is_refused_by_name(bootstrap: str, tmp_path: Path) -> None:
+    """A state that was made with other settings ends the service with exit code 1; the setting is named."""
+    Deduplicator(tmp_path / "state").close()
+    with Service(tmp_path, bootstrap, named_topics(), "sketch.gram=6") as service:
+        assert service.wait_end(30) == 1
+    assert "sketch.gram = 5 there, 6 here" in service.log()
+    assert "Traceback" not in service.log()
