@@ -118,7 +118,9 @@ class Linker:
         """Compare a revision with the text before it, if that is kept."""
         version, rows, row = batch.versions[place], batch.candidates.rows, batch.stored + place
         if version.earlier is not None:
-            return Match(*compare(rows, row, batch.stored + version.earlier, self._limits))
+            # As with an earlier batch, of which a copy's features are not kept.
+            kept = batch.verdicts.indexed[version.earlier]
+            return Match(*compare(rows, row, batch.stored + version.earlier, self._limits)) if kept else None
         if version.record is None or version.record.entry == NOT_INDEXED:
             return None
         (entry,) = self._store.get_many(Family.ENTRIES, [key_of(version.record.entry)])

@@ -99,14 +99,17 @@ class DocumentCounts:
 
 
 def document_delta(hashes: U64) -> Counts:
-    """Return how often each word hash occurs, as packed pairs sorted by hash.
+    """Return how often each word hash occurs, as packed pairs in order of first occurrence.
+
+    The order decides which words still find room in a full table: so it must not depend on batches.
 
     Args:
         hashes: the distinct words of each counted article, one after the other.
     """
-    words, documents = np.unique(hashes, return_counts=True)
+    words, firsts, documents = np.unique(hashes, return_index=True, return_counts=True)
+    order = np.argsort(firsts)
     delta = np.empty(len(words), COUNT_DTYPE)
-    delta["word"], delta["documents"] = words, documents
+    delta["word"], delta["documents"] = words[order], documents[order]
     return delta
 
 
