@@ -74,7 +74,6 @@ def _common(
 def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Run the service: articles in from Kafka, unique articles and links out."""
     settings = _settings(config, flags)
-    configure_logs(settings.log)
     service = Service(settings)
 
     def on_signal(*_: object) -> None:
@@ -160,6 +159,7 @@ def _settings(config: Path | None, flags: list[str] | None) -> Settings:
     """Load the settings and check all that can be checked before anything starts."""
     try:
         settings = load_settings(config, os.environ, flags or [])
+        configure_logs(settings.log)
         _check_files(settings)
         check_properties(settings)
     except SettingsError as error:

@@ -19,6 +19,7 @@ from stream_dedup.settings import InputSettings
 
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
 _LONGEST_INTEGER = 1_000  # digits
+_LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs hold a whole picture
 _EARLIEST_MS = -2_208_988_800_000  # 1900
 _LATEST_MS = 253_402_300_800_000  # 10000
 
@@ -57,34 +58,43 @@ class Decoder:
 
     Args:
         settings: field paths and bounds.
-        max_message_bytes: a bound tighter than that of the settings, if the outputs take no more.
+        max_output_bytes: what the outputs take, value, key and headers together; None for no bound.
     """
 
-    def __init__(self, settings: InputSettings, max_message_bytes: int | None = None) -> None:
+    def __init__(self, settings: InputSettings, max_output_bytes: int | None = None) -> None:
         self._settings = settings
-        self._max_bytes = min(settings.max_message_bytes, max_message_bytes or settings.max_message_bytes)
+        self._max_output_bytes = max_output_bytes
         self._paths = {name: tuple(path.split(".")) for name, path in settings.fields.model_dump().items()}
 
-    def decode(self, value: bytes | None, now_ms: int, origin: Origin | None = None) -> Article:
+    def decode(self, value: bytes | None, now_ms: int, origin: Origin | None = None, *, beside: int = 0) -> Article:
         """Return the article that a message holds.
 
         Args:
             value: JSON in UTF-8.
             now_ms: the clock, milliseconds since 1970 in UTC.
             origin: where the message came from.
+            beside: bytes of the message beside its value: those of its key and headers.
 
         Raises:
             UndecodableError: it holds none, or one that is out of bounds.
         """
         if value is None:
             raise UndecodableError(Reason.NULL_VALUE, "the message has no value")
-        if len(value) > self._max_bytes:
-            raise UndecodableError(Reason.TOO_LARGE, f"{len(value)} bytes, at most {self._max_bytes} are decoded")
+        self._check_size(len(value), beside)
         fields = _json_object(value)
         if isinstance(self._value(fields, "id"), float):
             # orjson makes floats of integers over 64 bits.
             fields = cast("dict[str, Any]", _lenient_json(value))
         return self.article(fields, now_ms, origin)
+
+    def _check_size(self, size: int, beside: int) -> None:
+        most, most_out = self._settings.max_message_bytes, self._max_output_bytes
+        if size > most:
+            raise UndecodableError(Reason.TOO_LARGE, f"{size} bytes, at most {most} are decoded")
+        if most_out is not None and size + beside > most_out:
+            raise UndecodableError(
+                Reason.TOO_LARGE, f"{size} bytes, {beside} with them: the topic of unique articles takes {most_out}"
+            )
 
     def article(self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None) -> Article:
         """Return the article that a JSON object holds; see `decode`."""
@@ -108,8 +118,8 @@ class Decoder:
             id=self._id(fields) or _derived_id(url, title, body),
             body=body,
             title=title,
-            url=url,
-            source=_encodable(self._text(fields, "source") or ""),
+            url=url[:_LONGEST_NAME],
+            source=_encodable(self._text(fields, "source") or "")[:_LONGEST_NAME],
             published_ms=self._published_ms(fields, now_ms),
             origin=origin,
         )

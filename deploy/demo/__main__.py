@@ -156,8 +156,8 @@ def _verdict(console: Console, outcome: Outcome, seconds: float) -> int:
 
 def _stay(console: Console, service: Service) -> None:
     """Wait for Ctrl-C or SIGTERM, or the end of the service."""
-    console.print(Text("Everything stays up. Ctrl-C ends it.", "bold"))
     try:
+        console.print(Text("Everything stays up. Ctrl-C ends it.", "bold"))
         while True:
             service.check()
             time.sleep(_LOOK_SECONDS)

@@ -197,6 +197,8 @@ class RocksStore:
 
     def close(self) -> None:
         """See `Store`. Closing twice does no harm."""
+        if not self._families:
+            return
         self._handles.clear()
         for family, handle in self._families.items():
             if family is not Family.META:

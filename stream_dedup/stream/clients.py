@@ -21,8 +21,10 @@ from stream_dedup.settings import Settings, SettingsError
 
 _ADMIN_SECONDS = 20.0
 _ADMIN_SLICE_SECONDS = 2.0
+_QUIET_SECONDS = 10.0
+_WARNING = 30  # of Python's logging, in whose numbers librdkafka's levels come
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
-_ENVELOPE_BYTES = 64 << 10  # what key and headers may add to a value
+_OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
 
 # The service's promises rest on these: whoever overrides one breaks them, so it is refused.
 _FIXED_CONSUMER = {
@@ -50,6 +52,8 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         "partition.assignment.strategy": "cooperative-sticky",
+        # After a kill the broker hands the partitions to the next process once the session has run out.
+        "session.timeout.ms": "10000",
         "allow.auto.create.topics": "false",
         "topic.metadata.refresh.interval.ms": "10000",
         # Bounds what is held in memory beside the batch at hand.
@@ -131,11 +135,21 @@ def _refused(error: KafkaException) -> SettingsError:
 
 
 class _RdkafkaLogger:
-    """Hands librdkafka's own log lines to the service's log: the shape of a `logging.Logger`."""
+    """Hands librdkafka's own log lines to the service's log: the shape of a `logging.Logger`.
+
+    While a broker is away librdkafka tells so many times a second: one line of a kind in a while is enough.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
 
     def log(self, level: int, _format: str, *details: object) -> None:
         """Log one line of librdkafka; connection troubles are warnings here, they are retried."""
-        (log.warning if level >= 30 else log.debug)("kafka_client", line=" ".join(map(str, details)))  # noqa: PLR2004  # logging.WARNING
+        kind, now = str(details[0] if details else ""), time.monotonic()
+        if level >= _WARNING and now - self._told.get(kind, -_QUIET_SECONDS) < _QUIET_SECONDS:
+            return
+        self._told[kind] = now
+        (log.warning if level >= _WARNING else log.debug)("kafka_client", line=" ".join(map(str, details)))
 
 
 class Topics:
@@ -173,8 +187,8 @@ class Topics:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise BrokerError(f"cannot create topic {name}: {error.args[0].str()}") from None
 
-    def largest_value(self, topic: str) -> int:
-        """Return the largest value that a topic takes, in bytes, with room for key and headers.
+    def room(self, topic: str) -> int:
+        """Return how much a message may bring along to a topic: bytes of value, key and headers together.
 
         Where the broker does not tell, for want of rights, Kafka's default is assumed.
         """
@@ -185,7 +199,7 @@ class Topics:
         except (KafkaException, KeyError, TypeError, ValueError) as error:
             log.warning("topic_limit_unknown", topic=topic, assumed=_DEFAULT_MAX_MESSAGE, error=str(error))
             limit = _DEFAULT_MAX_MESSAGE
-        return max(limit - _ENVELOPE_BYTES, limit // 2)
+        return max(limit - _OWN_BYTES, limit // 2)
 
     def _existing(self) -> set[str]:
         deadline = time.monotonic() + _ADMIN_SECONDS

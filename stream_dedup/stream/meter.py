@@ -6,9 +6,10 @@ Knows which event moves which metric; knows nothing of how they are shown.
 import time
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import structlog
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from stream_dedup.decode import UndecodableError
 from stream_dedup.dedup import Deduplicator, Judged
@@ -40,6 +41,7 @@ class Meter:
         self._reported_at = time.monotonic()
         self._reported_judged = engine.progress.judged
         self._outcomes: Counter[str] = Counter()
+        self._lagging: AbstractSet[tuple[str, int]] = set()
 
     def batch(
         self, messages: Sequence[Message], dead: Sequence[UndecodableError], judged: Judged, watch: Stopwatch
@@ -57,8 +59,9 @@ class Meter:
             metrics.dead_letters.labels(error.reason).inc()
             self._outcomes["dead"] += 1
         now_ms = time.time_ns() // 1_000_000
-        for message in messages:
-            metrics.decision_seconds.observe(max(0, now_ms - message.timestamp()[1]) / 1000)
+        for kind, timestamp in (message.timestamp() for message in messages):
+            if kind != TIMESTAMP_NOT_AVAILABLE:
+                metrics.decision_seconds.observe(max(0, now_ms - timestamp) / 1000)
 
     def tick(self) -> None:
         """Bring the gauges up to date and report now and then."""
@@ -95,9 +98,12 @@ class Meter:
         metrics.vocabulary.set(engine.vocabulary())
         metrics.judged.set(engine.progress.judged)
         metrics.entries.set(engine.progress.entries)
-        metrics.lag.clear()
-        for (topic, partition), lag in self._source.lag().items():
+        lags = self._source.lag()
+        for topic, partition in self._lagging - lags.keys():
+            metrics.lag.remove(topic, str(partition))
+        for (topic, partition), lag in lags.items():
             metrics.lag.labels(topic, str(partition)).set(lag)
+        self._lagging = lags.keys()
 
     def _report(self, now: float) -> None:
         judged = self._engine.progress.judged

@@ -23,7 +23,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.clients import BrokerError, Topics
 from stream_dedup.stream.meter import Meter
-from stream_dedup.stream.sink import Sink
+from stream_dedup.stream.sink import Sink, size_beside_value
 from stream_dedup.stream.source import Source
 from stream_dedup.version import __version__
 
@@ -123,8 +123,8 @@ class Service:
         return _Parts(
             engine,
             source,
-            Decoder(self._settings.input, topics.largest_value(output.unique)),
-            Sink(self._settings, topics.largest_value(output.dead)),
+            Decoder(self._settings.input, topics.room(output.unique)),
+            Sink(self._settings, topics.room(output.dead)),
             Meter(self._metrics, engine, source),
         )
 
@@ -181,7 +181,8 @@ def _decode(messages: Sequence[Message], decoder: Decoder) -> Decoded:
     decoded = Decoded([], [])
     for message in messages:
         try:
-            decoded.articles.append((message, decoder.decode(message.value(), now_ms, _origin(message))))
+            article = decoder.decode(message.value(), now_ms, _origin(message), beside=size_beside_value(message))
+            decoded.articles.append((message, article))
         except UndecodableError as error:
             decoded.dead.append((message, error))
     return decoded

@@ -14,6 +14,8 @@ from stream_dedup.settings import OutputSettings, Settings
 from stream_dedup.stream.clients import BrokerError, make_producer
 
 HEADER_PREFIX = "stream_dedup."
+_LONGEST_HEADER = 1_000  # characters of a header of ours
+_LONGEST_NAME = 40  # characters of a foreign header's name in one of ours
 _FULL_QUEUE_SECONDS = 0.05
 _CONNECT_SECONDS = 5.0
 
@@ -27,12 +29,12 @@ class Sink:
 
     Args:
         settings: topics and the way to the broker.
-        dead_limit: largest value that the topic of dead letters takes, in bytes.
+        dead_room: how much of a message the topic of dead letters takes, in bytes.
     """
 
-    def __init__(self, settings: Settings, dead_limit: int) -> None:
+    def __init__(self, settings: Settings, dead_room: int) -> None:
         self._output: OutputSettings = settings.output
-        self._dead_limit = dead_limit
+        self._dead_room = dead_room
         self._producer = make_producer(settings)
         self._fault: KafkaError | None = None
         self._connect()
@@ -58,7 +60,11 @@ class Sink:
             self._send(self._output.duplicates, key, link_json(decision, decision.link, decided_ms), [])
 
     def dead_letter(self, message: Message, error: UndecodableError) -> None:
-        """Send a message that cannot be judged to the topic of dead letters, as it came, with the reason."""
+        """Send a message that cannot be judged to the topic of dead letters, as it came, with the reason.
+
+        What the topic has no room for is left out, the value first, then the headers, then the key, and said so.
+        """
+        value, key, headers = message.value(), message.key(), _incoming_headers(message)
         own = _own_headers(
             reason=error.reason,
             exception=f"{type(error).__name__}: {error}",
@@ -66,11 +72,16 @@ class Sink:
             partition=str(message.partition()),
             offset=str(message.offset()),
         )
-        value = message.value()
-        if value is not None and len(value) > self._dead_limit:
-            own += _own_headers(value_left_out=f"{len(value)} bytes, the topic takes {self._dead_limit}")
+        if value is not None and message_size(value, key, headers) > self._dead_room:
+            own += _own_headers(value_left_out=f"{len(value)} bytes, the topic has room for {self._dead_room}")
             value = None
-        self._send(self._output.dead, message.key(), value, [*_incoming_headers(message), *own])
+        if headers and message_size(value, key, headers) > self._dead_room:
+            own += _own_headers(headers_left_out=", ".join(name[:_LONGEST_NAME] for name, _ in headers))
+            headers = []
+        if key is not None and message_size(value, key, headers) > self._dead_room:
+            own += _own_headers(key_left_out=f"{len(key)} bytes")
+            key = None
+        self._send(self._output.dead, key, value, [*headers, *own])
 
     def confirmed(self, seconds: float) -> bool:
         """Wait for a while and tell whether the broker has confirmed everything.
@@ -105,8 +116,20 @@ class Sink:
             self._fault = error
 
 
+def message_size(value: bytes | None, key: bytes | None, headers: Headers) -> int:
+    """Return the bytes of a message."""
+    return len(value or b"") + len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
+
+
+def size_beside_value(message: Message) -> int:
+    """Return the bytes of a message's key and headers, as far as an output repeats them."""
+    return message_size(None, message.key(), _incoming_headers(message))
+
+
 def _own_headers(**fields: str) -> Headers:
-    return [(HEADER_PREFIX + name, value.encode("utf-8", "replace")) for name, value in fields.items()]
+    return [
+        (HEADER_PREFIX + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in fields.items()
+    ]
 
 
 def _incoming_headers(message: Message) -> Headers:

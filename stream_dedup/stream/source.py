@@ -66,6 +66,7 @@ class Source:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
         messages: list[Message] = []
+        newest: dict[tuple[str, int], int] = {}
         most, size = min(self._batch.articles, room), 0
         deadline = time.monotonic() + self._batch.wait_ms / 1000
         while len(messages) < most and size < self._batch.bytes:
@@ -75,7 +76,7 @@ class Source:
             # consume() waits its whole time unless it gets all it asks for: so once something is here, only
             # what is at hand already is taken.
             wait = 0.0 if messages else min(_POLL_SECONDS, remaining)
-            chunk = self._good(self._consumer.consume(min(_CHUNK, most - len(messages)), wait))
+            chunk = self._good(self._consumer.consume(min(_CHUNK, most - len(messages)), wait), newest)
             if messages and not chunk:
                 break
             messages += chunk
@@ -93,24 +94,33 @@ class Source:
 
     def lag(self) -> dict[tuple[str, int], int]:
         """Return how many messages of each assigned partition are still to be read, as far as is known."""
+        # The consumer's position, not the last message's: a transaction ends with a marker, which is no message.
+        positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
         lags = {}
-        for topic, partition in self.assigned:
-            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
-            position = self._positions.get((topic, partition))
-            if high >= 0 and position is not None:
-                lags[topic, partition] = max(0, high - position)
+        for place in positions:
+            _, high = self._consumer.get_watermark_offsets(place, cached=True)
+            start = self._positions.get((place.topic, place.partition), 0)
+            if high >= 0:
+                lags[place.topic, place.partition] = max(0, high - (place.offset if place.offset >= 0 else start))
         return lags
 
     def close(self) -> None:
         """Leave the group."""
         self._consumer.close()
 
-    def _good(self, messages: Iterable[Message]) -> list[Message]:
+    def _good(self, messages: Iterable[Message], newest: dict[tuple[str, int], int]) -> list[Message]:
+        """Return the messages that are none twice in this poll, and note the newest offsets.
+
+        A partition which is revoked and assigned again in between is read from the state's position once more.
+        """
         good = []
         for message in messages:
             error = message.error()
             if error is None:
-                good.append(message)
+                place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
+                if offset > newest.get(place, -1):
+                    newest[place] = offset
+                    good.append(message)
             elif error.fatal() or (error.code() not in _PASSING and not error.retriable()):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
