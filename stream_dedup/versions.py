@@ -28,6 +28,9 @@ class Version:
     record: ArticleRecord | None = None
 
 
+_NEW = Version(JUDGE)
+
+
 def find_versions(store: Store, articles: Sequence[Article], contents: U64) -> list[Version]:
     """Return how each article of a batch stands to its id.
 
@@ -41,15 +44,19 @@ def find_versions(store: Store, articles: Sequence[Article], contents: U64) -> l
     records = {name: ArticleRecord.unpack(value) for name, value in zip(ids, stored, strict=True) if value is not None}
     newest: dict[str, int] = {}
     versions = []
+    hashes = contents.tolist()
     for place, article in enumerate(articles):
-        versions.append(_version(newest.get(article.id), records.get(article.id), contents, place))
+        versions.append(_version(newest.get(article.id), records.get(article.id), hashes, place))
         if versions[-1].mode != SKIP:
             newest[article.id] = place
     return versions
 
 
-def _version(earlier: int | None, record: ArticleRecord | None, contents: U64, place: int) -> Version:
-    if earlier is None and record is None:
-        return Version(JUDGE)
-    before = int(contents[earlier]) if earlier is not None else record.content if record is not None else 0
-    return Version(SKIP if before == int(contents[place]) else INDEX, earlier, record)
+def _version(earlier: int | None, record: ArticleRecord | None, contents: Sequence[int], place: int) -> Version:
+    if earlier is not None:
+        before = contents[earlier]
+    elif record is not None:
+        before = record.content
+    else:
+        return _NEW
+    return Version(SKIP if before == contents[place] else INDEX, earlier, record)

@@ -100,8 +100,7 @@ class Fingerprinter:
         return [UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words]
 
     def _terms(self, texts: list[NormalText]) -> Terms:
-        words = (self._cut(text.text) for text in texts)
-        return extract_terms(words, self.lexicon, [text.points for text in texts])
+        return extract_terms((self._cut(text.text) for text in texts), self.lexicon)
 
     def _sketches(self, bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
         is_word = word_table()

@@ -133,10 +133,10 @@ def _probe(
                 _insert_by_cost(costs, flip, place, volatility[i, bit], np.uint64(1) << np.uint64(place))
             for probe in range(len(order)):
                 key = prefix
-                for rank in order[probe]:
-                    if rank < 0:
+                for step in range(order.shape[1]):
+                    if order[probe, step] < 0:
                         break
-                    key ^= flip[rank]
+                    key ^= flip[order[probe, step]]
                 if _is_set(bits, table, key):
                     keys[used] = (np.uint64(table) << _TABLE_SHIFT) | key
                     used += 1

@@ -3,6 +3,7 @@
 Knows the order of the steps and how the loop ends; knows nothing of texts or of librdkafka's properties.
 """
 
+import gc
 import threading
 import time
 from collections.abc import Sequence
@@ -114,6 +115,8 @@ class Service:
         engine = Deduplicator(settings=self._settings, store=store)
         self._health.wait_for("the loops to compile, once a machine")
         engine.warm_up()
+        # What is loaded by now lives as long as the process: the collector need not look at it again and again.
+        gc.freeze()
         self._health.wait_for("the broker")
         topics = Topics(self._settings)
         topics.prepare()

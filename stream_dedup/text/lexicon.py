@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import U64, empty_table, hash_words, place_all
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U32, U64, code_points, empty_table, find_slot, hash_span, hash_words, place_all
 from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.segment import UserWord
 
@@ -89,7 +90,41 @@ def build_lexicon(
     marker_table = empty_table(len(markers))
     place_all(marker_table, marker_hashes)
     lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
+    stops_of = np.cumsum([len(word) for word in words], dtype=np.int64)
+    _mark_containing(code_points("".join(words)), stops_of, slots, flags, marker_table, lengths)
     return Lexicon(keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths)
+
+
+@kernel
+def contains_marker(points: U32, start: int, stop: int, markers: U64, lengths: I64) -> bool:
+    """Tell whether the word points[start:stop] is, or contains, a marker word.
+
+    Args:
+        points: code points.
+        start: of the word.
+        stop: behind the word.
+        markers: table of the marker words' hashes.
+        lengths: of the shortest and the longest marker word.
+    """
+    for length in range(lengths[0], min(lengths[1], stop - start) + 1):
+        # A marker of one character (但, 却) counts only as a word of its own: inside words it is something else.
+        if length == 1 and stop - start > 1:
+            continue
+        for first in range(start, stop - length + 1):
+            value = hash_span(points, first, first + length)
+            if markers[find_slot(markers, value)] == value:
+                return True
+    return False
+
+
+@kernel
+def _mark_containing(points: U32, stops: I64, slots: I64, flags: NDArray[np.uint8], markers: U64, lengths: I64) -> None:
+    """Flag the words that contain a marker word; word i ends at stops[i] and has the slot slots[i]."""
+    start = 0
+    for i in range(len(stops)):
+        if contains_marker(points, start, stops[i], markers, lengths):
+            flags[slots[i]] |= MARKER
+        start = stops[i]
 
 
 def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDArray[np.float64]:

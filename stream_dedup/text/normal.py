@@ -18,6 +18,7 @@ from stream_dedup.hashing import U32, code_points
 # What the tables say of code points that do not stand for a single other one.
 _DELETE = np.uint32(0xFFFFFFFF)
 _COMPOSE = np.uint32(0xFFFFFFFE)  # it expands, or may join with the one before it: the text takes the slow path
+SEPARATOR = "\uffff"  # a noncharacter: no normal text holds it, so it can stand between words
 _LONGEST_MARKS = 30  # combining marks in a row: the Stream-Safe Text Format of UAX #15
 _CODE_POINTS = 0x110000
 # Whatever NFKC, lower case or deletion touches lies in these blocks: Han, Hangul and private use stay as they are.
@@ -127,7 +128,7 @@ def _tables(*, simplify: bool) -> tuple[U32, U32]:
 
 
 def _invisible(character: str) -> bool:
-    return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f"
+    return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f" or character == SEPARATOR
 
 
 def _normal_point(character: str, joining: frozenset[str]) -> np.uint32:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, find_slot, hash_span
-from stream_dedup.text.lexicon import MARKER, STOP, Lexicon
-from stream_dedup.text.normal import word_table
+from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, contains_marker
+from stream_dedup.text.normal import SEPARATOR, word_table
 
 Bool = NDArray[np.bool_]
 
@@ -42,27 +42,23 @@ class Terms:
         return slice(int(self.offsets[article]), int(self.offsets[article + 1]))
 
 
-def extract_terms(words: Iterable[list[str]], lexicon: Lexicon, texts: list[U32] | None = None) -> Terms:
+def extract_terms(words: Iterable[list[str]], lexicon: Lexicon) -> Terms:
     """Return the terms of each article.
 
     Args:
-        words: the words of each article, as the segmenter returns them. A generator is best: words that are dropped
-            at once leave their memory, still in the processor's cache, to the next article's.
+        words: the words of each article, in normal form, as the segmenter returns them. A generator is best: words
+            that are dropped at once leave their memory, still in the processor's cache, to the next article's.
         lexicon: tells stop words, marker words and known words.
-        texts: code points of the texts that were cut, where at hand: spares joining the words again.
     """
-    points: list[U32] = []
-    lengths: list[I64] = []
-    for i, article in enumerate(words):
-        lengths.append(np.fromiter(map(len, article), np.int64, len(article)))
-        # A segmenter that drops characters, spaces for instance, gives less than the text.
-        whole = texts is not None and len(texts[i]) == int(lengths[i].sum())
-        points.append(texts[i] if texts is not None and whole else code_points("".join(article)))
+    # A separator behind each word: cheaper than the words' lengths, which Python would have to count one by one.
+    texts = [code_points(SEPARATOR.join([*article, ""])) for article in words]
+    starts = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=starts[1:])
     return Terms(
         *_extract(
-            np.concatenate([np.empty(0, np.uint32), *points]),
-            np.concatenate([np.empty(0, np.int64), *lengths]),
-            np.array([len(article) for article in lengths], np.int64),
+            np.concatenate([np.empty(0, np.uint32), *texts]),
+            starts,
+            np.uint32(ord(SEPARATOR)),
             word_table(),
             lexicon.keys,
             lexicon.flags,
@@ -75,58 +71,70 @@ def extract_terms(words: Iterable[list[str]], lexicon: Lexicon, texts: list[U32]
 @kernel
 def _extract(
     points: U32,
-    word_lengths: I64,
-    per_article: I64,
+    starts: I64,
+    separator: np.uint32,
     is_word: Bool,
     lexicon_keys: U64,
     lexicon_flags: NDArray[np.uint8],
     markers: U64,
     marker_lengths: I64,
 ) -> tuple[I64, U64, I64, I64, I64, Bool]:
-    total = len(word_lengths)
-    offsets = np.zeros(len(per_article) + 1, np.int64)
-    hashes = np.empty(total, np.uint64)
-    counts = np.zeros(total, np.int64)
-    lengths = np.empty(total, np.int64)
-    slots = np.empty(total, np.int64)
-    marker = np.zeros(total, np.bool_)
-    most = per_article.max() if len(per_article) else 0
+    words, most = _count_words(points, starts, separator)
+    offsets = np.zeros(len(starts), np.int64)
+    hashes = np.empty(words, np.uint64)
+    counts = np.zeros(words, np.int64)
+    lengths = np.empty(words, np.int64)
+    slots = np.empty(words, np.int64)
+    marker = np.zeros(words, np.bool_)
     room = 16
     while room < 2 * most:
         room *= 2
-    seen = np.zeros(room, np.uint64)
+    seen = np.empty(room, np.uint64)
     place = np.empty(room, np.int64)
-    word, start, used = 0, 0, 0
-    for article in range(len(per_article)):
-        first = used
-        for _ in range(per_article[article]):
-            stop = start + word_lengths[word]
-            word += 1
+    used = 0
+    for article in range(len(starts) - 1):
+        seen[:] = EMPTY
+        start = starts[article]
+        for stop in range(start, starts[article + 1]):
+            if points[stop] != separator:
+                continue
             if _has_word_character(points, start, stop, is_word):
                 value = hash_span(points, start, stop)
                 slot = find_slot(seen, value)
                 if seen[slot] == EMPTY:
                     seen[slot] = value
-                    known = find_slot(lexicon_keys, value)
-                    flags = lexicon_flags[known]
-                    if lexicon_keys[known] == EMPTY:
-                        known, flags = -1, np.uint8(0)
-                    if flags & STOP:
-                        place[slot] = -1
-                    else:
-                        place[slot] = used
+                    known, flags = _known(value, lexicon_keys, lexicon_flags)
+                    place[slot] = -1 if flags & STOP else used
+                    if not flags & STOP:
                         hashes[used], lengths[used], slots[used] = value, stop - start, known
-                        marker[used] = (flags & MARKER) != 0 or _contains_marker(
-                            points, start, stop, markers, marker_lengths
+                        marker[used] = (flags & MARKER) != 0 or (
+                            known < 0 and contains_marker(points, start, stop, markers, marker_lengths)
                         )
                         used += 1
                 if place[slot] >= 0:
                     counts[place[slot]] += 1
-            start = stop
+            start = stop + 1
         offsets[article + 1] = used
-        if used > first or per_article[article] > 0:
-            seen[:] = EMPTY
     return offsets, hashes[:used], counts[:used], lengths[:used], slots[:used], marker[:used]
+
+
+@kernel
+def _count_words(points: U32, starts: I64, separator: np.uint32) -> tuple[int, int]:
+    """Return how many words there are, and how many the longest article has."""
+    words, most = 0, 0
+    for article in range(len(starts) - 1):
+        count = 0
+        for i in range(starts[article], starts[article + 1]):
+            count += points[i] == separator
+        words, most = words + count, max(most, count)
+    return words, most
+
+
+@kernel
+def _known(value: np.uint64, keys: U64, flags: NDArray[np.uint8]) -> tuple[int, np.uint8]:
+    """Return a word's slot in the lexicon and its flags; -1 and none where the lexicon lacks it."""
+    slot = find_slot(keys, value)
+    return (-1, np.uint8(0)) if keys[slot] == EMPTY else (slot, flags[slot])
 
 
 @kernel
@@ -134,17 +142,4 @@ def _has_word_character(points: U32, start: int, stop: int, is_word: Bool) -> bo
     for i in range(start, stop):  # noqa: SIM110  # compiled code has no generators
         if is_word[points[i]]:
             return True
-    return False
-
-
-@kernel
-def _contains_marker(points: U32, start: int, stop: int, markers: U64, lengths: I64) -> bool:
-    for length in range(lengths[0], min(lengths[1], stop - start) + 1):
-        # A marker of one character (但, 却) counts only as a word of its own: inside words it is something else.
-        if length == 1 and stop - start > 1:
-            continue
-        for first in range(start, stop - length + 1):
-            value = hash_span(points, first, first + length)
-            if markers[find_slot(markers, value)] == value:
-                return True
     return False

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -29,31 +31,51 @@ from deploy.broker import kafka_for_session
 from deploy.demo.samples import sample_stream
 
 PARTITIONS = 3
+_REPOSTS, _LEAPS = 0.4, 0.3
 TIMEOUT_SECONDS = 600.0
 console = Console()
 
 
 def sample_articles(count: int, seed: int = 7) -> list[bytes]:
-    """Return articles made of the demo's samples: paragraphs of several, mixed anew, two fifths of them reposts."""
+    """Return articles drawn from the words of the demo's samples, each word after one that it follows there.
+
+    Two fifths are reposts of an earlier one, cut at the end. They read like nothing, but their words, lengths and
+    n-grams are as varied as those of news.
+    """
     source = random.Random(seed)
-    bodies = [
-        orjson.loads(sample.value)["body"]
-        for sample in sample_stream()
-        if sample.value and sample.dead_reason is None and sample.repost_of is None
-    ]
-    articles: list[bytes] = []
+    follows = _word_pairs()
+    firsts = sorted(follows)
     texts: list[str] = []
+    articles: list[bytes] = []
     for number in range(count):
-        if texts and source.random() < 0.4:
-            body = source.choice(texts)[: -source.randrange(1, 40)] or texts[0]
+        if texts and source.random() < _REPOSTS:
+            body = source.choice(texts)[: -source.randrange(1, 200)]
         else:
-            sentences = [s for text in source.sample(bodies, 5) for s in text.split("。") if s.strip()]
-            source.shuffle(sentences)
-            body = "。".join(sentences[:24])
+            body = _walk(follows, firsts, source.randrange(150, 900), source)
             texts.append(body)
         fields = {"id": f"bench-{number}", "title": body[:20], "body": body, "published_at": 1_790_000_000 + number}
         articles.append(orjson.dumps(fields))
     return articles
+
+
+def _word_pairs() -> dict[str, list[str]]:
+    follows: dict[str, list[str]] = defaultdict(list)
+    for sample in sample_stream():
+        if sample.value and sample.dead_reason is None and sample.repost_of is None:
+            for first, second in pairwise(rjieba.cut(orjson.loads(sample.value)["body"])):
+                follows[first].append(second)
+    return follows
+
+
+def _walk(follows: dict[str, list[str]], firsts: list[str], words: int, source: random.Random) -> str:
+    word = source.choice(firsts)
+    text = [word]
+    while len(text) < words:
+        # Now and then a leap, or the walk would retell whole sentences.
+        leap = source.random() < _LEAPS or word not in follows
+        word = source.choice(firsts if leap else follows[word])
+        text.append(word)
+    return "".join(text)
 
 
 def read_articles(path: Path) -> list[bytes]:
