@@ -44,8 +44,9 @@ format: $(READY) ## Format the code
 broker: $(READY) ## A Kafka on this machine, until Ctrl-C
 	@$(BIN)/python -m deploy.broker
 
-bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=file.jsonl LINKS=out.jsonl)
+bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=, LINKS=, TRUTH=)
 	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
+	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 
 lock: $(READY) ## Renew the lock files
 	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --extra parquet -o requirements.lock
