@@ -16,9 +16,11 @@ setup: $(READY) ## Make the virtual environment from the lock file
 
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stream_dedup needs Python 3.11 or later; set PYTHON=...")'
-	@echo "setting up $(VENV): a minute or so the first time"
+	@echo "1/3 virtual environment $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "2/3 $$(grep -c == requirements-dev.lock) packages from the lock file: a minute or so the first time"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@echo "3/3 stream_dedup itself"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
