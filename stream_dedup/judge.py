@@ -13,7 +13,7 @@ from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
 from stream_dedup.hashing import I64
-from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates
+from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates, KeyedRows
 from stream_dedup.index.records import Rows
 from stream_dedup.settings import EngineSettings
 
@@ -100,15 +100,10 @@ class Verdicts(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Keys and postings of a batch; see `Candidates`."""
+    """What a batch is judged by; see `judge`."""
 
     modes: I64
-    look_up_offsets: I64
-    look_up_keys: I64
-    own_keys: I64
-    key_families: NDArray[np.uint8]
-    list_offsets: I64
-    list_rows: I64
+    keyed: KeyedRows
     caps: I64
     duplicates: Bool
 
@@ -154,21 +149,12 @@ def judge(candidates: Candidates, modes: I64, caps: I64, limits: Limits, duplica
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
     rows, n = candidates.rows, len(modes)
-    batch = _Batch(
-        modes,
-        candidates.look_up_offsets,
-        candidates.look_up_keys,
-        candidates.own_keys,
-        candidates.key_families,
-        candidates.list_offsets,
-        candidates.list_rows,
-        caps,
-        duplicates,
-    )
+    keyed = candidates.keyed
+    batch = _Batch(modes, keyed, caps, duplicates)
     workspace = _Workspace(
-        np.full(len(candidates.key_families), -1, np.int64),
-        np.empty(candidates.own_keys.size, np.int64),
-        np.empty(candidates.own_keys.size, np.int64),
+        np.full(len(keyed.key_families), -1, np.int64),
+        np.empty(keyed.own_keys.size, np.int64),
+        np.empty(keyed.own_keys.size, np.int64),
         np.full(len(rows.fingerprints), -1, np.int64),
         np.empty(len(rows.fingerprints), np.int64),
         np.empty(len(rows.fingerprints), np.int64),
@@ -241,19 +227,19 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
 def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace) -> int:
     """Put the candidates of article i into `workspace.found` and return how many there are."""
     count = 0
-    for place in range(batch.look_up_offsets[i], batch.look_up_offsets[i + 1]):
-        key = batch.look_up_keys[place]
-        family = np.int64(batch.key_families[key])
+    for place in range(batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]):
+        key = batch.keyed.look_up_keys[place]
+        family = np.int64(batch.keyed.key_families[key])
         room = batch.caps[family]
         node = workspace.newest[key]
         while node >= 0 and room > 0:
             count = _note(workspace.node_rows[node], i, family, count, rows, batch, limits, workspace)
             node = workspace.older[node]
             room -= 1
-        posting = batch.list_offsets[key + 1] - 1
-        while posting >= batch.list_offsets[key] and room > 0:
-            if batch.list_rows[posting] != NO_ROW:
-                count = _note(batch.list_rows[posting], i, family, count, rows, batch, limits, workspace)
+        posting = batch.keyed.list_offsets[key + 1] - 1
+        while posting >= batch.keyed.list_offsets[key] and room > 0:
+            if batch.keyed.list_rows[posting] != NO_ROW:
+                count = _note(batch.keyed.list_rows[posting], i, family, count, rows, batch, limits, workspace)
             posting -= 1
             room -= 1
     return count
@@ -322,7 +308,7 @@ def _worth_indexing(i: int, batch: _Batch, limits: Limits, verdicts: Verdicts) -
 @kernel
 def _insert(i: int, nodes: int, rows: Rows, batch: _Batch, workspace: _Workspace) -> int:
     """Let the later articles of the batch find article i; return how many nodes are used."""
-    for key in batch.own_keys[i]:
+    for key in batch.keyed.own_keys[i]:
         if key >= 0:
             workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.modes) + i
             workspace.older[nodes] = workspace.newest[key]

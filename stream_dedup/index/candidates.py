@@ -5,6 +5,7 @@ Knows all three families of keys and how articles of a batch meet; knows nothing
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,35 +26,42 @@ NO_ROW = -1
 CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the families, in the order of their key numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What a batch of n articles may match: stored entries, and the keys under which its own articles meet.
-
-    Keys are numbered over all families. Rows 0 to m - 1 are stored entries, rows m to m + n - 1 the articles of
-    the batch.
+class KeyedRows(NamedTuple):
+    """Which rows stand under which keys, for a batch of n articles; keys are numbered over all families.
 
     Attributes:
-        rows: of both.
-        names: ids of each stored row, m of them.
-        fingerprints: of the batch, shape (n,).
         look_up_offsets: article i looks up look_up_keys[look_up_offsets[i]:look_up_offsets[i + 1]].
         look_up_keys: key numbers.
         own_keys: key numbers under which each article is indexed, `NO_KEY` where unused, shape (n, keys).
         key_families: `CONTENT`, `LANDMARK` or `SIMHASH` of each key number.
         list_offsets: postings of key i at list_offsets[i]:list_offsets[i + 1].
         list_rows: row of each posting, oldest first, `NO_ROW` where no article needs it.
-        lists: the lists as stored, a family each.
     """
 
-    rows: Rows
-    names: list[EntryNames]
-    fingerprints: U64
     look_up_offsets: I64
     look_up_keys: I64
     own_keys: I64
     key_families: NDArray[np.uint8]
     list_offsets: I64
     list_rows: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a batch of n articles may match: m stored entries, and the keys under which its own articles meet.
+
+    Attributes:
+        rows: of both: rows 0 to m - 1 are stored entries, rows m to m + n - 1 the articles of the batch.
+        names: ids of each stored row, m of them.
+        fingerprints: of the batch, shape (n,).
+        keyed: which rows stand under which keys.
+        lists: the posting lists as stored, a family each.
+    """
+
+    rows: Rows
+    names: list[EntryNames]
+    fingerprints: U64
+    keyed: KeyedRows
     lists: tuple[PostingLists, ...]
 
 
@@ -107,12 +115,14 @@ class MultiIndex:
             stored.followed_by(rows_of(features, fingerprints)),
             names,
             fingerprints,
-            look_up_offsets,
-            look_up_keys,
-            np.concatenate([own for own, _ in numbered], axis=1),
-            np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
-            _joined_offsets([family.offsets for family in lists]),
-            np.where(found & wanted, places, NO_ROW),
+            KeyedRows(
+                look_up_offsets,
+                look_up_keys,
+                np.concatenate([own for own, _ in numbered], axis=1),
+                np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
+                _joined_offsets([family.offsets for family in lists]),
+                np.where(found & wanted, places, NO_ROW),
+            ),
             lists,
         )
 
@@ -127,7 +137,7 @@ class MultiIndex:
         first = 0
         for family in candidates.lists:
             last = first + len(family.keys)
-            own = candidates.own_keys[articles]
+            own = candidates.keyed.own_keys[articles]
             row, column = np.nonzero((own >= first) & (own < last))
             postings = np.empty(len(row), family.kind.layout)
             postings["entry"] = entries[row]

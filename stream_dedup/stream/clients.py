@@ -6,7 +6,8 @@ Knows which properties the service depends on; knows nothing of messages.
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -99,11 +100,8 @@ def make_consumer(settings: Settings) -> Consumer:
     Raises:
         SettingsError: librdkafka refuses a property.
     """
-    properties = consumer_properties(settings)
-    try:
-        return Consumer(properties, logger=_RdkafkaLogger())
-    except KafkaException as error:
-        raise _refused(error) from None
+    with _refusals():
+        return Consumer(consumer_properties(settings), logger=_RdkafkaLogger())
 
 
 def make_producer(settings: Settings) -> Producer:
@@ -112,11 +110,17 @@ def make_producer(settings: Settings) -> Producer:
     Raises:
         SettingsError: librdkafka refuses a property.
     """
-    properties = producer_properties(settings)
+    with _refusals():
+        return Producer(producer_properties(settings), logger=_RdkafkaLogger())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
     try:
-        return Producer(properties, logger=_RdkafkaLogger())
+        yield
     except KafkaException as error:
-        raise _refused(error) from None
+        reason = error.args[0].str()
+        raise SettingsError(f"kafka: {reason} (a property of librdkafka; see its CONFIGURATION.md)") from None
 
 
 def check_properties(settings: Settings) -> None:
@@ -128,10 +132,6 @@ def check_properties(settings: Settings) -> None:
     quiet = settings.model_copy(update={"kafka": {**settings.kafka, "bootstrap.servers": ""}})
     make_consumer(quiet).close()
     make_producer(quiet)
-
-
-def _refused(error: KafkaException) -> SettingsError:
-    return SettingsError(f"kafka: {error.args[0].str()} (a property of librdkafka; see its CONFIGURATION.md)")
 
 
 class _RdkafkaLogger:
