@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import orjson
 
+EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
+LATEST_MS = 253_402_300_800_000
 _MAX_ID_BYTES = 65_535
 
 
@@ -175,7 +177,7 @@ def _rounded(share: float | None) -> float | None:
 
 
 def _iso(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
+    if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
         return None
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

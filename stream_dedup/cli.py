@@ -22,13 +22,15 @@ from stream_dedup.files.readers import FileFormatError
 from stream_dedup.files.readers import Progress as FileProgress
 from stream_dedup.files.run import Summary, dedup_files
 from stream_dedup.index.counts import load_counts
-from stream_dedup.index.store import RocksStore, StoreError, StoreLockedError
+from stream_dedup.index.store import MemoryStore, RocksStore, StoreError, StoreLockedError, open_store
 from stream_dedup.observe.logs import configure_logs
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.reference import settings_markdown
 from stream_dedup.stream.clients import BrokerError, check_properties
 from stream_dedup.stream.service import Service
 from stream_dedup.text.idf import Epoch
+from stream_dedup.text.lexicon import read_words
+from stream_dedup.text.segment import read_user_dictionary
 from stream_dedup.version import __version__
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED = 1, 2, 3
@@ -102,7 +104,8 @@ def dedup(
     settings = _settings(config, flags)
 
     def work() -> None:
-        with Deduplicator(state, settings) as engine, _progress_bars(files) as report:
+        store = open_store(state, settings.state) if state else MemoryStore()
+        with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:
             summary = dedup_files(files, results, engine, settings, report)
         out.print(_summary_table(summary))
         out.print(f"results in {_escaped(str(results))}", soft_wrap=True)
@@ -168,11 +171,19 @@ def _settings(config: Path | None, flags: list[str] | None) -> Settings:
 
 
 def _check_files(settings: Settings) -> None:
-    text = settings.text
-    for name in ("user_dictionary", "stop_words", "marker_words"):
-        path = getattr(text, name)
+    readers = {
+        "user_dictionary": read_user_dictionary,
+        "stop_words": read_words,
+        "marker_words": read_words,
+    }
+    for name, reader in readers.items():
+        path = getattr(settings.text, name)
         if path is not None and not path.is_file():
             raise SettingsError(f"text.{name} = '{path}': there is no such file")
+        try:
+            _ = path and reader(path)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"text.{name} = '{path}': {error}") from None
 
 
 def _guarded(work: Callable[[], None]) -> None:

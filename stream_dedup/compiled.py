@@ -38,13 +38,19 @@ def _cache_directory() -> Path | None:
 
     numba looks at the file of a loop alone, though loops of other files are compiled into it.
     """
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "stream-dedup"
-    directory = Path(os.environ.get("NUMBA_CACHE_DIR") or user) / f"kernels-{_sources_digest()}"
     try:
+        directory = _cache_root() / f"kernels-{_sources_digest()}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # no right to write, or no home at all
         return None
     return directory if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid() else None
+
+
+def _cache_root() -> Path:
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(named)
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path("~/.cache").expanduser()) / "stream-dedup"
 
 
 def _sources_digest() -> str:

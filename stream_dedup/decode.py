@@ -14,14 +14,13 @@ from typing import Any, cast
 
 import orjson
 
-from stream_dedup.article import Article, Origin
+from stream_dedup.article import EARLIEST_MS, LATEST_MS, Article, Origin
 from stream_dedup.settings import InputSettings
+from stream_dedup.text.normal import Normaliser
 
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
 _LONGEST_INTEGER = 1_000  # digits
 _LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs hold a whole picture
-_EARLIEST_MS = -2_208_988_800_000  # 1900
-_LATEST_MS = 253_402_300_800_000  # 10000
 
 
 class Reason(StrEnum):
@@ -34,6 +33,8 @@ class Reason(StrEnum):
     NOT_AN_OBJECT = "not_an_object"
     MISSING_FIELD = "missing_field"
     WRONG_TYPE = "wrong_type"
+    INVALID_HEADERS = "invalid_headers"
+    INTERNAL = "internal"
     EMPTY_BODY = "empty_body"
     INVALID_ID = "invalid_id"
     INVALID_TIME = "invalid_time"
@@ -105,7 +106,7 @@ class Decoder:
             raise UndecodableError(
                 Reason.TOO_LARGE, f"a body of {len(body)} characters, at most {self._settings.max_body_chars}"
             )
-        if not body or body.isspace():
+        if _blank(body):
             raise UndecodableError(Reason.EMPTY_BODY, "the body is empty or blank")
         title = self._text(fields, "title") or ""
         if len(title) > self._settings.max_title_chars:
@@ -114,12 +115,13 @@ class Decoder:
                 f"a title of {len(title)} characters, at most {self._settings.max_title_chars}",
             )
         url = _encodable(self._text(fields, "url") or "")
+        source = _encodable(self._text(fields, "source") or "")
         return Article(
-            id=self._id(fields) or _derived_id(url, title, body),
+            id=self._id(fields) or _derived_id(url, source, title, body),
             body=body,
             title=title,
             url=url[:_LONGEST_NAME],
-            source=_encodable(self._text(fields, "source") or "")[:_LONGEST_NAME],
+            source=source[:_LONGEST_NAME],
             published_ms=self._published_ms(fields, now_ms),
             origin=origin,
         )
@@ -201,11 +203,21 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
 
 
-def _derived_id(url: str, title: str, body: str) -> str:
-    """Name an article that has no id: after its URL, else after its content."""
+def _blank(body: str) -> bool:
+    """Tell whether a body shows nothing: no character, or only invisible ones and tags."""
+    if body.isspace() or not body:
+        return True
+    if not body.lstrip().startswith(("<", "&")) and any(map(str.isalnum, body)):
+        return False
+    text = Normaliser()(body).text
+    return not text or text.isspace()
+
+
+def _derived_id(url: str, source: str, title: str, body: str) -> str:
+    """Name an article that has no id: after its URL, else after its content and source."""
     if url:
         return "url:" + _digest(url)
-    return "content:" + _digest(title + "\n" + body)
+    return "content:" + _digest(f"{source}\n{title}\n{body}")
 
 
 def _digest(text: str) -> str:
@@ -221,7 +233,7 @@ def _milliseconds(value: object, utc_offset: str) -> int:
         milliseconds = _iso_milliseconds(value, utc_offset)
     else:
         raise UndecodableError(Reason.WRONG_TYPE, f"published_at is {_kind(value)}, not a time")
-    if not _EARLIEST_MS <= milliseconds < _LATEST_MS:
+    if not EARLIEST_MS <= milliseconds < LATEST_MS:
         raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between 1900 and 10000")
     return milliseconds
 

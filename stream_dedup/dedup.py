@@ -42,6 +42,7 @@ class Change:
 
     Attributes:
         puts: writes.
+        base: how far the state has come.
         progress: how far the state will have come.
         fingerprints: of the articles that it indexes, shape (m,).
         documents: articles that it counts.
@@ -51,6 +52,7 @@ class Change:
     """
 
     puts: list[Put]
+    base: Progress
     progress: Progress
     fingerprints: U64
     documents: int
@@ -168,7 +170,9 @@ class Deduplicator:
             raise ValueError(f"{len(articles)} articles in a batch that has room for {self.batch_room()}")
         if not articles:
             none = np.zeros(3, np.int64)
-            change = Change([], self.progress, np.empty(0, np.uint64), 0, document_delta(np.empty(0, np.uint64)))
+            change = Change(
+                [], self.progress, self.progress, np.empty(0, np.uint64), 0, document_delta(np.empty(0, np.uint64))
+            )
             return Judged([], change, none, none, {})
         watch = Stopwatch()
         features = self.fingerprinter.features(articles)
@@ -179,7 +183,8 @@ class Deduplicator:
         versions = find_versions(self._store, articles, features.sketches.content)
         watch.lap("look_up")
         modes = np.array([version.mode for version in versions], np.int64)
-        verdicts = judge(candidates, modes, self._index.caps(), self._limits, self._duplicates)
+        owners = _owners(articles, versions, candidates)
+        verdicts = judge(candidates, modes, owners, self._index.caps(), self._limits, self._duplicates)
         watch.lap("judge")
         decisions = self._linker.decisions(JudgedBatch(articles, versions, candidates, verdicts), self.epoch.number)
         change = self._change(decisions, versions, features, candidates)
@@ -195,7 +200,10 @@ class Deduplicator:
 
         Raises:
             StoreError: the store cannot be written; nothing has changed then.
+            ValueError: the change is not of the last `decide`, or was made already.
         """
+        if change.base != self.progress:
+            raise ValueError("this change was decided on another state: apply each once, before the next decide")
         self._store.write([*change.puts, *position_puts(positions or {})])
         self.progress = change.progress
         self._index.occupy(change.fingerprints)
@@ -234,19 +242,19 @@ class Deduplicator:
         puts = [
             *self._entry_puts([decisions[i] for i in indexed], indexed, numbers, candidates),
             *self._index.insertions(candidates, indexed, numbers),
-            *_article_puts(decisions, versions, features, dict(zip(indexed.tolist(), numbers.tolist(), strict=True))),
+            *_article_puts(decisions, versions, dict(zip(indexed.tolist(), numbers.tolist(), strict=True))),
             progress.put(),
         ]
         fingerprints = candidates.fingerprints[indexed]
         if progress.judged % self._settings.idf.epoch_articles:
             if counted:
                 puts.append(delta_put(self.progress.judged, len(counted), delta))
-            return Change(puts, progress, fingerprints, len(counted), delta)
+            return Change(puts, self.progress, progress, fingerprints, len(counted), delta)
         counts = self._counts.copy()
         counts.add(len(counted), delta)
         epoch = counts.freeze(self.epoch.number + 1)
         puts += epoch_puts(self._store, epoch)
-        return Change(puts, progress, fingerprints, len(counted), delta, counts, epoch)
+        return Change(puts, self.progress, progress, fingerprints, len(counted), delta, counts, epoch)
 
     def _entry_puts(
         self, decisions: Sequence[Decision], places: I64, numbers: U64, candidates: Candidates
@@ -263,10 +271,21 @@ class Deduplicator:
         ]
 
 
+def _owners(articles: Sequence[Article], versions: Sequence[Version], candidates: Candidates) -> I64:
+    """Return a number for each row whose id comes again in this batch, equal for equal ids, else -1, shape (rows,)."""
+    numbers = {
+        article.id: place for place, (article, v) in enumerate(zip(articles, versions, strict=True)) if v.revised
+    }
+    owners = np.full(len(candidates.names) + len(articles), -1, np.int64)
+    if numbers:
+        names = [*(name.article for name in candidates.names), *(article.id for article in articles)]
+        owners[:] = [numbers.get(name, -1) for name in names]
+    return owners
+
+
 def _article_puts(
     decisions: Sequence[Decision],
     versions: Sequence[Version],
-    features: Features,
     entries: Mapping[int, int],
 ) -> list[Put]:
     """Return the writes of what became of each article id; a redelivery leaves what is known."""
@@ -275,7 +294,7 @@ def _article_puts(
             Family.ARTICLES,
             decision.article.id.encode(),
             ArticleRecord(
-                int(features.sketches.content[place]),
+                version.contents,
                 entries.get(place, NOT_INDEXED),
                 decision.article.published_ms,
                 decision.link.relation if decision.link else None,

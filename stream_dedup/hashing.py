@@ -85,6 +85,15 @@ def place_all(keys: U64, wanted: U64) -> I64:
     return slots
 
 
+@kernel
+def table_size(entries: int) -> int:
+    """Return how long a table must be to be at most half full with `entries` keys: a power of two."""
+    size = 16
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
 def empty_table(entries: int) -> U64:
     """Return an empty table at most half full once it holds `entries` keys."""
-    return np.zeros(1 << max(4, (2 * entries - 1).bit_length()), np.uint64)
+    return np.zeros(table_size(entries), np.uint64)

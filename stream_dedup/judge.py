@@ -24,7 +24,7 @@ NONE, EXACT, NEAR, CONTAINED, CONTAINS = 0, 1, 2, 3, 4
 RELATIONS = (None, Relation.EXACT, Relation.NEAR, Relation.CONTAINED, Relation.CONTAINS)
 SOURCES = (Source.CONTENT, Source.LANDMARK, Source.SIMHASH)
 
-JUDGE, SKIP, INDEX = 0, 1, 2  # what to do with an article: judge it, leave it out, index it unjudged
+JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
 
 
 class Limits(NamedTuple):
@@ -103,6 +103,7 @@ class _Batch(NamedTuple):
     """What a batch is judged by; see `judge`."""
 
     modes: I64
+    owners: I64
     keyed: KeyedRows
     caps: I64
     duplicates: Bool
@@ -136,21 +137,23 @@ def limits_of(settings: EngineSettings) -> Limits:
     )
 
 
-def judge(candidates: Candidates, modes: I64, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
+def judge(candidates: Candidates, modes: I64, owners: I64, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
     """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
 
     The outcome is that of judging one article at a time, however the stream is cut into batches.
 
     Args:
         candidates: of the batch of n.
-        modes: `JUDGE`, `SKIP` or `INDEX`, shape (n,).
+        modes: `JUDGE` or `SKIP`, shape (n,).
+        owners: rows of the same id have the same number, -1 where it does not matter, shape (rows,): a text is never
+            a copy of another text of its own id.
         caps: postings visible a key, by family.
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
     rows, n = candidates.rows, len(modes)
     keyed = candidates.keyed
-    batch = _Batch(modes, keyed, caps, duplicates)
+    batch = _Batch(modes, owners, keyed, caps, duplicates)
     workspace = _Workspace(
         np.full(len(keyed.key_families), -1, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
@@ -168,7 +171,8 @@ def judge(candidates: Candidates, modes: I64, caps: I64, limits: Limits, duplica
 def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
     """Return what text a is to text b."""
     hamming = popcount(rows.fingerprints[a] ^ rows.fingerprints[b])
-    if rows.contents[a] == rows.contents[b]:
+    if rows.contents[a] == rows.contents[b] and np.array_equal(rows.numbers[a], rows.numbers[b]):
+        # The content is that of letters and digits: 3.14 and 31.4 differ in their numbers alone.
         return Match(EXACT, 1.0, 1.0, hamming)
     jaccard, containment = resemblance(
         rows.sketches[a], rows.lengths[a], rows.sizes[a], rows.sketches[b], rows.lengths[b], rows.sizes[b]
@@ -215,10 +219,9 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
     for i in range(len(batch.modes)):
         if batch.modes[i] == SKIP:
             continue
-        if batch.modes[i] == JUDGE:
-            count = _gather(i, rows, batch, limits, workspace)
-            _choose(i, count, rows, batch, limits, workspace, verdicts)
-        verdicts.indexed[i] = batch.modes[i] == INDEX or _worth_indexing(i, batch, limits, verdicts)
+        count = _gather(i, rows, batch, limits, workspace)
+        _choose(i, count, rows, batch, limits, workspace, verdicts)
+        verdicts.indexed[i] = _worth_indexing(i, batch, limits, verdicts)
         if verdicts.indexed[i]:
             nodes = _insert(i, nodes, rows, batch, workspace)
 
@@ -259,8 +262,11 @@ def _note(
     """Add a candidate of article i unless it is there already, and return how many there are."""
     if workspace.seen[candidate] == i:
         return count
-    own = rows.fingerprints[len(rows.fingerprints) - len(batch.modes) + i]
-    if family == SIMHASH and popcount(own ^ rows.fingerprints[candidate]) > limits.max_distance:
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    if batch.owners[row] >= 0 and batch.owners[row] == batch.owners[candidate]:
+        return count
+    distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
+    if family == SIMHASH and distance > limits.max_distance:
         return count
     workspace.seen[candidate], workspace.found_by[candidate] = i, family
     workspace.found[count] = candidate

@@ -10,7 +10,7 @@ from stream_dedup.article import Article, Decision, Link, Relation, Source
 from stream_dedup.index.candidates import Candidates
 from stream_dedup.index.records import NOT_INDEXED, EntryFormat, key_of
 from stream_dedup.index.store import Family, Store
-from stream_dedup.judge import JUDGE, RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare
+from stream_dedup.judge import RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare
 from stream_dedup.versions import Version
 
 
@@ -75,9 +75,11 @@ class Linker:
         return decisions
 
     def _link(self, batch: JudgedBatch, place: int, before: Sequence[Decision]) -> Link | None:
-        if batch.versions[place].mode == JUDGE:
-            return self._match_link(batch, place, before)
-        return self._version_link(batch, place, before)
+        version = batch.versions[place]
+        if version.mode == SKIP:
+            return self._redelivery(batch, place, before)
+        link = self._match_link(batch, place, before)
+        return self._revision(batch, place) if link is None and version.revised else link
 
     def _match_link(self, batch: JudgedBatch, place: int, before: Sequence[Decision]) -> Link | None:
         verdicts = batch.verdicts
@@ -101,18 +103,20 @@ class Linker:
             SOURCES[verdicts.sources[place]],
         )
 
-    def _version_link(self, batch: JudgedBatch, place: int, before: Sequence[Decision]) -> Link:
+    def _redelivery(self, batch: JudgedBatch, place: int, before: Sequence[Decision]) -> Link:
         version, name = batch.versions[place], batch.articles[place].id
         if version.earlier is not None:
             canonical = before[version.earlier].canonical
         else:
             canonical = version.record.canonical if version.record else name
-        if version.mode == SKIP:
-            return Link(canonical, name, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
-        match = self._earlier_version(batch, place)
+        return Link(canonical, name, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
+
+    def _revision(self, batch: JudgedBatch, place: int) -> Link:
+        """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""
+        name, match = batch.articles[place].id, self._earlier_version(batch, place)
         if match is None:
-            return Link(canonical, name, Relation.REVISION, None, None, None, Source.ID)
-        return Link(canonical, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID)
+            return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
+        return Link(name, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID)
 
     def _earlier_version(self, batch: JudgedBatch, place: int) -> Match | None:
         """Compare a revision with the text before it, if that is kept."""

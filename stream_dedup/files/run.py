@@ -3,6 +3,7 @@
 Knows the batches and the result files; knows nothing of formats or of the terminal.
 """
 
+import errno
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -68,6 +69,9 @@ def dedup_files(
         if not path.is_file():
             raise FileFormatError(f"{path}: there is no such file")
     out.mkdir(parents=True, exist_ok=True)
+    for name in (_UNIQUE, _LINKS, _DEAD):
+        if (out / name).exists():
+            raise FileExistsError(errno.EEXIST, "there already", str(out / name))
     summary = Summary()
     with ExitStack() as stack:
         results = Results(*(stack.enter_context((out / name).open("xb")) for name in (_UNIQUE, _LINKS, _DEAD)))

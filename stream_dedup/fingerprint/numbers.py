@@ -4,10 +4,12 @@ Knows runs of digits; knows nothing of what they count.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.sketch import PAD
 from stream_dedup.hashing import I64, U32, hash_span
+from stream_dedup.text.normal import word_table
 
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
@@ -19,11 +21,16 @@ def _is_digit(point: np.uint32) -> bool:
 
 
 @kernel
-def number_sketch(points: U32, k: int) -> tuple[U32, int, int]:
+def number_sketch(points: U32, k: int, is_word: NDArray[np.bool_]) -> tuple[U32, int, int]:
     """Return the bottom-k sketch of the distinct numbers of a normal text.
 
-    A number is a run of digits, with single `.`, `,` or `:` inside, together with the character behind it: 6月
-    and 6日 differ.
+    A number is a run of digits, with single `.`, `,` or `:` inside, together with the letter behind it, if there is
+    one: 6月 and 6日 differ.
+
+    Args:
+        points: of the text.
+        k: sketch size.
+        is_word: for each code point whether it is part of words.
 
     Returns:
         Sketch, ascending, padded, shape (k,); how many values are used; how many distinct numbers there are.
@@ -37,7 +44,8 @@ def number_sketch(points: U32, k: int) -> tuple[U32, int, int]:
         start = i
         while i < n and (_is_digit(points[i]) or _joins(points, i)):
             i += 1
-        hashes[used] = np.uint32(hash_span(points, start, min(i + 1, n)) >> np.uint64(32))
+        stop = i + 1 if i < n and is_word[points[i]] else i
+        hashes[used] = np.uint32(hash_span(points, start, stop) >> np.uint64(32))
         used += 1
     distinct = np.unique(hashes[:used])
     sketch = np.full(k, PAD, np.uint32)
@@ -58,5 +66,5 @@ def number_sketches(texts: list[U32], k: int) -> tuple[U32, I64, I64]:
     lengths = np.zeros(len(texts), np.int64)
     sizes = np.zeros(len(texts), np.int64)
     for i, points in enumerate(texts):
-        values[i], lengths[i], sizes[i] = number_sketch(points, k)
+        values[i], lengths[i], sizes[i] = number_sketch(points, k, word_table())
     return values, lengths, sizes

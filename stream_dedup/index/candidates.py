@@ -107,7 +107,9 @@ class MultiIndex:
         postings = np.concatenate([family.postings["entry"] for family in lists])
         stored, names, entries = self._read_entries(np.unique(postings[wanted]))
         places = np.searchsorted(entries, postings)
-        found = np.append(entries, 0)[places] == postings
+        there = places < len(entries)
+        found = np.zeros(len(postings), np.bool_)
+        found[there] = entries[places[there]] == postings[there]
         firsts = np.cumsum([0, *(len(family.keys) for family in lists)])
         numbered = [family.numbered(kind.keys, first) for family, kind, first in zip(keys, lists, firsts, strict=False)]
         look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])

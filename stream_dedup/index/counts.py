@@ -25,7 +25,7 @@ def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
     if stored is not None:
         number, documents, pairs = _unpacked(stored)
         counts.add(documents, pairs)
-        epoch = counts.freeze(number)
+        epoch = Epoch.restored(number, documents, pairs)
     for _, delta in store.items(Family.COUNTS, _DELTA_PREFIX):
         _, documents, pairs = _unpacked(delta)
         counts.add(documents, pairs)

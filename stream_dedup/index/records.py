@@ -17,7 +17,7 @@ from stream_dedup.hashing import I64, U32, U64
 UNKNOWN_TIME = -(1 << 63)
 NOT_INDEXED = -1
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
-_ARTICLE = struct.Struct("<QqqBiq")
+_ARTICLE = struct.Struct("<qqBiqB")
 _LENGTH = struct.Struct("<H")
 
 
@@ -139,7 +139,7 @@ class ArticleRecord:
     """What became of an article id.
 
     Attributes:
-        content: content hash of the newest text under the id.
+        contents: content hashes of the texts seen under the id, the newest first, at most 255.
         entry: number of its entry, `NOT_INDEXED` if it has none.
         published_ms: event time, None where unknown.
         relation: of its link, None if it has none.
@@ -147,7 +147,7 @@ class ArticleRecord:
         origin: the message that carried it.
     """
 
-    content: int
+    contents: tuple[int, ...]
     entry: int
     published_ms: int | None
     relation: Relation | None
@@ -159,23 +159,25 @@ class ArticleRecord:
         published = UNKNOWN_TIME if self.published_ms is None else self.published_ms
         origin = self.origin or Origin("", -1, -1)
         fixed = _ARTICLE.pack(
-            self.content,
             self.entry,
             published,
             _RELATIONS.index(self.relation),
             origin.partition,
             origin.offset,
+            len(self.contents),
         )
-        return fixed + _packed_text(self.canonical) + _packed_text(origin.topic)
+        contents = struct.pack(f"<{len(self.contents)}Q", *self.contents)
+        return fixed + contents + _packed_text(self.canonical) + _packed_text(origin.topic)
 
     @classmethod
     def unpack(cls, record: bytes) -> "ArticleRecord":
         """Return the record that bytes hold."""
-        content, entry, published, relation, partition, offset = _ARTICLE.unpack_from(record)
-        canonical, rest = _unpacked_text(record, _ARTICLE.size)
+        entry, published, relation, partition, offset, count = _ARTICLE.unpack_from(record)
+        contents = struct.unpack_from(f"<{count}Q", record, _ARTICLE.size)
+        canonical, rest = _unpacked_text(record, _ARTICLE.size + 8 * count)
         topic, _ = _unpacked_text(record, rest)
         return cls(
-            content,
+            contents,
             entry,
             None if published == UNKNOWN_TIME else published,
             _RELATIONS[relation],

@@ -22,6 +22,8 @@ from rocksdict import (
     WriteOptions,
 )
 
+from stream_dedup.settings import StateSettings
+
 
 class Family(StrEnum):
     """The column families. RocksDB insists on one of the name `default`."""
@@ -208,6 +210,16 @@ class RocksStore:
 
     def _error(self, action: str, error: Exception) -> StoreError:
         return StoreError(f"cannot {action} the state directory {self._directory}: {error}")
+
+
+def open_store(directory: Path, settings: StateSettings) -> RocksStore:
+    """Open the store in a directory with the sizes of the settings; see `RocksStore`."""
+    return RocksStore(
+        directory,
+        cache_bytes=settings.cache_bytes,
+        write_buffer_bytes=settings.write_buffer_bytes,
+        sync=settings.sync,
+    )
 
 
 def _opening_error(directory: Path, error: Exception) -> StoreError:

@@ -3,6 +3,7 @@
 Knows the three paths; knows nothing of what the values mean.
 """
 
+import socket
 import threading
 from collections.abc import Callable, Iterable
 from socketserver import ThreadingMixIn
@@ -20,6 +21,10 @@ from stream_dedup.settings import HttpSettings
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
 
 
 class _QuietHandler(WSGIRequestHandler):
@@ -46,7 +51,11 @@ class Observatory:
         self._probes = {"/healthz": health.alive, "/readyz": health.ready}
         try:
             self._server = make_server(
-                settings.host, settings.port, self._respond, server_class=_Server, handler_class=_QuietHandler
+                settings.host,
+                settings.port,
+                self._respond,
+                server_class=_Server6 if ":" in settings.host else _Server,
+                handler_class=_QuietHandler,
             )
         except OSError as error:
             place = f"http.host = {settings.host}, http.port = {settings.port}"

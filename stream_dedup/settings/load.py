@@ -4,6 +4,7 @@ Knows precedence and how a fault is reported; knows no single setting.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from pydantic_core import ErrorDetails
 from stream_dedup.settings.schema import FileRelative, Settings, is_secret
 
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
+# What Kubernetes puts into each container about a service named stream-dedup.
+_OF_KUBERNETES = re.compile(r"(?<!_)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
 Tree = dict[str, Any]
 
 
@@ -73,7 +76,7 @@ def _path_settings() -> Iterator[tuple[str, str]]:
 def _from_environment(environment: Mapping[str, str]) -> Tree:
     tree: Tree = {}
     for variable, value in environment.items():
-        if variable.startswith(ENVIRONMENT_PREFIX):
+        if variable.startswith(ENVIRONMENT_PREFIX) and not _OF_KUBERNETES.search(variable):
             path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
             if path[0] == "kafka":
                 path = ["kafka", ".".join(path[1:]).replace("_", ".")]

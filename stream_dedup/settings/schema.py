@@ -124,8 +124,8 @@ class OutputSettings(_Group):
     create: bool = Field(True, description="Whether missing output topics are created, with the broker's defaults.")
     flush_seconds: float = Field(
         30.0,
-        gt=0,
-        le=600,
+        ge=1,
+        le=240,
         json_schema_extra=unit("seconds"),
         description="How long the broker may take to confirm the outputs of a batch.",
     )
@@ -142,7 +142,7 @@ class BatchSettings(_Group):
         ge=1,
         le=10_000,
         json_schema_extra=unit("milliseconds"),
-        description="Longest wait for a batch to fill, milliseconds.",
+        description="Longest wait for a message while there is none; what is at hand is judged at once.",
     )
     bytes: int = Field(
         32 << 20,
@@ -223,6 +223,12 @@ class WeightSettings(_Group):
     )
     idf_floor: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Lowest idf.")
     idf_ceiling: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Highest idf.")
+
+    @model_validator(mode="after")
+    def _floor_below_ceiling(self) -> Self:
+        if self.idf_floor is not None and self.idf_ceiling is not None and self.idf_floor >= self.idf_ceiling:
+            raise ValueError(f"weights.idf_floor = {self.idf_floor} is not below idf_ceiling = {self.idf_ceiling}")
+        return self
 
 
 class IdfSettings(_Group):
@@ -356,7 +362,8 @@ class VerifySettings(_Group):
         description="A near copy below this has drifted and is indexed beside its original.",
     )
     duplicates: list[Relation] = Field(
-        list(Relation), description="Relations that make an article a duplicate; with others it stays unique."
+        [relation for relation in Relation if relation is not Relation.REVISION],
+        description="Relations that make an article a duplicate; with others it stays unique.",
     )
 
     _split_relations = field_validator("duplicates", mode="before")(_split_commas)

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 
 from stream_dedup.settings import Settings, SettingsError
 
+_LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
 _ADMIN_SECONDS = 20.0
 _ADMIN_SLICE_SECONDS = 2.0
 _QUIET_SECONDS = 10.0
@@ -32,6 +33,7 @@ _FIXED_CONSUMER = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "false",
+    "partition.assignment.strategy": "cooperative-sticky",
 }
 _FIXED_PRODUCER = {"enable.idempotence": "true", "acks": "all"}
 
@@ -52,14 +54,13 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
         "group.id": settings.input.group,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        "partition.assignment.strategy": "cooperative-sticky",
         # After a kill the broker hands the partitions to the next process once the session has run out.
         "session.timeout.ms": "10000",
         "allow.auto.create.topics": "false",
         "topic.metadata.refresh.interval.ms": "10000",
         # Bounds what is held in memory beside the batch at hand.
         "queued.max.messages.kbytes": str(settings.batch.bytes >> 10),
-        "fetch.message.max.bytes": str(min(settings.batch.bytes, settings.input.max_message_bytes)),
+        "fetch.message.max.bytes": str(min(settings.batch.bytes, settings.input.max_message_bytes, _LARGEST)),
     }
     return _merged("consumer", defaults, settings.kafka, {**_FIXED_CONSUMER, "group.id": settings.input.group})
 
@@ -73,10 +74,13 @@ def producer_properties(settings: Settings) -> dict[str, str]:
     defaults = {
         "compression.type": "lz4",
         "linger.ms": "5",
-        "queue.buffering.max.kbytes": str(2 * settings.batch.bytes >> 10),
+        # Room for the outputs of a batch and a largest message: its reading is bounded by its bytes but for one.
+        "queue.buffering.max.kbytes": str(
+            min(2 * (settings.batch.bytes + settings.input.max_message_bytes) >> 10, 2_097_151)
+        ),
         "delivery.timeout.ms": str(int(settings.output.flush_seconds * 1000)),
         # Which size a topic takes is for the broker to say.
-        "message.max.bytes": str(min(1_000_000_000, 2 * settings.batch.bytes + settings.input.max_message_bytes)),
+        "message.max.bytes": str(min(_LARGEST, 2 * settings.batch.bytes + settings.input.max_message_bytes)),
     }
     return _merged("producer", defaults, settings.kafka, _FIXED_PRODUCER)
 

@@ -14,9 +14,9 @@ import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from stream_dedup.article import Article, Origin
-from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator, Judged
-from stream_dedup.index.store import RocksStore, Store
+from stream_dedup.index.store import Store, open_store
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
@@ -81,6 +81,7 @@ class Service:
         self._metrics.build.info({"version": __version__})
         self._health = Health(settings.http.stuck_seconds)
         self._stopping = threading.Event()
+        self._stopping_since: float | None = None
         self.starting = True
 
     def stop(self) -> None:
@@ -97,7 +98,7 @@ class Service:
         """
         # The state comes first: a second instance must hear that it is in use, not that the port is.
         with (
-            closing(_open_store(self._settings)) as store,
+            closing(open_store(self._settings.state.directory, self._settings.state)) as store,
             Observatory(self._settings.http, self._metrics, self._health) as observatory,
         ):
             log.info("starting", http=observatory.url, state=str(self._settings.state.directory))
@@ -127,7 +128,7 @@ class Service:
             engine,
             source,
             Decoder(self._settings.input, topics.room(output.unique)),
-            Sink(self._settings, topics.room(output.dead)),
+            Sink(self._settings, topics.room(output.dead), self._while_waiting),
             Meter(self._metrics, engine, source),
         )
 
@@ -136,7 +137,7 @@ class Service:
         self.starting = False
         while not self._stopping.is_set():
             self._health.beat()
-            messages = parts.source.poll(parts.engine.batch_room())
+            messages = parts.source.poll(parts.engine.batch_room(), self._stopping)
             self._health.wait_for("" if parts.source.assigned else "partitions")
             if messages:
                 self._process(messages, parts)
@@ -160,23 +161,15 @@ class Service:
 
     def _await_confirmation(self, sink: Sink) -> None:
         """Wait for the broker. librdkafka's delivery timeout bounds it, and a stop shortens it."""
-        stopping_since: float | None = None
         while not sink.confirmed(_CONFIRM_SECONDS):
-            self._health.beat()
-            if self._stopping.is_set():
-                stopping_since = stopping_since or time.monotonic()
-                if time.monotonic() - stopping_since > _STOP_SECONDS:
-                    raise BrokerError("stopped while the broker did not confirm: the last batch will be repeated")
+            self._while_waiting()
 
-
-def _open_store(settings: Settings) -> Store:
-    state = settings.state
-    return RocksStore(
-        state.directory,
-        cache_bytes=state.cache_bytes,
-        write_buffer_bytes=state.write_buffer_bytes,
-        sync=state.sync,
-    )
+    def _while_waiting(self) -> None:
+        self._health.beat()
+        if self._stopping.is_set():
+            self._stopping_since = self._stopping_since or time.monotonic()
+            if time.monotonic() - self._stopping_since > _STOP_SECONDS:
+                raise BrokerError("stopped while the broker did not confirm: the last batch will be repeated")
 
 
 def _decode(messages: Sequence[Message], decoder: Decoder) -> Decoded:
@@ -188,6 +181,10 @@ def _decode(messages: Sequence[Message], decoder: Decoder) -> Decoded:
             decoded.articles.append((message, article))
         except UndecodableError as error:
             decoded.dead.append((message, error))
+        except Exception as error:  # whatever one message does, the stream goes on
+            log.exception("message_not_decoded", topic=message.topic(), offset=message.offset())
+            reason = f"{type(error).__name__}: {error}"
+            decoded.dead.append((message, UndecodableError(Reason.INTERNAL, reason)))
     return decoded
 
 

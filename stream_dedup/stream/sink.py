@@ -3,15 +3,16 @@
 Knows topics, keys and headers; knows nothing of how a decision is made.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from stream_dedup.article import Decision, fingerprint_hex, link_json
-from stream_dedup.decode import UndecodableError
+from stream_dedup.decode import Reason, UndecodableError
 from stream_dedup.settings import OutputSettings, Settings
-from stream_dedup.stream.clients import BrokerError, make_producer
+from stream_dedup.stream.clients import BrokerError, make_producer, producer_properties
 
 HEADER_PREFIX = "stream_dedup."
 _LONGEST_HEADER = 1_000  # characters of a header of ours
@@ -30,11 +31,15 @@ class Sink:
     Args:
         settings: topics and the way to the broker.
         dead_room: how much of a message the topic of dead letters takes, in bytes.
+        while_waiting: called again and again while the queue is full; may raise to give up.
     """
 
-    def __init__(self, settings: Settings, dead_room: int) -> None:
+    def __init__(self, settings: Settings, dead_room: int, while_waiting: Callable[[], None]) -> None:
         self._output: OutputSettings = settings.output
-        self._dead_room = dead_room
+        properties = producer_properties(settings)
+        most = min(int(properties["queue.buffering.max.kbytes"]) << 10, int(properties["message.max.bytes"])) // 2
+        self._dead_room = min(dead_room, most)
+        self._while_waiting = while_waiting
         self._producer = make_producer(settings)
         self._fault: KafkaError | None = None
         self._connect()
@@ -55,7 +60,7 @@ class Sink:
                 idf_epoch=str(decision.epoch),
                 **({"relation": decision.link.relation, "matched": decision.link.matched} if decision.link else {}),
             )
-            self._send(self._output.unique, key, message.value(), [*_incoming_headers(message), *own])
+            self._send(self._output.unique, key, message.value(), [*(_incoming_headers(message) or []), *own])
         elif decision.link is not None:
             self._send(self._output.duplicates, key, link_json(decision, decision.link, decided_ms), [])
 
@@ -65,7 +70,10 @@ class Sink:
         What the topic has no room for is left out, the value first, then the headers, then the key, and said so.
         """
         value, key, headers = message.value(), message.key(), _incoming_headers(message)
+        unreadable = {} if headers is not None else {"headers_left_out": "names that are no UTF-8"}
+        headers = headers or []
         own = _own_headers(
+            **unreadable,
             reason=error.reason,
             exception=f"{type(error).__name__}: {error}",
             topic=str(message.topic()),
@@ -106,7 +114,9 @@ class Sink:
                 break
             except BufferError:
                 # The queue is full: a slow broker slows the reading.
-                self.confirmed(_FULL_QUEUE_SECONDS)
+                if self.confirmed(_FULL_QUEUE_SECONDS):
+                    raise BrokerError(f"a message to {topic} is larger than the producer's queue takes") from None
+                self._while_waiting()
             except KafkaException as error:
                 raise BrokerError(f"cannot write to {topic}: {error.args[0].str()}") from None
         self._producer.poll(0)
@@ -122,8 +132,15 @@ def message_size(value: bytes | None, key: bytes | None, headers: Headers) -> in
 
 
 def size_beside_value(message: Message) -> int:
-    """Return the bytes of a message's key and headers, as far as an output repeats them."""
-    return message_size(None, message.key(), _incoming_headers(message))
+    """Return the bytes of a message's key and headers, as far as an output repeats them.
+
+    Raises:
+        UndecodableError: a header cannot be read.
+    """
+    headers = _incoming_headers(message)
+    if headers is None:
+        raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is no UTF-8")
+    return message_size(None, message.key(), headers)
 
 
 def _own_headers(**fields: str) -> Headers:
@@ -132,11 +149,11 @@ def _own_headers(**fields: str) -> Headers:
     ]
 
 
-def _incoming_headers(message: Message) -> Headers:
-    """Return the headers as they came, but for those of an earlier run over the same article."""
-    return [(name, value) for name, value in _headers(message) if not name.startswith(HEADER_PREFIX)]
-
-
-def _headers(message: Message) -> Headers:
-    # The consumer hands over a list, though its types allow a dictionary.
-    return cast("Headers", message.headers() or [])
+def _incoming_headers(message: Message) -> Headers | None:
+    """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
+    try:
+        # The consumer hands over a list, though its types allow a dictionary.
+        headers = cast("Headers", message.headers() or [])
+    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
+        return None
+    return [(name, value) for name, value in headers if not name.startswith(HEADER_PREFIX)]

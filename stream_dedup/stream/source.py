@@ -3,6 +3,7 @@
 Knows subscription, assignment and offsets; knows nothing of what messages hold.
 """
 
+import threading
 import time
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +22,13 @@ _PASSING = frozenset(
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
         KafkaError._RESOLVE,  # noqa: SLF001  # the same
         KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+        # The group goes on without this consumer, which joins again at the next poll.
+        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
         KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.REBALANCE_IN_PROGRESS,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -51,16 +58,18 @@ class Source:
         reset = consumer_properties(settings)["auto.offset.reset"]
         self._first_offset = OFFSET_END if reset in {"latest", "largest", "end"} else OFFSET_BEGINNING
         self._complaints: dict[str, float] = {}
+        self._fault: KafkaError | None = None
         self.assigned: set[tuple[str, int]] = set()
         self._consumer.subscribe(
             settings.input.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
-    def poll(self, room: int) -> list[Message]:
-        """Return the next messages: a full batch, or what came within the batch's waiting time.
+    def poll(self, room: int, stopping: threading.Event) -> list[Message]:
+        """Return the next messages: what is at hand, up to a full batch, or what comes first within the waiting time.
 
         Args:
             room: most messages, beside the bounds of the settings.
+            stopping: ends the waiting.
 
         Raises:
             BrokerError: the broker refuses for good, for instance for want of rights.
@@ -69,7 +78,7 @@ class Source:
         newest: dict[tuple[str, int], int] = {}
         most, size = min(self._batch.articles, room), 0
         deadline = time.monotonic() + self._batch.wait_ms / 1000
-        while len(messages) < most and size < self._batch.bytes:
+        while len(messages) < most and size < self._batch.bytes and not stopping.is_set():
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 break
@@ -79,6 +88,8 @@ class Source:
             chunk = self._good(self._consumer.consume(min(_CHUNK, most - len(messages)), wait), newest)
             if messages and not chunk:
                 break
+            if self._fault is not None:
+                raise BrokerError(f"cannot take up the assigned partitions: {self._fault.str()}")
             messages += chunk
             size += sum(len(message) for message in chunk)
         return messages
@@ -137,7 +148,12 @@ class Source:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         for partition in partitions:
             partition.offset = self._positions.get((partition.topic, partition.partition), self._first_offset)
-        consumer.incremental_assign(partitions)
+        try:
+            consumer.incremental_assign(partitions)
+        except KafkaException as error:
+            # An exception would get lost on its way out of a callback: `poll` raises it.
+            self._fault = error.args[0]
+            return
         self.assigned |= {(partition.topic, partition.partition) for partition in partitions}
         log.info("partitions_assigned", partitions=_named(partitions))
 

@@ -31,6 +31,14 @@ class Epoch:
     keys: U64 = field(default_factory=lambda: empty_table(1))
     counts: U32 = field(default_factory=lambda: np.zeros(len(empty_table(1)), np.uint32))
 
+    @classmethod
+    def restored(cls, number: int, documents: int, pairs: Counts) -> "Epoch":
+        """Return the epoch as it was when packed."""
+        keys = empty_table(len(pairs) + 1)
+        counts = np.zeros(len(keys), np.uint32)
+        _add_counts(keys, counts, 0, len(pairs), pairs["word"].copy(), pairs["documents"].copy())
+        return cls(number, documents, keys, counts)
+
     def packed(self) -> Counts:
         """Return the counts as packed pairs, in the table's order, shape (words,)."""
         return _packed(self.keys, self.counts)

@@ -45,8 +45,15 @@ class Lexicon:
 
 
 def read_words(path: Path) -> list[str]:
-    """Read a word list: a word a line, UTF-8, blank lines and lines that begin with `#` skipped."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
+    """Read a word list: a word a line, UTF-8, blank lines and lines that begin with `#` skipped.
+
+    Raises:
+        ValueError: it is no UTF-8; the message names the file.
+    """
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no UTF-8: {error}") from None
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -74,7 +81,7 @@ def build_lexicon(
     words, frequencies, classes = _dictionary()
     for entry in user_words:
         words.append(entry.word)
-        frequencies.append(entry.frequency)
+        frequencies.append(entry.frequency or 0)
         classes.append(int(_part_of_speech(entry.tag)))
     total = sum(frequencies)
     keys = empty_table(len(words) + len(stops) + len(markers))

@@ -19,6 +19,7 @@ from stream_dedup.hashing import U32, code_points
 _DELETE = np.uint32(0xFFFFFFFF)
 _COMPOSE = np.uint32(0xFFFFFFFE)  # it expands, or may join with the one before it: the text takes the slow path
 SEPARATOR = "\uffff"  # a noncharacter: no normal text holds it, so it can stand between words
+_LONGEST_EXPANSION = 8  # characters of one; the units of measurement, such as ㌖, have up to 6
 _LONGEST_MARKS = 30  # combining marks in a row: the Stream-Safe Text Format of UAX #15
 _CODE_POINTS = 0x110000
 # Whatever NFKC, lower case or deletion touches lies in these blocks: Han, Hangul and private use stay as they are.
@@ -74,7 +75,7 @@ def _composed(raw: U32, deleted: NDArray[np.bool_]) -> str:
     """Return NFKC of a text in lower case. Combining marks in excess are left out: sorting them is quadratic."""
     place = np.arange(len(raw))
     before = np.maximum.accumulate(np.where(deleted, -1, place))
-    kept = raw[place - before <= _LONGEST_MARKS]
+    kept = raw[(place - before <= _LONGEST_MARKS) & ~_sprawling()[raw]]
     return unicodedata.normalize("NFKC", kept.tobytes().decode("utf-32-le", "surrogatepass")).lower()
 
 
@@ -101,6 +102,16 @@ def word_table() -> NDArray[np.bool_]:
     """Return for each code point whether it is part of words (letters, digits, Han), shape (0x110000,)."""
     table = np.zeros(_CODE_POINTS, np.bool_)
     table[[point for point in range(_CODE_POINTS) if chr(point).isalnum()]] = True
+    return table
+
+
+@cache
+def _sprawling() -> NDArray[np.bool_]:
+    """Return which code points NFKC makes whole phrases of: a text of them would grow to its eighteenfold."""
+    table = np.zeros(_CODE_POINTS, np.bool_)
+    for block in _TOUCHED:
+        for point in block:
+            table[point] = len(unicodedata.normalize("NFKC", chr(point))) > _LONGEST_EXPANSION
     return table
 
 

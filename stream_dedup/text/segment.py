@@ -22,10 +22,10 @@ _USER_FREQUENCY = 1_000_000  # above any word of the dictionary's: a user's word
 
 @dataclass(frozen=True, slots=True)
 class UserWord:
-    """A line of a user dictionary: a word, how often it occurs in jieba's corpus, its part of speech."""
+    """A line of a user dictionary: a word, how often it occurs in jieba's corpus if known, its part of speech."""
 
     word: str
-    frequency: int
+    frequency: int | None
     tag: str
 
 
@@ -50,7 +50,7 @@ def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:
         if match is None:
             raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]`")
         word, frequency, tag = match.groups()
-        yield UserWord(word, int(frequency or _USER_FREQUENCY), tag or "n")
+        yield UserWord(word, int(frequency) if frequency else None, tag or "n")
 
 
 def segmenter(name: SegmenterName, words: list[UserWord], *, hmm: bool = True) -> Cut:
@@ -67,7 +67,7 @@ def segmenter(name: SegmenterName, words: list[UserWord], *, hmm: bool = True) -
 def _rjieba(words: list[UserWord], *, hmm: bool) -> Cut:
     tokenizer = rjieba.Jieba()
     for entry in words:
-        tokenizer.add_word(entry.word, entry.frequency, entry.tag)
+        tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
     return lambda text: tokenizer.cut(text, hmm)
 
 
@@ -75,7 +75,7 @@ def _jieba(words: list[UserWord], *, hmm: bool) -> Cut:
     jieba.setLogLevel(logging.WARNING)
     tokenizer = _UncachedTokenizer()
     for entry in words:
-        tokenizer.add_word(entry.word, entry.frequency, entry.tag)
+        tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
     return lambda text: tokenizer.lcut(text, HMM=hmm)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, find_slot, hash_span
+from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, find_slot, hash_span, table_size
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, contains_marker
 from stream_dedup.text.normal import SEPARATOR, word_table
 
@@ -86,13 +86,13 @@ def _extract(
     lengths = np.empty(words, np.int64)
     slots = np.empty(words, np.int64)
     marker = np.zeros(words, np.bool_)
-    room = 16
-    while room < 2 * most:
-        room *= 2
-    seen = np.empty(room, np.uint64)
-    place = np.empty(room, np.int64)
+    largest = table_size(most)
+    seen_by_any = np.empty(largest, np.uint64)
+    place = np.empty(largest, np.int64)
     used = 0
     for article in range(len(starts) - 1):
+        # No longer than this article asks for: one giant must not slow the small ones of its batch.
+        seen = seen_by_any[: min(largest, table_size(starts[article + 1] - starts[article]))]
         seen[:] = EMPTY
         start = starts[article]
         for stop in range(start, starts[article + 1]):

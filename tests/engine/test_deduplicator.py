@@ -118,11 +118,28 @@ def test_revision_of_a_copy_has_the_same_link_in_any_batch() -> None:
     stream = [
         Article("original", bodies()[0]),
         Article("copy", bodies()[0] + "。"),
-        Article("copy", bodies()[0][: len(bodies()[0]) * 3 // 4]),
+        Article("copy", bodies()[1]),
+        Article("copy of the revision", bodies()[1] + "！"),
     ]
     in_one, in_three = _decisions(stream, []), _decisions(stream, [1, 2])
-    assert [decision.link and decision.link.relation for decision in in_one] == [None, "exact", "revision"]
+    assert [decision.link and decision.link.relation for decision in in_one] == [None, "exact", "revision", "exact"]
+    assert in_one[-1].link is not None
+    assert in_one[-1].link.duplicate_of == "copy", "the revision has left the cluster of the original"
     assert in_three == in_one
+
+
+def test_revision_that_is_still_a_copy_stays_a_copy() -> None:
+    """A copy with a few words changed under its own id is no new article, and no copy of itself."""
+    stream = [
+        Article("original", bodies()[0]),
+        Article("copy", bodies()[0] + "。"),
+        Article("copy", bodies()[0][: len(bodies()[0]) * 3 // 4]),
+        Article("original", bodies()[0] + "（已更正）"),
+    ]
+    decisions = _decisions(stream, [])
+    assert [decision.unique for decision in decisions] == [True, False, False, True]
+    assert [decision.link and decision.link.relation for decision in decisions[2:]] == ["contained", "revision"]
+    assert _decisions(stream, [1, 2, 3]) == decisions
 
 
 def test_full_vocabulary_forgets_the_same_words_in_any_batch() -> None:

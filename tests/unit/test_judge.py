@@ -257,11 +257,12 @@ def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker
 
 
 def test_same_id_again_is_a_redelivery_or_a_revision(make_engine: Maker) -> None:
-    """The same id with the same text is a redelivery, with another text a revision, however often."""
+    """The same id with a text that it had is a redelivery, with another text a revision, and unique."""
     engine = make_engine()
     texts = [_TEXT, _TEXT, _OTHER, _OTHER, _TEXT]
     relations = [_relation(engine.add(Article("a", text))) for text in texts]
-    assert relations == [None, Relation.REDELIVERY, Relation.REVISION, Relation.REDELIVERY, Relation.REVISION]
+    assert relations == [None, Relation.REDELIVERY, Relation.REVISION, Relation.REDELIVERY, Relation.REDELIVERY]
+    assert engine.add(Article("a", _TEXT.replace("。", "，并且") + _OTHER)).unique
 
 
 def test_either_index_alone_finds_copies(make_engine: Maker) -> None:

@@ -89,7 +89,7 @@ def test_user_dictionary_is_read_as_jieba_reads_it(tmp_path: Path) -> None:
         ("长汀", "n"),
     ]
     assert [word.frequency for word in words[:2]] == [300, 12]
-    assert words[2].frequency == words[3].frequency > 884_000  # that of 的, the dictionary's most frequent but one
+    assert words[2].frequency is words[3].frequency is None
 
 
 @pytest.mark.parametrize("line", ["云栈 1e6 n", "云栈 n 300", "云栈 3 n 我的词", "云栈 ² n"])
