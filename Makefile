@@ -47,6 +47,7 @@ broker: $(READY) ## A Kafka on this machine, until Ctrl-C
 	@$(BIN)/python -m deploy.broker
 
 bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=, LINKS=, TRUTH=)
+	@$(if $(TRUTH),$(if $(and $(ARTICLES),$(LINKS)),,$(error TRUTH= wants ARTICLES= and LINKS= too)))
 	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
 	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 

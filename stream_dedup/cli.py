@@ -109,6 +109,8 @@ def dedup(
             summary = dedup_files(files, results, engine, settings, report)
         out.print(_summary_table(summary))
         out.print(f"results in {_escaped(str(results))}", soft_wrap=True)
+        if summary.reasons and summary.outcomes["dead"] == summary.records():
+            raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 
     _guarded(work)
 
@@ -245,6 +247,8 @@ def _summary_table(summary: Summary) -> Table:
     table.add_column("records", justify="right")
     for outcome, count in summary.outcomes.most_common():
         table.add_row(outcome, str(count))
+    for reason, count in summary.reasons.most_common():
+        table.add_row(f"  {reason}", str(count), style="dim")
     return table
 
 

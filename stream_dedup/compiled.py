@@ -1,4 +1,4 @@
-"""Compiling loops with numba, once a machine.
+"""Compiling loops with numba, once an installation.
 
 Knows where compiled code is kept and when it is stale; knows no loop.
 """

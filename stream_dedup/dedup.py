@@ -149,7 +149,7 @@ class Deduplicator:
         return decisions
 
     def warm_up(self) -> None:
-        """Compile the loops now and not during the first batch: half a minute once a machine, nothing later."""
+        """Compile the loops now and not during the first batch: half a minute once an installation, nothing later."""
         self.decide([Article("warm-up", "编译一次，以后的启动都不再等待。")])
 
     def batch_room(self) -> int:

@@ -122,7 +122,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
         import pyarrow as pa  # noqa: PLC0415  # an optional extra, and large
         from pyarrow import parquet  # noqa: PLC0415  # the same
     except ImportError:
-        raise FileFormatError(f"{path}: reading Parquet takes an extra: pip install 'stream-dedup[parquet]'") from None
+        raise FileFormatError(f"{path}: reading Parquet takes pyarrow: pip install pyarrow") from None
     try:
         with parquet.ParquetFile(path) as table:
             number, total = 0, table.metadata.num_rows

@@ -25,9 +25,10 @@ _UNIQUE, _LINKS, _DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What became of the records of a run: `unique`, the relations, and `dead`, by count."""
+    """What became of the records of a run: `unique`, the relations, and `dead`, by count; the dead by reason too."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
 
     def records(self) -> int:
         """Return how many records there were."""
@@ -126,6 +127,7 @@ class _Run:
 
     def _dead(self, path: Path, record: Record, error: UndecodableError) -> None:
         self._summary.outcomes["dead"] += 1
+        self._summary.reasons[error.reason] += 1
         line = {
             "reason": error.reason,
             "detail": str(error),

@@ -134,7 +134,8 @@ def describe_faults(error: ValidationError) -> Iterator[str]:
         if fault["type"] == "extra_forbidden":
             yield f"{'.'.join(path)}: no such setting{_hint(path)}"
         else:
-            yield f"{'.'.join(path) or 'settings'}{_value(path, fault)}: {fault['msg']}{_purpose(path)}"
+            reason = fault["msg"].removeprefix("Value error, ")  # pydantic's name for a fault that we found
+            yield f"{'.'.join(path) or 'settings'}{_value(path, fault)}: {reason}{_purpose(path)}"
 
 
 def _value(path: Sequence[str], fault: ErrorDetails) -> str:

@@ -106,6 +106,13 @@ class InputSettings(_Group):
 
     @field_validator("topics")
     @classmethod
+    def _no_topic_twice(cls, topics: list[str]) -> list[str]:
+        if len(set(topics)) < len(topics):
+            raise ValueError("a topic stands there twice")
+        return topics
+
+    @field_validator("topics")
+    @classmethod
     def _valid_patterns(cls, topics: list[str]) -> list[str]:
         for topic in topics:
             if topic.startswith("^"):
@@ -435,6 +442,8 @@ class Settings(EngineSettings):
         for name in given:
             if not name.removeprefix("consumer.").removeprefix("producer.").strip():
                 raise ValueError(f"{name!r} is no name of a property")
+        if not given.get("bootstrap.servers", "-").strip():
+            raise ValueError("bootstrap.servers is empty: name at least one broker, as host:port")
         return {"bootstrap.servers": "127.0.0.1:9092", **given}
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 Knows which properties the service depends on; knows nothing of messages.
 """
 
+import logging
 import socket
 import time
 import uuid
@@ -24,7 +25,6 @@ _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
 _ADMIN_SECONDS = 20.0
 _ADMIN_SLICE_SECONDS = 2.0
 _QUIET_SECONDS = 10.0
-_WARNING = 30  # of Python's logging, in whose numbers librdkafka's levels come
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
 
@@ -149,11 +149,13 @@ class _RdkafkaLogger:
 
     def log(self, level: int, _format: str, *details: object) -> None:
         """Log one line of librdkafka; connection troubles are warnings here, they are retried."""
+        if "load in progress" in str(details):
+            level = logging.DEBUG  # a broker that has just started; tried again by itself
         kind, now = str(details[0] if details else ""), time.monotonic()
-        if level >= _WARNING and now - self._told.get(kind, -_QUIET_SECONDS) < _QUIET_SECONDS:
+        if level >= logging.WARNING and now - self._told.get(kind, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return
         self._told[kind] = now
-        (log.warning if level >= _WARNING else log.debug)("kafka_client", line=" ".join(map(str, details)))
+        (log.warning if level >= logging.WARNING else log.debug)("kafka_client", line=" ".join(map(str, details)))
 
 
 class Topics:

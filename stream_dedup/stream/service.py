@@ -112,9 +112,8 @@ class Service:
                 log.info("stopped", judged=parts.engine.progress.judged)
 
     def _prepare(self, store: Store) -> _Parts:
-        self._health.wait_for("the state to load")
+        self._health.wait_for("the state to load, and the loops to compile at an installation's first start")
         engine = Deduplicator(settings=self._settings, store=store)
-        self._health.wait_for("the loops to compile, once a machine")
         engine.warm_up()
         # What is loaded by now lives as long as the process: the collector need not look at it again and again.
         gc.freeze()

@@ -319,11 +319,9 @@ def test_reference_page_names_every_setting() -> None:
 
 
 def test_shipped_file_is_valid() -> None:
-    """The settings file that comes with the package loads, and points to the word lists beside it."""
+    """The settings file that comes with the project loads, and names no file: it may be copied anywhere."""
     settings = load_settings(_ROOT / "config" / "stream-dedup.toml")
-    assert settings.text.stop_words is not None
-    assert settings.text.stop_words.is_file()
-    assert settings.input.topics == ["articles.in"]
+    assert settings == load_settings()
 
 
 def test_settings_cannot_be_changed() -> None:
