@@ -180,10 +180,12 @@ def _check_files(settings: Settings) -> None:
     }
     for name, reader in readers.items():
         path = getattr(settings.text, name)
-        if path is not None and not path.is_file():
+        if path is None:
+            continue
+        if not path.is_file():
             raise SettingsError(f"text.{name} = '{path}': there is no such file")
         try:
-            _ = path and reader(path)
+            reader(path)
         except (OSError, ValueError) as error:
             raise SettingsError(f"text.{name} = '{path}': {error}") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stream_dedup.article import Article, Relation
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.fingerprint.simhash import cosine
+from stream_dedup.fingerprint.simhash import cosine, hamming
 from stream_dedup.hashing import hash_words
 from stream_dedup.index.candidates import rows_of
 from stream_dedup.judge import RELATIONS, compare, limits_of
@@ -60,7 +60,7 @@ class Explanation:
     @property
     def hamming(self) -> int:
         """Hamming distance of the fingerprints."""
-        return len(self.differing_bits)
+        return hamming(*self.fingerprints)
 
 
 def explain(

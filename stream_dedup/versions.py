@@ -21,7 +21,7 @@ class Version:
 
     Attributes:
         mode: `SKIP` for a text that was seen under the id, a redelivery; else `JUDGE`.
-        revised: whether another text was seen under the id.
+        revised: whether it is a new text under an id that was seen.
         contents: content hashes of the texts seen under the id, this one first.
         earlier: place in this batch of the text before it, None if that was in an earlier batch or there is none.
         record: what became of the id in earlier batches, None if it was in none.
@@ -51,7 +51,7 @@ def find_versions(store: Store, articles: Sequence[Article], contents: U64) -> l
         earlier, record = newest.get(article.id), records.get(article.id)
         seen = _seen_before(versions[earlier] if earlier is not None else None, record)
         if content in seen:
-            versions.append(Version(SKIP, True, seen, earlier, record))
+            versions.append(Version(SKIP, False, seen, earlier, record))
         else:
             versions.append(Version(JUDGE, bool(seen), (content, *seen)[:_CONTENTS_KEPT], earlier, record))
             newest[article.id] = place

@@ -29,7 +29,7 @@ from stream_dedup.stream.source import Source
 from stream_dedup.version import __version__
 
 _CONFIRM_SECONDS = 0.2  # between looks at the stop signal
-_STOP_SECONDS = 6.0  # what the last batch may still take of the ten seconds to closing
+_STOP_SECONDS = 4.0  # what the last batch may still take of the ten seconds to closing; closing takes some too
 
 log = structlog.get_logger()
 

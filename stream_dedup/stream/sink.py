@@ -113,9 +113,10 @@ class Sink:
                 self._producer.produce(topic, value, key, headers=headers, on_delivery=self._delivered)
                 break
             except BufferError:
-                # The queue is full: a slow broker slows the reading.
-                if self.confirmed(_FULL_QUEUE_SECONDS):
+                if len(self._producer) == 0:
                     raise BrokerError(f"a message to {topic} is larger than the producer's queue takes") from None
+                # The queue is full: a slow broker slows the reading.
+                self.confirmed(_FULL_QUEUE_SECONDS)
                 self._while_waiting()
             except KafkaException as error:
                 raise BrokerError(f"cannot write to {topic}: {error.args[0].str()}") from None
