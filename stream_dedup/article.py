@@ -12,6 +12,28 @@ import orjson
 EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
 LATEST_MS = 253_402_300_800_000
 _MAX_ID_BYTES = 65_535
+_NO_LINK = dict.fromkeys(
+    (
+        "id",
+        "duplicate_of",
+        "matched",
+        "relation",
+        "jaccard",
+        "containment",
+        "hamming",
+        "fingerprint",
+        "idf_epoch",
+        "candidate_source",
+        "source",
+        "url",
+        "topic",
+        "partition",
+        "offset",
+        "published_at",
+        "received_at",
+        "decided_at",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,21 @@ class Article:
             raise ValueError(f"the body of article {self.id!r} is blank")
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A request to forget an article: a message without a value under its id, or with a flag that says so.
+
+    Attributes:
+        id: of the article, or the one that an article without id would have after its URL.
+        url: of the article; used where no article of the id is known.
+        origin: the message that carried it.
+    """
+
+    id: str
+    url: str = ""
+    origin: Origin | None = None
+
+
 class Relation(StrEnum):
     """What a copy is to the article that it copies."""
 
@@ -72,6 +109,21 @@ class Relation(StrEnum):
     CONTAINS = "contains"  # a round-up: most of the other article stands in it
     REVISION = "revision"  # the same id again with another text
     REDELIVERY = "redelivery"  # the same id again with the same text
+
+
+class Announcement(StrEnum):
+    """What the topic of duplicates tells beside links, in the same field."""
+
+    WITHDRAWN = "withdrawn"  # the article was withdrawn; `duplicate_of` is what its cluster is called by now
+    SUCCESSION = "succession"  # the cluster of that canonical article is called by another one now
+
+
+class SuccessionReason(StrEnum):
+    """Why a cluster is called by another article."""
+
+    WITHDRAWN = "withdrawn"  # the canonical article was withdrawn
+    POLICY = "policy"  # a better one by `cluster.canonical` has come
+    MOVED = "moved"  # the canonical article has another text now, which belongs elsewhere
 
 
 class Source(StrEnum):
@@ -127,10 +179,50 @@ class Decision:
     link: Link | None
     indexed: bool
 
-    @property
-    def canonical(self) -> str:
-        """Id of the canonical article of the cluster: its own where it is unique."""
-        return self.article.id if self.unique or self.link is None else self.link.duplicate_of
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """What became of a withdrawal.
+
+    Attributes:
+        withdrawal: the request.
+        id: of the article that was withdrawn.
+        canonical: id of the article that its cluster is called by now; None where nothing is left of it.
+    """
+
+    withdrawal: Withdrawal
+    id: str
+    canonical: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A message that is sound, but about which there is nothing to decide.
+
+    Attributes:
+        item: what it asked for.
+        reason: `unknown_article` or `too_late`.
+        detail: the same in words.
+    """
+
+    item: Article | Withdrawal
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A cluster is called by another canonical article from now on.
+
+    Attributes:
+        old: id of the canonical article until now.
+        new: id of that from now on.
+        reason: why.
+    """
+
+    old: str
+    new: str
+    reason: SuccessionReason
 
 
 def fingerprint_hex(fingerprint: int) -> str:
@@ -165,9 +257,56 @@ def link_json(decision: Decision, link: Link, decided_ms: int) -> bytes:
             "topic": origin.topic if origin else None,
             "partition": origin.partition if origin else None,
             "offset": origin.offset if origin else None,
-            "published_at": _iso(article.published_ms),
-            "received_at": _iso(origin.timestamp_ms if origin else None),
-            "decided_at": _iso(decided_ms),
+            "published_at": iso(article.published_ms),
+            "received_at": iso(origin.timestamp_ms if origin else None),
+            "decided_at": iso(decided_ms),
+        }
+    )
+
+
+def withdrawal_json(withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int) -> bytes:
+    """Return what is told of a withdrawn article as JSON, with the fields of a link, on the same topic.
+
+    Args:
+        withdrawn: id under which the article was known.
+        withdrawal: the request.
+        duplicate_of: id of its cluster's canonical article by now; None where nothing is left of the cluster.
+        decided_ms: when, milliseconds since 1970 in UTC.
+    """
+    origin = withdrawal.origin
+    return orjson.dumps(
+        {
+            **_NO_LINK,
+            "id": withdrawn,
+            "duplicate_of": duplicate_of,
+            "relation": Announcement.WITHDRAWN,
+            "url": withdrawal.url or None,
+            "topic": origin.topic if origin else None,
+            "partition": origin.partition if origin else None,
+            "offset": origin.offset if origin else None,
+            "received_at": iso(origin.timestamp_ms if origin else None),
+            "decided_at": iso(decided_ms),
+        }
+    )
+
+
+def succession_json(old: str, new: str, reason: SuccessionReason, decided_ms: int) -> bytes:
+    """Return what is told of a change of the canonical article as JSON: the fields of a link, and `reason`.
+
+    Args:
+        old: id of the canonical article that was.
+        new: id of the one that is.
+        reason: why.
+        decided_ms: when, milliseconds since 1970 in UTC.
+    """
+    return orjson.dumps(
+        {
+            **_NO_LINK,
+            "id": old,
+            "duplicate_of": new,
+            "relation": Announcement.SUCCESSION,
+            "decided_at": iso(decided_ms),
+            "reason": reason,
         }
     )
 
@@ -176,7 +315,12 @@ def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 4)
 
 
-def _iso(milliseconds: int | None) -> str | None:
+def iso(milliseconds: int | None) -> str | None:
+    """Return a time as ISO 8601 in UTC, to the millisecond; None for one that is unknown or out of bounds.
+
+    Args:
+        milliseconds: since 1970 in UTC.
+    """
     if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
         return None
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,4 +1,4 @@
-"""Message bytes to articles, or to the reason why they are none.
+"""Message bytes to articles and withdrawals, or to the reason why they are neither.
 
 Knows JSON, field paths and bounds; knows nothing of Kafka or of what becomes of an article.
 """
@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import orjson
 
-from stream_dedup.article import EARLIEST_MS, LATEST_MS, Article, Origin
+from stream_dedup.article import EARLIEST_MS, LATEST_MS, Article, Origin, Withdrawal
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.normal import Normaliser
 
@@ -39,10 +39,12 @@ class Reason(StrEnum):
     INVALID_ID = "invalid_id"
     INVALID_TIME = "invalid_time"
     FUTURE_TIME = "future_time"
+    UNKNOWN_ARTICLE = "unknown_article"
+    TOO_LATE = "too_late"
 
 
 class UndecodableError(Exception):
-    """A message that is no article.
+    """A message that is no article and no withdrawal, or one that nothing can be done with.
 
     Args:
         reason: which rule it breaks.
@@ -55,7 +57,7 @@ class UndecodableError(Exception):
 
 
 class Decoder:
-    """Turns messages into articles.
+    """Turns messages into articles and withdrawals.
 
     Args:
         settings: field paths and bounds.
@@ -67,20 +69,29 @@ class Decoder:
         self._max_output_bytes = max_output_bytes
         self._paths = {name: tuple(path.split(".")) for name, path in settings.fields.model_dump().items()}
 
-    def decode(self, value: bytes | None, now_ms: int, origin: Origin | None = None, *, beside: int = 0) -> Article:
-        """Return the article that a message holds.
+    def decode(
+        self,
+        value: bytes | None,
+        now_ms: int,
+        origin: Origin | None = None,
+        *,
+        key: bytes | None = None,
+        beside: int = 0,
+    ) -> Article | Withdrawal:
+        """Return the article that a message holds, or the withdrawal of one.
 
         Args:
-            value: JSON in UTF-8.
+            value: JSON in UTF-8; None withdraws the article whose id is the key.
             now_ms: the clock, milliseconds since 1970 in UTC.
             origin: where the message came from.
+            key: of the message; looked at where there is no value.
             beside: bytes of the message beside its value: those of its key and headers.
 
         Raises:
-            UndecodableError: it holds none, or one that is out of bounds.
+            UndecodableError: it holds neither, or one that is out of bounds.
         """
         if value is None:
-            raise UndecodableError(Reason.NULL_VALUE, "the message has no value")
+            return Withdrawal(self._id_of_key(key), origin=origin)
         self._check_size(len(value), beside)
         fields = _json_object(value)
         if isinstance(self._value(fields, "id"), float):
@@ -97,8 +108,10 @@ class Decoder:
                 Reason.TOO_LARGE, f"{size} bytes, {beside} with them: the topic of unique articles takes {most_out}"
             )
 
-    def article(self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None) -> Article:
-        """Return the article that a JSON object holds; see `decode`."""
+    def article(self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None) -> Article | Withdrawal:
+        """Return the article that a JSON object holds, or the withdrawal of one; see `decode`."""
+        if self._deleted(fields):
+            return self._withdrawal(fields, origin)
         body = self._text(fields, "body")
         if body is None:
             raise UndecodableError(Reason.MISSING_FIELD, f"no {'.'.join(self._paths['body'])}")
@@ -125,6 +138,34 @@ class Decoder:
             published_ms=self._published_ms(fields, now_ms),
             origin=origin,
         )
+
+    def _id_of_key(self, key: bytes | None) -> str:
+        try:
+            name = (key or b"").decode().strip()
+        except UnicodeDecodeError:
+            name = ""
+        if not 0 < len(name.encode()) <= self._settings.max_id_bytes:
+            raise UndecodableError(
+                Reason.NULL_VALUE,
+                "the message has no value; to withdraw an article its key must be the article's id, "
+                f"1 to {self._settings.max_id_bytes} bytes of UTF-8",
+            )
+        return name
+
+    def _deleted(self, fields: Mapping[str, Any]) -> bool:
+        value = self._value(fields, "deleted")
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        raise UndecodableError(
+            Reason.WRONG_TYPE, f"{'.'.join(self._paths['deleted'])} is {_kind(value)}, not a boolean"
+        )
+
+    def _withdrawal(self, fields: Mapping[str, Any], origin: Origin | None) -> Withdrawal:
+        name, url = self._id(fields), _encodable(self._text(fields, "url") or "")
+        if not name and not url:
+            paths = f"{'.'.join(self._paths['id'])} and no {'.'.join(self._paths['url'])}"
+            raise UndecodableError(Reason.MISSING_FIELD, f"no {paths}: which article is withdrawn?")
+        return Withdrawal(name or _id_after_url(url), url[:_LONGEST_NAME], origin)
 
     def _value(self, fields: Mapping[str, Any], name: str) -> object:
         value: object = fields
@@ -215,9 +256,11 @@ def _blank(body: str) -> bool:
 
 def _derived_id(url: str, source: str, title: str, body: str) -> str:
     """Name an article that has no id: after its URL, else after its content and source."""
-    if url:
-        return "url:" + _digest(url)
-    return "content:" + _digest(f"{source}\n{title}\n{body}")
+    return _id_after_url(url) if url else "content:" + _digest(f"{source}\n{title}\n{body}")
+
+
+def _id_after_url(url: str) -> str:
+    return "url:" + _digest(url)
 
 
 def _digest(text: str) -> str:

@@ -104,6 +104,8 @@ class _Batch(NamedTuple):
 
     modes: I64
     owners: I64
+    siblings: I64
+    floors: I64
     keyed: KeyedRows
     caps: I64
     duplicates: Bool
@@ -137,7 +139,16 @@ def limits_of(settings: EngineSettings) -> Limits:
     )
 
 
-def judge(candidates: Candidates, modes: I64, owners: I64, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
+def judge(
+    candidates: Candidates,
+    modes: I64,
+    owners: I64,
+    siblings: I64,
+    floors: I64,
+    caps: I64,
+    limits: Limits,
+    duplicates: Bool,
+) -> Verdicts:
     """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
 
     The outcome is that of judging one article at a time, however the stream is cut into batches.
@@ -147,13 +158,15 @@ def judge(candidates: Candidates, modes: I64, owners: I64, caps: I64, limits: Li
         modes: `JUDGE` or `SKIP`, shape (n,).
         owners: rows of the same id have the same number, -1 where it does not matter, shape (rows,): a text is never
             a copy of another text of its own id.
+        siblings: number of another id of which each article is a new text too, -1 for none, shape (n,).
+        floors: window time before which each article sees nothing any more, shape (n,).
         caps: postings visible a key, by family.
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
     rows, n = candidates.rows, len(modes)
     keyed = candidates.keyed
-    batch = _Batch(modes, owners, keyed, caps, duplicates)
+    batch = _Batch(modes, owners, siblings, floors, keyed, caps, duplicates)
     workspace = _Workspace(
         np.full(len(keyed.key_families), -1, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
@@ -260,10 +273,11 @@ def _note(
     workspace: _Workspace,
 ) -> int:
     """Add a candidate of article i unless it is there already, and return how many there are."""
-    if workspace.seen[candidate] == i:
+    if workspace.seen[candidate] == i or rows.times[candidate] < batch.floors[i]:
         return count
     row = len(rows.fingerprints) - len(batch.modes) + i
-    if batch.owners[row] >= 0 and batch.owners[row] == batch.owners[candidate]:
+    owner = batch.owners[candidate]
+    if owner >= 0 and (owner == batch.owners[row] or owner == batch.siblings[i]):
         return count
     distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
     if family == SIMHASH and distance > limits.max_distance:

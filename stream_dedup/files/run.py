@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 import orjson
 
-from stream_dedup.article import Article, Origin, link_json
-from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_json, withdrawal_json
+from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, Progress, Record, reader_for
 from stream_dedup.settings import Settings
@@ -78,7 +78,7 @@ def dedup_files(
         results = Results(*(stack.enter_context((out / name).open("xb")) for name in (_UNIQUE, _LINKS, _DEAD)))
         run = _Run(engine, Decoder(settings.input), results, summary)
         for path, reader in readers:
-            for batch, progress in _batches(reader(path), settings.batch.articles):
+            for batch, progress in _batches(reader(path), settings.commit.articles):
                 run.batch(path, batch)
                 report(path, progress)
     return summary
@@ -107,23 +107,36 @@ class _Run:
 
     def batch(self, path: Path, records: Sequence[Record]) -> None:
         """Judge some records of a file and write what became of them."""
-        articles: list[Article] = []
-        values: list[bytes] = []
+        items: list[Article | Withdrawal] = []
+        sound: list[Record] = []
         now_ms = time.time_ns() // 1_000_000
         for record in records:
             try:
                 origin = Origin(path.name, 0, record.number)
-                articles.append(self._decoder.decode(record.value, now_ms, origin))
-                values.append(record.value)
+                items.append(self._decoder.decode(record.value, now_ms, origin))
+                sound.append(record)
             except UndecodableError as error:
                 self._dead(path, record, error)
-        for value, decision in zip(values, self._engine.add_batch(articles), strict=True):
-            if decision.unique:
-                self._summary.outcomes["unique"] += 1
-                self._results.unique.write(value + b"\n")
-            elif decision.link is not None:
-                self._summary.outcomes[decision.link.relation] += 1
-                self._results.links.write(link_json(decision, decision.link, now_ms) + b"\n")
+        for record, outcome in zip(sound, self._engine.process(items).outcomes, strict=True):
+            if isinstance(outcome, Decision):
+                self._decision(record, outcome, now_ms)
+            elif isinstance(outcome, Withdrawn):
+                self._withdrawn(outcome, now_ms)
+            else:
+                self._dead(path, record, UndecodableError(Reason(outcome.reason), outcome.detail))
+
+    def _decision(self, record: Record, decision: Decision, now_ms: int) -> None:
+        if decision.unique:
+            self._summary.outcomes["unique"] += 1
+            self._results.unique.write(record.value + b"\n")
+        elif decision.link is not None:
+            self._summary.outcomes[decision.link.relation] += 1
+            self._results.links.write(link_json(decision, decision.link, now_ms) + b"\n")
+
+    def _withdrawn(self, withdrawn: Withdrawn, now_ms: int) -> None:
+        self._summary.outcomes["withdrawn"] += 1
+        line = withdrawal_json(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, now_ms)
+        self._results.links.write(line + b"\n")
 
     def _dead(self, path: Path, record: Record, error: UndecodableError) -> None:
         self._summary.outcomes["dead"] += 1

@@ -43,6 +43,17 @@ class Features:
     number_lengths: I64
     number_sizes: I64
 
+    def part(self, start: int, stop: int) -> "Features":
+        """Return the features of the articles from `start` up to, not including, `stop`."""
+        return Features(
+            self.terms.part(start, stop),
+            self.titles.part(start, stop) if self.titles is not None else None,
+            self.sketches.part(start, stop),
+            self.numbers[start:stop],
+            self.number_lengths[start:stop],
+            self.number_sizes[start:stop],
+        )
+
 
 class Fingerprinter:
     """Computes features and fingerprints. Holds the dictionaries; has no state that changes.

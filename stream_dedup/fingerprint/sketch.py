@@ -33,6 +33,16 @@ class Sketches:
     landmarks: U64
     content: U64
 
+    def part(self, start: int, stop: int) -> "Sketches":
+        """Return the sketches of the articles from `start` up to, not including, `stop`."""
+        return Sketches(
+            self.values[start:stop],
+            self.lengths[start:stop],
+            self.sizes[start:stop],
+            self.landmarks[start:stop],
+            self.content[start:stop],
+        )
+
 
 def sketch(points: U32, offsets: I64, gram: int, k: int, landmarks: int) -> Sketches:
     """Return the sketches of articles given by their word characters.

@@ -1,4 +1,4 @@
-"""The multi-index: a batch of articles in, their candidates out, and the writes that add articles to it.
+"""The multi-index: a batch of articles in, their candidates out, and the writes that add entries to it.
 
 Knows all three families of keys and how articles of a batch meet; knows nothing of thresholds.
 """
@@ -15,11 +15,22 @@ from stream_dedup.fingerprint.features import Features
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.keys import BatchKeys, interleaved
+from stream_dedup.index.ledger import Progress
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists
-from stream_dedup.index.probing import Occupancy, probe_keys, table_keys
-from stream_dedup.index.records import EntryFormat, EntryNames, Rows, keys_of
-from stream_dedup.index.store import Family, Put, Store
+from stream_dedup.index.probing import Occupancies, probe_keys, table_keys
+from stream_dedup.index.records import (
+    COMPARABLE,
+    RESERVE,
+    WEIGHED,
+    Entries,
+    EntryFormat,
+    Rows,
+    generation_prefix,
+    keys_of,
+    rows_of_entries,
+)
+from stream_dedup.index.store import Family, Puts, Store
 from stream_dedup.settings import EngineSettings
 
 NO_ROW = -1
@@ -52,71 +63,88 @@ class Candidates:
 
     Attributes:
         rows: of both: rows 0 to m - 1 are stored entries, rows m to m + n - 1 the articles of the batch.
-        names: ids of each stored row, m of them.
+        names: id of the article of each stored row, as UTF-8, m of them.
+        numbers: entry number of each stored row, shape (m,).
+        clusters: cluster of each stored row, shape (m,).
         fingerprints: of the batch, shape (n,).
+        flags: which keys each article of the batch has: `COMPARABLE` and `WEIGHED`, shape (n,).
         keyed: which rows stand under which keys.
         lists: the posting lists as stored, a family each.
     """
 
     rows: Rows
-    names: list[EntryNames]
+    names: list[bytes]
+    numbers: U64
+    clusters: U64
     fingerprints: U64
+    flags: NDArray[np.uint8]
     keyed: KeyedRows
     lists: tuple[PostingLists, ...]
 
 
 class MultiIndex:
-    """The content, landmark and SimHash indexes over a store.
+    """The content, landmark and SimHash indexes.
 
     Args:
-        store: where they are kept.
+        store: where they are kept, read once to see which keys of the tables are occupied.
         settings: of the tables, the landmarks and the sketches.
+        progress: of the state.
     """
 
-    def __init__(self, store: Store, settings: EngineSettings) -> None:
-        self._store = store
+    def __init__(self, store: Store, settings: EngineSettings, progress: Progress) -> None:
         self._settings = settings
-        self.format = EntryFormat(settings.sketch.size, settings.sketch.numbers)
+        self.format = EntryFormat(settings.sketch.size, settings.sketch.numbers, settings.landmarks.keys)
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
-        self._families = (
+        self.families = (
             PostingFamily(Family.CONTENTS, cap=1),
             PostingFamily(Family.LANDMARKS, settings.landmarks.cap),
             PostingFamily(Family.TABLES, settings.simhash.bucket_cap, fingerprints=True),
         )
-        self._occupancy = Occupancy(self.plan)
+        self._occupancies = Occupancies(self.plan)
         if settings.simhash.enabled:
-            self._occupancy.mark_keys(_stored_keys(store, Family.TABLES))
+            for generation in progress.live:
+                self._occupancies.mark_keys(generation, _stored_keys(store, generation))
 
     def caps(self) -> I64:
         """Return how many postings are visible under a key of each family, shape (3,)."""
-        return np.array([kind.cap for kind in self._families], np.int64)
+        return np.array([kind.cap for kind in self.families], np.int64)
 
-    def look_up(self, features: Features, fingerprints: U64, sums: I64) -> Candidates:
+    def look_up(
+        self, store: Store, features: Features, fingerprints: U64, sums: I64, times: I64, live: Sequence[int]
+    ) -> Candidates:
         """Return the candidates of a batch of n articles.
 
         Args:
+            store: the state.
             features: of the batch.
             fingerprints: shape (n,).
             sums: bit sums, shape (n, 64).
+            times: window times, shape (n,).
+            live: generations that have not expired, the newest last.
         """
-        keys = self._keys(features, fingerprints, sums)
+        flags = self._flags(features, sums)
+        keys = self._keys(features, fingerprints, sums, flags)
         lists = tuple(
-            read_lists(self._store, kind, family.distinct()) for kind, family in zip(self._families, keys, strict=True)
+            read_lists(store, kind, family.distinct(), live) for kind, family in zip(self.families, keys, strict=True)
         )
         wanted = self._wanted(lists, keys[SIMHASH], fingerprints)
         postings = np.concatenate([family.postings["entry"] for family in lists])
-        stored, names, entries = self._read_entries(np.unique(postings[wanted]))
-        places = np.searchsorted(entries, postings)
-        there = places < len(entries)
+        values, numbers = _read_entries(store, np.unique(postings[wanted]))
+        places = np.searchsorted(numbers, postings)
+        there = places < len(numbers)
         found = np.zeros(len(postings), np.bool_)
-        found[there] = entries[places[there]] == postings[there]
+        found[there] = numbers[places[there]] == postings[there]
         firsts = np.cumsum([0, *(len(family.keys) for family in lists)])
         numbered = [family.numbered(kind.keys, first) for family, kind, first in zip(keys, lists, firsts, strict=False)]
         look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])
+        entries = self.format.fixed(values)
         return Candidates(
-            stored.followed_by(rows_of(features, fingerprints)),
-            names,
+            rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times)),
+            [self.format.name(value) for value in values],
+            numbers,
+            entries["cluster"].copy(),
             fingerprints,
+            flags,
             KeyedRows(
                 look_up_offsets,
                 look_up_keys,
@@ -128,52 +156,95 @@ class MultiIndex:
             lists,
         )
 
-    def insertions(self, candidates: Candidates, articles: I64, entries: U64) -> Iterator[Put]:
-        """Yield the writes that add articles of a batch to the posting lists.
+    def insertions(
+        self,
+        store: Store,
+        entries: Entries,
+        numbers: U64,
+        generation: int,
+        lists: tuple[PostingLists, ...] | None = None,
+    ) -> Iterator[Puts]:
+        """Yield the writes that add entries to the posting lists.
 
         Args:
-            candidates: of the batch.
-            articles: places in the batch of those to add, in order.
-            entries: their entry numbers.
+            store: the state.
+            entries: their fixed parts, shape (n,); those in reserve are left out.
+            numbers: their numbers, shape (n,).
+            generation: that is written to.
+            lists: the posting lists of all their keys, where they were read already.
         """
-        first = 0
-        for family in candidates.lists:
-            last = first + len(family.keys)
-            own = candidates.keyed.own_keys[articles]
-            row, column = np.nonzero((own >= first) & (own < last))
-            postings = np.empty(len(row), family.kind.layout)
-            postings["entry"] = entries[row]
-            if family.kind.fingerprints:
-                postings["fingerprint"] = candidates.fingerprints[articles[row]]
-            yield from family.with_new(own[row, column] - first, postings)
-            first = last
+        active = (entries["flags"] & RESERVE) == 0
+        entries, numbers = entries[active], numbers[active]
+        for place, (kind, (own, used)) in enumerate(zip(self.families, self._own_keys(entries), strict=True)):
+            row, _ = np.nonzero(used)
+            if not len(row):
+                continue
+            keys = own[used]
+            family = lists[place] if lists else read_lists(store, kind, np.unique(keys), [generation])
+            postings = np.empty(len(row), kind.layout)
+            postings["entry"] = numbers[row]
+            if kind.fingerprints:
+                postings["fingerprint"] = entries["fingerprint"][row]
+            yield family.with_new(keys, postings)
 
-    def occupy(self, fingerprints: U64) -> None:
-        """Note that articles of these fingerprints are in the tables now."""
-        self._occupancy.mark(self.plan.prefixes(fingerprints))
+    def occupy(self, entries: Entries, generation: int) -> None:
+        """Note that entries are in the tables of a generation now."""
+        weighed = entries[(entries["flags"] & (WEIGHED | RESERVE)) == WEIGHED]
+        self._occupancies.mark(generation, self.plan.prefixes(weighed["fingerprint"].copy()))
 
-    def _keys(self, features: Features, fingerprints: U64, sums: I64) -> tuple[BatchKeys, ...]:
-        sketches = features.sketches
-        comparable = sketches.sizes >= self._settings.verify.min_grams
-        marks = sketches.landmarks
-        use_marks = comparable[:, np.newaxis] & (marks != 0) & self._settings.landmarks.enabled
+    def keep_generations(self, live: Sequence[int]) -> None:
+        """Forget what generations occupied that have expired."""
+        self._occupancies.keep(live)
+
+    def own_keys(self, entries: Entries) -> dict[Family, tuple[U64, NDArray[np.bool_]]]:
+        """Return the keys under which each entry stands in each family, and which of them are used.
+
+        Args:
+            entries: fixed parts, shape (n,).
+        """
+        return dict(zip((kind.family for kind in self.families), self._own_keys(entries), strict=True))
+
+    def _own_keys(self, entries: Entries) -> tuple[tuple[U64, NDArray[np.bool_]], ...]:
+        landmarks = self.format.landmark_keys(entries)
+        comparable = (entries["flags"] & COMPARABLE) != 0
+        weighed = (entries["flags"] & WEIGHED) != 0
+        return (
+            (entries["content"][:, np.newaxis], np.ones((len(entries), 1), np.bool_)),
+            (landmarks, comparable[:, np.newaxis] & (landmarks != 0)),
+            (
+                table_keys(self.plan.prefixes(entries["fingerprint"].copy())),
+                np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
+            ),
+        )
+
+    def _flags(self, features: Features, sums: I64) -> NDArray[np.uint8]:
+        comparable = features.sketches.sizes >= self._settings.verify.min_grams
         # A text of stop words alone has no sums, and its fingerprint says nothing.
         weighed = comparable & sums.any(axis=1) & self._settings.simhash.enabled
+        marked = comparable & self._settings.landmarks.enabled
+        return (COMPARABLE * marked + WEIGHED * weighed).astype(np.uint8)
+
+    def _keys(
+        self, features: Features, fingerprints: U64, sums: I64, flags: NDArray[np.uint8]
+    ) -> tuple[BatchKeys, ...]:
+        sketches = features.sketches
+        marks = sketches.landmarks
+        use_marks = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
         return (
             BatchKeys.same(sketches.content[:, np.newaxis], np.ones((len(marks), 1), np.bool_)),
             BatchKeys.same(marks, use_marks),
-            self._table_keys(fingerprints, sums, weighed),
+            self._table_keys(fingerprints, sums, (flags & WEIGHED) != 0),
         )
 
     def _table_keys(self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_]) -> BatchKeys:
         prefixes = self.plan.prefixes(fingerprints)
-        with self._occupancy.including(prefixes[weighed]):
+        with self._occupancies.all.including(prefixes[weighed]):
             counts, looked_up = probe_keys(
                 self.plan,
                 fingerprints[weighed],
                 sums[weighed],
                 self._settings.simhash.probes,
-                self._occupancy,
+                self._occupancies.all,
             )
         per_article = np.zeros(len(fingerprints), np.int64)
         per_article[weighed] = counts
@@ -194,19 +265,14 @@ class MultiIndex:
         others = sum(len(family.postings) for family in lists[:SIMHASH])
         return np.concatenate([np.ones(others, np.bool_), near])
 
-    def _read_entries(self, entries: U64) -> tuple[Rows, list[EntryNames], U64]:
-        values = self._store.get_many(Family.ENTRIES, keys_of(entries))
-        there = np.array([value is not None for value in values], np.bool_)
-        found = [value for value in values if value is not None]
-        return self.format.unpack(found), [self.format.names(value) for value in found], entries[there]
 
-
-def rows_of(features: Features, fingerprints: U64) -> Rows:
+def rows_of(features: Features, fingerprints: U64, times: I64) -> Rows:
     """Return the rows of a batch."""
     sketches = features.sketches
     return Rows(
         fingerprints,
         sketches.content,
+        times,
         sketches.values,
         sketches.lengths,
         sketches.sizes,
@@ -216,8 +282,16 @@ def rows_of(features: Features, fingerprints: U64) -> Rows:
     )
 
 
-def _stored_keys(store: Store, family: Family) -> Iterator[bytes]:
-    return (key for key, _ in store.items(family))
+def _stored_keys(store: Store, generation: int) -> Iterator[bytes]:
+    prefix = generation_prefix(generation)
+    return (key[len(prefix) :] for key, _ in store.items(Family.TABLES, prefix))
+
+
+def _read_entries(store: Store, numbers: U64) -> tuple[list[bytes], U64]:
+    """Return the entries that are there, and their numbers."""
+    values = store.get_many(Family.ENTRIES, keys_of(numbers))
+    there = np.array([value is not None for value in values], np.bool_)
+    return [value for value in values if value is not None], numbers[there]
 
 
 def _joined_offsets(offsets: Sequence[I64]) -> I64:

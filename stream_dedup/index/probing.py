@@ -3,7 +3,7 @@
 Knows bit volatility (Sood and Loguinov, CIKM 2011) and occupancy bitmaps; knows nothing of posting lists.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -77,6 +77,45 @@ class Occupancy:
             yield
         finally:
             _unmark(self.bits, prefixes, before)
+
+
+class Occupancies:
+    """An occupancy for each generation, and one for all of them together.
+
+    Args:
+        plan: the tables.
+    """
+
+    def __init__(self, plan: TablePlan) -> None:
+        self._plan = plan
+        self._parts: dict[int, Occupancy] = {}
+        self.all = Occupancy(plan)
+
+    def mark(self, generation: int, prefixes: U64) -> None:
+        """Mark keys as occupied in a generation, shape (n, tables)."""
+        self._part(generation).mark(prefixes)
+        self.all.mark(prefixes)
+
+    def mark_keys(self, generation: int, keys: Iterable[bytes]) -> None:
+        """Mark the stored keys of a generation; see `Occupancy.mark_keys`."""
+        part = self._part(generation)
+        part.mark_keys(keys)
+        self.all.bits |= part.bits
+
+    def keep(self, generations: Sequence[int]) -> None:
+        """Forget generations that have expired."""
+        expired = [generation for generation in self._parts if generation not in generations]
+        for generation in expired:
+            del self._parts[generation]
+        if expired:
+            self.all.bits[:] = 0
+            for part in self._parts.values():
+                self.all.bits |= part.bits
+
+    def _part(self, generation: int) -> Occupancy:
+        if generation not in self._parts:
+            self._parts[generation] = Occupancy(self._plan)
+        return self._parts[generation]
 
 
 def probe_keys(plan: TablePlan, fingerprints: U64, sums: I64, probes: int, occupancy: Occupancy) -> tuple[I64, U64]:

@@ -5,7 +5,7 @@ Knows their layout; knows nothing of when they are written.
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 from stream_dedup.article import Origin, Relation
 from stream_dedup.hashing import I64, U32, U64
 
-UNKNOWN_TIME = -(1 << 63)
+UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
+COMPARABLE, WEIGHED, RESERVE = 1, 2, 4  # flags of an entry
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
-_ARTICLE = struct.Struct("<qqBiqB")
+_ARTICLE = struct.Struct("<qqQIQiqqBBB")
 _LENGTH = struct.Struct("<H")
+_LOW_BITS = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+Entries = NDArray[np.void]  # of `EntryFormat.layout`
 
 
 class Rows(NamedTuple):
@@ -27,6 +32,7 @@ class Rows(NamedTuple):
     Attributes:
         fingerprints: SimHash, shape (n,).
         contents: content hash, shape (n,).
+        times: window time, milliseconds since 1970 in UTC, shape (n,).
         sketches: bottom-k sketch, shape (n, k).
         lengths: used values of each sketch, shape (n,).
         sizes: distinct n-grams, shape (n,).
@@ -37,6 +43,7 @@ class Rows(NamedTuple):
 
     fingerprints: U64
     contents: U64
+    times: I64
     sketches: U32
     lengths: I64
     sizes: I64
@@ -50,88 +57,89 @@ class Rows(NamedTuple):
         return Rows(*(np.concatenate(pair) for pair in pairs))
 
 
-@dataclass(frozen=True, slots=True)
-class EntryNames:
-    """Which article an entry is of, and of which cluster."""
-
-    article: str
-    canonical: str
-
-
 class EntryFormat:
-    """The layout of entries: a fixed part, then the article's id and its canonical article's.
+    """The layout of entries: a fixed part, then the article's id.
+
+    The first values of the sketch are the upper halves of the landmarks, so only the lower halves stand beside them.
 
     Args:
         sketch: values of a sketch.
         numbers: values of a number sketch.
+        landmarks: landmark keys of a text.
     """
 
-    def __init__(self, sketch: int, numbers: int) -> None:
-        self._fixed = np.dtype(
+    def __init__(self, sketch: int, numbers: int, landmarks: int) -> None:
+        self.landmarks = landmarks
+        self.layout = np.dtype(
             [
                 ("fingerprint", "<u8"),
                 ("content", "<u8"),
-                ("published_ms", "<i8"),
+                ("window_ms", "<i8"),
+                ("cluster", "<u8"),
                 ("epoch", "<u4"),
                 ("size", "<u4"),
                 ("length", "<u2"),
                 ("number_length", "<u2"),
                 ("number_size", "<u4"),
+                ("flags", "<u1"),
                 ("numbers", "<u4", (numbers,)),
                 ("sketch", "<u4", (sketch,)),
+                ("landmarks", "<u4", (landmarks,)),
             ]
         )
 
-    def pack(
-        self,
-        rows: Rows,
-        places: I64,
-        epoch: int,
-        published_ms: Sequence[int | None],
-        names: Sequence[EntryNames],
-    ) -> list[bytes]:
-        """Return some rows as entries.
+    def entries(self, rows: Rows, places: I64, landmarks: U64, epoch: int) -> Entries:
+        """Return some rows as the fixed parts of entries, without flags and clusters.
 
         Args:
             rows: all rows.
             places: which of them, shape (m,).
+            landmarks: of each of the m, shape (m, landmarks).
             epoch: number of the IDF epoch of their fingerprints.
-            published_ms: event time of each of the m.
-            names: ids of each of the m.
         """
-        fixed = np.zeros(len(places), self._fixed)
+        fixed = np.zeros(len(places), self.layout)
         fixed["fingerprint"], fixed["content"] = rows.fingerprints[places], rows.contents[places]
-        fixed["published_ms"] = [UNKNOWN_TIME if moment is None else moment for moment in published_ms]
-        fixed["epoch"] = epoch
+        fixed["window_ms"], fixed["epoch"] = rows.times[places], epoch
         fixed["size"], fixed["length"] = rows.sizes[places], rows.lengths[places]
         fixed["number_length"], fixed["number_size"] = rows.number_lengths[places], rows.number_sizes[places]
         fixed["numbers"], fixed["sketch"] = rows.numbers[places], rows.sketches[places]
-        packed, size = fixed.tobytes(), self._fixed.itemsize
-        return [
-            packed[i * size : (i + 1) * size] + _packed_text(name.article) + _packed_text(name.canonical)
-            for i, name in enumerate(names)
-        ]
+        fixed["landmarks"] = landmarks & _LOW_BITS
+        return fixed
 
-    def unpack(self, entries: Sequence[bytes]) -> Rows:
-        """Return the rows of entries."""
-        size = self._fixed.itemsize
-        fixed = np.frombuffer(b"".join([entry[:size] for entry in entries]), self._fixed)
-        return Rows(
-            fixed["fingerprint"].copy(),
-            fixed["content"].copy(),
-            fixed["sketch"].copy(),
-            fixed["length"].astype(np.int64),
-            fixed["size"].astype(np.int64),
-            fixed["numbers"].copy(),
-            fixed["number_length"].astype(np.int64),
-            fixed["number_size"].astype(np.int64),
-        )
+    def landmark_keys(self, entries: Entries) -> U64:
+        """Return the landmarks of entries, 0 where a text has fewer, shape (m, landmarks)."""
+        upper = entries["sketch"][:, : self.landmarks].astype(np.uint64) << _HALF
+        there = np.arange(self.landmarks) < entries["length"][:, np.newaxis]
+        return np.where(there, upper | entries["landmarks"], np.uint64(0))
 
-    def names(self, entry: bytes) -> EntryNames:
-        """Return the ids that an entry holds."""
-        article, rest = _unpacked_text(entry, self._fixed.itemsize)
-        canonical, _ = _unpacked_text(entry, rest)
-        return EntryNames(article, canonical)
+    def pack(self, entries: Entries, names: Sequence[bytes]) -> list[bytes]:
+        """Return whole entries: the fixed parts, each with the id of its article, as UTF-8."""
+        packed, size = entries.tobytes(), self.layout.itemsize
+        return [packed[i * size : (i + 1) * size] + name for i, name in enumerate(names)]
+
+    def fixed(self, entries: Sequence[bytes]) -> Entries:
+        """Return the fixed parts of whole entries."""
+        size = self.layout.itemsize
+        return np.frombuffer(b"".join([entry[:size] for entry in entries]), self.layout)
+
+    def name(self, entry: bytes) -> bytes:
+        """Return the id of the article that an entry is of, as UTF-8."""
+        return entry[self.layout.itemsize :]
+
+
+def rows_of_entries(entries: Entries) -> Rows:
+    """Return the rows of entries."""
+    return Rows(
+        entries["fingerprint"].copy(),
+        entries["content"].copy(),
+        entries["window_ms"].copy(),
+        entries["sketch"].copy(),
+        entries["length"].astype(np.int64),
+        entries["size"].astype(np.int64),
+        entries["numbers"].copy(),
+        entries["number_length"].astype(np.int64),
+        entries["number_size"].astype(np.int64),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,50 +148,86 @@ class ArticleRecord:
 
     Attributes:
         contents: content hashes of the texts seen under the id, the newest first, at most 255.
-        entry: number of its entry, `NOT_INDEXED` if it has none.
+        entries: numbers of the entries that are kept of them, the newest first, at most 255.
+        decided_ms: the stream's time at the decision on the newest.
         published_ms: event time, None where unknown.
+        characters: of the body.
         relation: of its link, None if it has none.
-        canonical: id of the cluster's canonical article; its own id if it is that.
+        cluster: number of its cluster.
+        url: hash of its URL, 0 if it has none.
+        source: who published it.
         origin: the message that carried it.
     """
 
     contents: tuple[int, ...]
-    entry: int
+    entries: tuple[int, ...]
+    decided_ms: int
     published_ms: int | None
+    characters: int
     relation: Relation | None
-    canonical: str
+    cluster: int
+    url: int
+    source: str
     origin: Origin | None
+
+    @property
+    def seen_ms(self) -> int | None:
+        """When its message came, or else when it was published; milliseconds since 1970 in UTC."""
+        return seen_ms(self.origin, self.published_ms)
+
+    def with_entries(self, entries: tuple[int, ...]) -> "ArticleRecord":
+        """Return the record with other entries."""
+        return replace(self, entries=entries)
 
     def pack(self) -> bytes:
         """Return the record as bytes."""
-        published = UNKNOWN_TIME if self.published_ms is None else self.published_ms
         origin = self.origin or Origin("", -1, -1)
         fixed = _ARTICLE.pack(
-            self.entry,
-            published,
-            _RELATIONS.index(self.relation),
+            self.decided_ms,
+            UNKNOWN_TIME if self.published_ms is None else self.published_ms,
+            self.cluster,
+            self.characters,
+            self.url,
             origin.partition,
             origin.offset,
+            UNKNOWN_TIME if origin.timestamp_ms is None else origin.timestamp_ms,
+            _RELATIONS.index(self.relation),
             len(self.contents),
+            len(self.entries),
         )
-        contents = struct.pack(f"<{len(self.contents)}Q", *self.contents)
-        return fixed + contents + _packed_text(self.canonical) + _packed_text(origin.topic)
+        hashes = struct.pack(f"<{len(self.contents) + len(self.entries)}Q", *self.contents, *self.entries)
+        return fixed + hashes + _packed_text(self.source) + _packed_text(origin.topic)
 
     @classmethod
     def unpack(cls, record: bytes) -> "ArticleRecord":
         """Return the record that bytes hold."""
-        entry, published, relation, partition, offset, count = _ARTICLE.unpack_from(record)
-        contents = struct.unpack_from(f"<{count}Q", record, _ARTICLE.size)
-        canonical, rest = _unpacked_text(record, _ARTICLE.size + 8 * count)
+        decided, published, cluster, characters, url, partition, offset, timestamp, relation, contents, entries = (
+            _ARTICLE.unpack_from(record)
+        )
+        hashes = struct.unpack_from(f"<{contents + entries}Q", record, _ARTICLE.size)
+        source, rest = _unpacked_text(record, _ARTICLE.size + 8 * len(hashes))
         topic, _ = _unpacked_text(record, rest)
         return cls(
-            contents,
-            entry,
-            None if published == UNKNOWN_TIME else published,
+            hashes[:contents],
+            hashes[contents:],
+            decided,
+            _known(published),
+            characters,
             _RELATIONS[relation],
-            canonical,
-            Origin(topic, partition, offset) if topic else None,
+            cluster,
+            url,
+            source,
+            Origin(topic, partition, offset, _known(timestamp)) if topic else None,
         )
+
+
+def seen_ms(origin: Origin | None, published_ms: int | None) -> int | None:
+    """Return when a message came, or else when its article was published."""
+    return origin.timestamp_ms if origin is not None and origin.timestamp_ms is not None else published_ms
+
+
+def _known(milliseconds: int) -> int | None:
+    return None if milliseconds == UNKNOWN_TIME else milliseconds
 
 
 def _packed_text(text: str) -> bytes:
@@ -197,6 +241,10 @@ def _unpacked_text(record: bytes, start: int) -> tuple[str, int]:
     return record[start + _LENGTH.size : stop].decode(), stop
 
 
+_GENERATION_KEY = np.dtype([("generation", ">u4"), ("key", ">u8")])
+_GENERATION = struct.Struct(">I")
+
+
 def key_of(number: int) -> bytes:
     """Return a number as a key: ascending numbers are ascending keys."""
     return number.to_bytes(8, "big")
@@ -206,3 +254,16 @@ def keys_of(numbers: U64) -> list[bytes]:
     """Return numbers as keys."""
     packed = numbers.astype(">u8").tobytes()
     return [packed[i : i + 8] for i in range(0, len(packed), 8)]
+
+
+def generation_prefix(generation: int) -> bytes:
+    """Return what the keys of a generation begin with."""
+    return _GENERATION.pack(generation)
+
+
+def generation_keys(numbers: U64, generation: int) -> list[bytes]:
+    """Return numbers as keys of a generation."""
+    keys = np.empty(len(numbers), _GENERATION_KEY)
+    keys["generation"], keys["key"] = generation, numbers
+    packed = keys.tobytes()
+    return [packed[i : i + 12] for i in range(0, len(packed), 12)]

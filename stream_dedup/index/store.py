@@ -1,28 +1,13 @@
-"""Families of keys and values with atomic writes: RocksDB on a directory, or dictionaries in memory.
+"""Families of keys and values with atomic writes: what a store promises, and those that live in memory.
 
-Knows bytes; knows nothing of what they mean.
+Knows bytes; knows nothing of what they mean. The store in a directory is in `stream_dedup.index.rocks`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Protocol, cast
-
-from rocksdict import (
-    AccessType,
-    BlockBasedOptions,
-    Cache,
-    DataBlockIndexType,
-    DBCompressionType,
-    DBRecoveryMode,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
-
-from stream_dedup.settings import StateSettings
+from heapq import merge
+from typing import Protocol
 
 
 class Family(StrEnum):
@@ -35,6 +20,8 @@ class Family(StrEnum):
     LANDMARKS = "landmarks"  # landmark -> entry numbers
     TABLES = "tables"  # table and prefix -> fingerprints and entry numbers
     COUNTS = "counts"  # document counts of the epoch, and what was added since
+    CLUSTERS = "clusters"  # the clusters of duplicates
+    URLS = "urls"  # the addresses seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +33,37 @@ class Put:
     value: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Puts:
+    """Many writes to one family: as many `Put`, in a fraction of the time."""
+
+    family: Family
+    keys: Sequence[bytes]
+    values: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Deletion of all keys with begin <= key < end: of none where end is not after begin."""
+
+    family: Family
+    begin: bytes
+    end: bytes
+
+
+Write = Put | Puts | Drop
+
+
 class StoreError(Exception):
     """The store cannot be opened, read or written. The message says what to do."""
+
+
+class StoreDamagedError(StoreError):
+    """What the store holds is damaged: a file is missing, or its checksum is wrong."""
+
+
+class StoreFullError(StoreError):
+    """There is no space left where the store is."""
 
 
 class StoreLockedError(StoreError):
@@ -62,11 +78,18 @@ class Store(Protocol):
         ...
 
     def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs of a family whose keys begin with a prefix, in ascending order."""
+        """Yield the pairs of a family whose keys begin with a prefix, in ascending order.
+
+        They are those that were there at the first step: later writes do not show.
+        """
         ...
 
-    def write(self, puts: Sequence[Put]) -> None:
-        """Write all or nothing."""
+    def write(self, writes: Sequence[Write]) -> None:
+        """Write all or nothing, in the order given."""
+        ...
+
+    def load(self, writes: Sequence[Write]) -> None:
+        """Write very many, fast and in order, but not all or nothing: after a crash the same is loaded again."""
         ...
 
     def close(self) -> None:
@@ -75,7 +98,7 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """A store which is gone when the process ends."""
+    """A store which is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
 
     def __init__(self) -> None:
         self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in Family}
@@ -86,172 +109,99 @@ class MemoryStore:
 
     def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See `Store`."""
-        pairs = self._families[family]
-        yield from ((key, pairs[key]) for key in sorted(pairs) if key.startswith(prefix))
+        yield from sorted(pair for pair in self._families[family].items() if pair[0].startswith(prefix))
 
-    def write(self, puts: Sequence[Put]) -> None:
+    def write(self, writes: Sequence[Write]) -> None:
         """See `Store`."""
-        for put in puts:
-            if put.value is None:
-                self._families[put.family].pop(put.key, None)
+        for write in writes:
+            pairs = self._families[write.family]
+            if isinstance(write, Drop):
+                for key in [key for key in pairs if write.begin <= key < write.end]:
+                    del pairs[key]
+            elif isinstance(write, Puts):
+                pairs.update(zip(write.keys, write.values, strict=True))
+            elif write.value is None:
+                pairs.pop(write.key, None)
             else:
-                self._families[put.family][put.key] = put.value
+                pairs[write.key] = write.value
+
+    def load(self, writes: Sequence[Write]) -> None:
+        """See `Store`."""
+        self.write(writes)
 
     def close(self) -> None:
         """See `Store`."""
 
 
-class RocksStore:
-    """A store in a directory, held by one process at a time.
+class Overlay:
+    """A store as it will be once some writes are made: they are kept in memory, the base is only read.
+
+    The base must not change meanwhile. Closing the overlay does not close the base.
 
     Args:
-        directory: made if it does not exist.
-        cache_bytes: block cache, shared by all families.
-        write_buffer_bytes: of each write buffer.
-        sync: whether a write waits for the disk.
-        read_only: open what is there to read, also while another process writes to it; make and lock nothing.
-
-    Raises:
-        StoreLockedError: another process holds the directory.
-        StoreError: RocksDB cannot open it.
+        store: the base.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        cache_bytes: int = 256 << 20,
-        write_buffer_bytes: int = 32 << 20,
-        sync: bool = False,
-        read_only: bool = False,
-    ) -> None:
-        self._directory = directory
-        cache = Cache(cache_bytes)
-        options = {family: _options(cache, write_buffer_bytes) for family in Family}
-        try:
-            if not read_only:
-                directory.mkdir(parents=True, exist_ok=True)
-            self._database = Rdict(
-                str(directory),
-                options[Family.META],
-                column_families={str(family): options[family] for family in Family if family is not Family.META},
-                access_type=AccessType.read_only() if read_only else AccessType.read_write(),
-            )
-        except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
-            raise _opening_error(directory, error) from None
-        self._families = {
-            family: self._database if family is Family.META else self._database.get_column_family(family)
-            for family in Family
-        }
-        self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
-        self._write_options = WriteOptions()
-        self._write_options.sync = sync
-        # A write that names a family which is gone would be applied in part.
-        self._write_options.ignore_missing_column_families = True
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._staged: list[Write] = []
+        self._seen = 0  # of the staged writes, those that reads look at already
+        self._puts: dict[Family, dict[bytes, bytes | None]] = {family: {} for family in Family}
+        self._drops: dict[Family, list[Drop]] = {family: [] for family in Family}
+
+    @property
+    def staged(self) -> list[Write]:
+        """The writes so far, in order: written to the base, they make it what the overlay shows."""
+        return self._staged.copy()
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `Store`.
-
-        Raises:
-            StoreError: RocksDB cannot read.
-        """
-        if not keys:
-            return []
-        try:
-            values = self._families[family].get(list(keys))
-        except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
-            raise self._error("read", error) from None
-        return cast("list[bytes | None]", values)
+        """See `Store`."""
+        self._look()
+        puts = self._puts[family]
+        if not puts and not self._drops[family]:
+            return self._store.get_many(family, keys)
+        below = [key for key in keys if key not in puts and not _covered(key, self._drops[family])]
+        found = dict(zip(below, self._store.get_many(family, below), strict=True))
+        found.update((key, puts[key]) for key in keys if key in puts)
+        return [found.get(key) for key in keys]
 
     def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """See `Store`.
+        """See `Store`."""
+        self._look()
+        puts = self._puts[family].copy()
+        drops = self._drops[family].copy()
+        above = sorted((key, value) for key, value in puts.items() if value is not None and key.startswith(prefix))
+        below = (
+            pair for pair in self._store.items(family, prefix) if pair[0] not in puts and not _covered(pair[0], drops)
+        )
+        yield from merge(above, below)
 
-        Raises:
-            StoreError: RocksDB cannot read.
-        """
-        cursor = self._families[family].iter()
-        try:
-            cursor.seek(prefix)
-            while cursor.valid() and cursor.key().startswith(prefix):
-                yield cursor.key(), cursor.value()
-                cursor.next()
-            # An iterator that meets damage merely ends.
-            cursor.status()
-        except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
-            raise self._error("read", error) from None
+    def write(self, writes: Sequence[Write]) -> None:
+        """See `Store`. The writes are staged."""
+        self._staged.extend(writes)
 
-    def write(self, puts: Sequence[Put]) -> None:
-        """See `Store`.
+    def load(self, writes: Sequence[Write]) -> None:
+        """See `Store`. The writes are staged."""
+        self.write(writes)
 
-        Raises:
-            StoreError: RocksDB cannot write, for instance because the disk is full.
-        """
-        batch = WriteBatch(raw_mode=True)
-        for put in puts:
-            if put.value is None:
-                batch.delete(put.key, self._handles[put.family])
-            else:
-                batch.put(put.key, put.value, self._handles[put.family])
-        try:
-            self._database.write(batch, self._write_options)
-        except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
-            raise self._error("write", error) from None
+    def _look(self) -> None:
+        """Sort in what was staged since the last read: most overlays are never read after they are written."""
+        for write in self._staged[self._seen :]:
+            puts = self._puts[write.family]
+            if isinstance(write, Put):
+                puts[write.key] = write.value
+                continue
+            if isinstance(write, Puts):
+                puts.update(zip(write.keys, write.values, strict=True))
+                continue
+            self._drops[write.family].append(write)
+            for key in [key for key in puts if write.begin <= key < write.end]:
+                del puts[key]
+        self._seen = len(self._staged)
 
     def close(self) -> None:
-        """See `Store`. Closing twice does no harm."""
-        if not self._families:
-            return
-        self._handles.clear()
-        for family, handle in self._families.items():
-            if family is not Family.META:
-                handle.close()
-        self._families.clear()
-        self._database.close()
-
-    def _error(self, action: str, error: Exception) -> StoreError:
-        return StoreError(f"cannot {action} the state directory {self._directory}: {error}")
+        """See `Store`. The base stays open."""
 
 
-def open_store(directory: Path, settings: StateSettings) -> RocksStore:
-    """Open the store in a directory with the sizes of the settings; see `RocksStore`."""
-    return RocksStore(
-        directory,
-        cache_bytes=settings.cache_bytes,
-        write_buffer_bytes=settings.write_buffer_bytes,
-        sync=settings.sync,
-    )
-
-
-def _opening_error(directory: Path, error: Exception) -> StoreError:
-    if "lock file" in str(error) or "lock hold by" in str(error):
-        return StoreLockedError(
-            f"state directory {directory} is in use by another process: stop that one, or give this one a "
-            "directory of its own (state.directory)"
-        )
-    return StoreError(f"cannot open the state directory {directory}: {error}")
-
-
-def _options(cache: Cache, write_buffer_bytes: int) -> Options:
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_bloom_filter(10, block_based=False)
-    table.set_data_block_index_type(DataBlockIndexType.binary_and_hash())
-    table.set_cache_index_and_filter_blocks(True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    options.set_block_based_table_factory(table)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_write_buffer_size(write_buffer_bytes)
-    options.set_max_write_buffer_number(2)
-    # Most look-ups are for keys that are not there: they need not search the write buffer either.
-    options.set_memtable_whole_key_filtering(True)
-    options.set_memtable_prefix_bloom_ratio(0.1)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(512)
-    options.set_max_total_wal_size(256 << 20)
-    options.set_max_log_file_size(4 << 20)
-    options.set_keep_log_file_num(4)
-    # A torn end of the log is a write that was never acknowledged; damage before it must be heard.
-    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
-    return options
+def _covered(key: bytes, drops: Sequence[Drop]) -> bool:
+    return any(drop.begin <= key < drop.end for drop in drops)

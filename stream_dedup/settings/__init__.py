@@ -5,7 +5,8 @@ Knows names, bounds and precedence; knows nothing of who uses them.
 
 from stream_dedup.settings.load import SettingsError, load_settings
 from stream_dedup.settings.schema import (
-    BatchSettings,
+    ClusterSettings,
+    CommitSettings,
     EngineSettings,
     FieldSettings,
     HttpSettings,
@@ -14,10 +15,12 @@ from stream_dedup.settings.schema import (
     OutputSettings,
     Settings,
     StateSettings,
+    WindowSettings,
 )
 
 __all__ = [
-    "BatchSettings",
+    "ClusterSettings",
+    "CommitSettings",
     "EngineSettings",
     "FieldSettings",
     "HttpSettings",
@@ -27,5 +30,6 @@ __all__ = [
     "Settings",
     "SettingsError",
     "StateSettings",
+    "WindowSettings",
     "load_settings",
 ]

@@ -65,6 +65,9 @@ class FieldSettings(_Group):
         min_length=1,
         description="Path of the time of publication: ISO 8601, or seconds or milliseconds since 1970.",
     )
+    deleted: str = Field(
+        "deleted", min_length=1, description="Path of a flag: true withdraws the article of that id or URL."
+    )
 
 
 class InputSettings(_Group):
@@ -128,42 +131,71 @@ class OutputSettings(_Group):
     unique: str = Field("articles.unique", pattern=_TOPIC, description="Topic of unique articles.")
     duplicates: str = Field("articles.duplicates", pattern=_TOPIC, description="Topic of links.")
     dead: str = Field("articles.dead", pattern=_TOPIC, description="Topic of messages that cannot be judged.")
-    create: bool = Field(True, description="Whether missing output topics are created, with the broker's defaults.")
-    flush_seconds: float = Field(
-        30.0,
-        ge=1,
-        le=240,
-        json_schema_extra=unit("seconds"),
-        description="How long the broker may take to confirm the outputs of a batch.",
+    clusters: str = Field(
+        "articles.clusters", pattern=_TOPIC, description="Compacted topic of clusters, by the canonical article's id."
+    )
+    create: bool = Field(
+        True,
+        description="Whether missing topics are created: outputs with the broker's defaults, clusters and the state's "
+        "compacted.",
     )
 
 
-class BatchSettings(_Group):
-    """How much is judged and committed at a time."""
+class CommitSettings(_Group):
+    """When decisions are committed, and with which guarantee. What comes first of articles, bytes and time commits."""
 
+    guarantee: Literal["exactly_once", "at_least_once"] = Field(
+        "exactly_once",
+        description="exactly_once: outputs, changelog and input offsets in one Kafka transaction. at_least_once: for "
+        "brokers without transactions; after a kill the outputs of a commit may come twice, under the same keys.",
+    )
     articles: int = Field(
-        512, ge=1, le=4096, json_schema_extra=unit("articles"), description="Most articles of a batch."
-    )
-    wait_ms: int = Field(
-        100,
-        ge=1,
-        le=10_000,
-        json_schema_extra=unit("milliseconds"),
-        description="Longest wait for a message while there is none; what is at hand is judged at once.",
+        512, ge=1, le=4096, json_schema_extra=unit("messages"), description="Messages after which a commit is due."
     )
     bytes: int = Field(
         32 << 20,
         ge=1 << 20,
         le=1 << 30,
         json_schema_extra=unit("bytes"),
-        description="Size of the messages after which a batch is full.",
+        description="Size of the messages after which a commit is due.",
+    )
+    interval_ms: int = Field(
+        50,
+        ge=1,
+        le=10_000,
+        json_schema_extra=unit("milliseconds"),
+        description="Time from the first message after which a commit is due.",
+    )
+    deadline_seconds: float = Field(
+        60.0,
+        ge=5,
+        le=240,
+        json_schema_extra=unit("seconds"),
+        description="How long a commit may take, and how often a passing fault of the broker is tried again, before it "
+        "is given up.",
     )
 
 
 class StateSettings(_Group):
-    """Where and how the index is kept."""
+    """Where and how the index is kept: on Kafka as a changelog, and in a directory as a RocksDB database."""
 
-    directory: SettingPath = Field(Path("state"), description="Directory of the RocksDB database.")
+    directory: SettingPath = Field(
+        Path("state"),
+        description="Directory of the databases, one for each set of settings whose fingerprints can be compared.",
+    )
+    name: str = Field(
+        "",
+        pattern=r"^[a-zA-Z0-9._-]{0,200}$",
+        description="Name of the index on Kafka: its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
+        "process at a time writes under it. Empty: that of `input.group`.",
+    )
+    lag_records: int = Field(
+        1_000,
+        ge=1,
+        le=10**9,
+        json_schema_extra=unit("records"),
+        description="A replica which is this far behind the changelog, or less, counts as warm.",
+    )
     cache_bytes: int = Field(
         256 << 20, ge=1 << 20, le=1 << 40, json_schema_extra=unit("bytes"), description="Block cache of RocksDB."
     )
@@ -179,6 +211,42 @@ class StateSettings(_Group):
         description="Whether each commit waits for the disk. Without it a power cut (not a kill) repeats the last "
         "moments of the stream.",
     )
+
+
+class WindowSettings(_Group):
+    """How long articles are remembered, in the time of the stream: that of the newest article so far."""
+
+    days: float = Field(
+        7.0,
+        ge=0.001,
+        le=36_500,
+        json_schema_extra=unit("days"),
+        description="Age at which an article is no longer compared with, by its time of publication.",
+    )
+    late: Literal["judge", "dead"] = Field(
+        "judge",
+        description="What becomes of an article that is older than that when it comes: judged and remembered from its "
+        "arrival on, or a dead letter.",
+    )
+
+
+class ClusterSettings(_Group):
+    """Which article of a cluster is the canonical one."""
+
+    canonical: Literal["first_seen", "first_published", "preferred_source", "longest"] = Field(
+        "first_seen", description="The article that links name, among those of a cluster; the first seen of equals."
+    )
+    preferred_sources: list[str] = Field(
+        [], description="Sources in order of preference, for `preferred_source`; all others come after them."
+    )
+
+    _split_sources = field_validator("preferred_sources", mode="before")(_split_commas)
+
+    @model_validator(mode="after")
+    def _sources_named(self) -> Self:
+        if self.canonical == "preferred_source" and not self.preferred_sources:
+            raise ValueError("cluster.canonical = preferred_source wants cluster.preferred_sources")
+        return self
 
 
 class TextSettings(_Group):
@@ -373,6 +441,12 @@ class VerifySettings(_Group):
         description="Relations that make an article a duplicate; with others it stays unique.",
     )
 
+    same_url: bool = Field(
+        True,
+        description="Whether another text under a known URL is a revision, whatever its id, and no copy of the text "
+        "before it.",
+    )
+
     _split_relations = field_validator("duplicates", mode="before")(_split_commas)
 
 
@@ -407,6 +481,8 @@ class EngineSettings(_Group):
     landmarks: LandmarkSettings = LandmarkSettings()
     sketch: SketchSettings = SketchSettings()
     verify: VerifySettings = VerifySettings()
+    window: WindowSettings = WindowSettings()
+    cluster: ClusterSettings = ClusterSettings()
 
     @model_validator(mode="after")
     def _landmarks_fit(self) -> Self:
@@ -423,7 +499,7 @@ class Settings(EngineSettings):
 
     input: InputSettings = InputSettings()
     output: OutputSettings = OutputSettings()
-    batch: BatchSettings = BatchSettings()
+    commit: CommitSettings = CommitSettings()
     state: StateSettings = StateSettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
@@ -448,13 +524,13 @@ class Settings(EngineSettings):
 
     @model_validator(mode="after")
     def _no_loop(self) -> Self:
-        outputs = self.output.model_dump(include={"unique", "duplicates", "dead"})
+        outputs = self.output.model_dump(include={"unique", "duplicates", "dead", "clusters"})
         for topic in self.input.topics:
             for name, output in outputs.items():
                 if topic == output or (topic.startswith("^") and re.match(topic, output)):
                     raise ValueError(f"input.topics: {topic!r} takes in output.{name} = {output!r}: a loop")
         if len(set(outputs.values())) < len(outputs):
-            raise ValueError(f"output: the three topics must differ, they are {', '.join(outputs.values())}")
+            raise ValueError(f"output: the four topics must differ, they are {', '.join(outputs.values())}")
         return self
 
     def redacted(self) -> dict[str, Any]:

@@ -41,6 +41,18 @@ class Terms:
         """Return where the terms of one article stand."""
         return slice(int(self.offsets[article]), int(self.offsets[article + 1]))
 
+    def part(self, start: int, stop: int) -> "Terms":
+        """Return the terms of the articles from `start` up to, not including, `stop`."""
+        at = slice(int(self.offsets[start]), int(self.offsets[stop]))
+        return Terms(
+            self.offsets[start : stop + 1] - self.offsets[start],
+            self.hashes[at],
+            self.counts[at],
+            self.lengths[at],
+            self.slots[at],
+            self.markers[at],
+        )
+
 
 def extract_terms(words: Iterable[list[str]], lexicon: Lexicon) -> Terms:
     """Return the terms of each article.

@@ -20,11 +20,12 @@ _NOW_MS = round(datetime(2026, 10, 19, tzinfo=UTC).timestamp() * 1000)
 def articles(seed: int = 20) -> tuple[Article, ...]:
     """Return the sound articles of a sample stream in order of arrival."""
     decoder = Decoder(InputSettings())
-    return tuple(
+    items = (
         decoder.decode(sample.value, _NOW_MS, Origin("articles.in", 0, place, _NOW_MS))
         for place, sample in enumerate(sample_stream(seed))
         if sample.dead_reason is None
     )
+    return tuple(item for item in items if isinstance(item, Article))
 
 
 @cache
@@ -36,3 +37,6 @@ def bodies() -> tuple[str, ...]:
 def settings(**groups: dict[str, Any]) -> EngineSettings:
     """Return the default settings but for some, by group."""
     return EngineSettings.model_validate(groups)
+
+
+LIGHT = settings(idf={"epoch_articles": 10}, simhash={"prefix_bits": 16})  # of engines that are made in a moment

@@ -25,7 +25,7 @@ Invoke = Callable[..., Result]
 @pytest.fixture
 def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Run a command in this process, with an environment that has no settings."""
-    for module in ("dedup", "explain"):
+    for module in ("batch", "explain"):
         monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
     monkeypatch.setenv("COLUMNS", "200")
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
@@ -53,21 +53,21 @@ def _one_line(text: str) -> str:
 
 def test_config_prints_the_effective_settings(invoke: Invoke) -> None:
     """`config --print` gives the settings as JSON on standard output, secrets left out."""
-    result = invoke("config", "--print", "-s", "batch.articles=7", "-s", "kafka.sasl.password=hunter2")
+    result = invoke("config", "--print", "-s", "commit.articles=7", "-s", "kafka.sasl.password=hunter2")
     assert result.exit_code == 0
     shown = json.loads(result.stdout)
-    assert (shown["batch"]["articles"], shown["kafka"]["sasl.password"]) == (7, "[redacted]")
+    assert (shown["commit"]["articles"], shown["kafka"]["sasl.password"]) == (7, "[redacted]")
     assert "hunter2" not in result.output
 
 
 def test_config_reads_file_and_environment(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file comes from --config, the environment from the process, flags have the last word."""
     file = tmp_path / "s.toml"
-    file.write_text("[batch]\narticles = 1\nwait_ms = 2\n[http]\nport = 3\n")
-    monkeypatch.setenv("STREAM_DEDUP_BATCH__WAIT_MS", "22")
+    file.write_text("[commit]\narticles = 1\ninterval_ms = 2\n[http]\nport = 3\n")
+    monkeypatch.setenv("STREAM_DEDUP_COMMIT__INTERVAL_MS", "22")
     monkeypatch.setenv("STREAM_DEDUP_HTTP__PORT", "33")
     shown = json.loads(invoke("config", "-c", file, "-s", "http.port=333").stdout)
-    assert (shown["batch"]["articles"], shown["batch"]["wait_ms"], shown["http"]["port"]) == (1, 22, 333)
+    assert (shown["commit"]["articles"], shown["commit"]["interval_ms"], shown["http"]["port"]) == (1, 22, 333)
 
 
 def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
@@ -81,8 +81,8 @@ def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("batch.articles=0", "batch.articles = '0'"),
-        ("batch.articels=1", "did you mean batch.articles?"),
+        ("commit.articles=0", "commit.articles = '0'"),
+        ("commit.articels=1", "did you mean commit.articles?"),
         ("kafka.no.such=1", "no.such"),
         ("kafka.enable.auto.commit=true", "the service depends on 'false'"),
         ("text.stop_words=nowhere.txt", "text.stop_words = 'nowhere.txt': there is no such file"),
@@ -107,7 +107,7 @@ def test_wrong_regular_expression_exits_with_2(invoke: Invoke) -> None:
 
 def test_every_fault_has_its_line(invoke: Invoke) -> None:
     """Several faults are shown at once."""
-    result = invoke("config", "--check", "-s", "batch.articles=0", "-s", "http.port=-1")
+    result = invoke("config", "--check", "-s", "commit.articles=0", "-s", "http.port=-1")
     assert result.exit_code == 2
     assert result.stderr.count("error:") == 2
 

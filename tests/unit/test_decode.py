@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.article import Article, Origin
+from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.settings import InputSettings
 
 _NOW = 1_792_324_800_000  # 2026-10-18T12:00:00Z
 _DAY = 86_400_000
+_ORIGIN = Origin("articles.in", 3, 91, _NOW)
+_URL_NAME = "url:" + hashlib.blake2b(b"https://shiqiao.example/1.html", digest_size=16).hexdigest()
 _WHOLE = {
     "id": "n-1",
     "title": "夜市重开",
@@ -42,12 +44,22 @@ def _escaped(**changes: object) -> bytes:
     return json.dumps({**_WHOLE, **changes}).encode()
 
 
+def _article(decoder: Decoder, value: bytes) -> Article:
+    decoded = decoder.decode(value, _NOW)
+    assert isinstance(decoded, Article)
+    return decoded
+
+
 def _decoded(**changes: object) -> Article:
-    return _decoder().decode(_message(**changes), _NOW)
+    return _article(_decoder(), _message(**changes))
+
+
+def _withdrawn(**changes: object) -> Article | Withdrawal:
+    return _decoder().decode(_message(deleted=True, **changes), _NOW, _ORIGIN)
 
 
 def _published(moment: object, **settings: object) -> int | None:
-    return _decoder(**settings).decode(_message(published_at=moment), _NOW).published_ms
+    return _article(_decoder(**settings), _message(published_at=moment)).published_ms
 
 
 def _reason(value: bytes | None, **settings: object) -> Reason:
@@ -59,15 +71,14 @@ def _reason(value: bytes | None, **settings: object) -> Reason:
 
 def test_whole_message_is_an_article() -> None:
     """Every field of the message is in the article, and its origin."""
-    origin = Origin("articles.in", 3, 91, _NOW)
-    assert _decoder().decode(_message(), _NOW, origin) == Article(
+    assert _decoder().decode(_message(), _NOW, _ORIGIN) == Article(
         id="n-1",
         body="三十多个摊位沿河排开。",
         title="夜市重开",
         url="https://shiqiao.example/1.html",
         source="石桥网",
         published_ms=_NOW,
-        origin=origin,
+        origin=_ORIGIN,
     )
 
 
@@ -122,6 +133,16 @@ def test_body_alone_is_enough() -> None:
         (_message(published_at=1e300), Reason.INVALID_TIME),
         (_message(published_at=True), Reason.WRONG_TYPE),
         (_message(published_at=[2026, 10, 18]), Reason.WRONG_TYPE),
+        (_message(deleted="true"), Reason.WRONG_TYPE),
+        (_message(deleted=1), Reason.WRONG_TYPE),
+        (_message(deleted=[True]), Reason.WRONG_TYPE),
+        (_message(deleted={}), Reason.WRONG_TYPE),
+        (_message(deleted=True, id=..., url=...), Reason.MISSING_FIELD),
+        (_message(deleted=True, id=" ", url=""), Reason.MISSING_FIELD),
+        (_message(deleted=True, id=1.5), Reason.WRONG_TYPE),
+        (_message(deleted=True, id="长" * 171), Reason.INVALID_ID),
+        (_escaped(deleted=True, id="a\ud83d"), Reason.INVALID_ID),
+        (_message(deleted=True, url=7), Reason.WRONG_TYPE),
         (_message(published_at=_NOW + _DAY + 1), Reason.FUTURE_TIME),
         (_message(published_at="2099-01-01"), Reason.FUTURE_TIME),
         (_message(published_at="9999-12-31T23:59:59Z"), Reason.FUTURE_TIME),
@@ -133,16 +154,17 @@ def test_message_that_is_no_article_has_its_reason(value: bytes | None, reason: 
 
 
 def test_every_reason_occurs() -> None:
-    """The messages above show every reason but those that only the service has: of headers, and of faults."""
+    """The messages above show every reason but those that others find: headers, faults, and what the index knows."""
     marks = test_message_that_is_no_article_has_its_reason.pytestmark  # type: ignore[attr-defined]
-    assert {reason for _, reason in marks[0].args[1]} == set(Reason) - {Reason.INVALID_HEADERS, Reason.INTERNAL}
+    elsewhere = {Reason.INVALID_HEADERS, Reason.INTERNAL, Reason.UNKNOWN_ARTICLE, Reason.TOO_LATE}
+    assert {reason for _, reason in marks[0].args[1]} == set(Reason) - elsewhere
 
 
 def test_bounds_are_settings() -> None:
     """Message, body, title and id may be as large as the settings allow, and no larger."""
     bounds = {"max_message_bytes": 2048, "max_body_chars": 100, "max_title_chars": 5, "max_id_bytes": 16}
     decoder = _decoder(**bounds)
-    article = decoder.decode(_message(body="长" * 100, title="五个字标题", id="a" * 16), _NOW)
+    article = _article(decoder, _message(body="长" * 100, title="五个字标题", id="a" * 16))
     assert (len(article.body), len(article.title), len(article.id)) == (100, 5, 16)
     assert _reason(_message(body="长" * 101), **bounds) is Reason.TOO_LARGE
     assert _reason(_message(title="六个字的标题"), **bounds) is Reason.TOO_LARGE
@@ -176,8 +198,7 @@ def test_id_beyond_64_bits_is_an_integer_too() -> None:
 @pytest.mark.parametrize("absent", [..., None, "", "  ", "\u3000"])
 def test_article_without_id_is_named_by_its_url(absent: object) -> None:
     """The name is the BLAKE2b digest of the URL, 16 bytes: the same in every run."""
-    digest = hashlib.blake2b(b"https://shiqiao.example/1.html", digest_size=16).hexdigest()
-    assert _decoded(id=absent).id == f"url:{digest}"
+    assert _decoded(id=absent).id == _URL_NAME
 
 
 def test_article_without_id_and_url_is_named_by_its_content() -> None:
@@ -245,7 +266,7 @@ def test_fields_stand_at_dotted_paths() -> None:
     """The settings say where each field stands, however deep."""
     fields = {"id": "meta.id", "body": "doc.text.plain", "published_at": "meta.time"}
     value = json.dumps({"meta": {"id": 5, "time": _NOW}, "doc": {"text": {"plain": "正文"}}}).encode()
-    article = _decoder(fields=fields).decode(value, _NOW)
+    article = _article(_decoder(fields=fields), value)
     assert (article.id, article.body, article.published_ms) == ("5", "正文", _NOW)
 
 
@@ -260,7 +281,7 @@ def test_path_that_leads_nowhere_is_a_missing_field(document: dict[str, object])
 @pytest.mark.parametrize("name", ["body", "title", "url", "source", "unknown"])
 def test_half_of_an_emoji_does_not_cost_the_article(name: str) -> None:
     """A lone surrogate, which crawlers make by cutting, is borne anywhere but in the id."""
-    article = _decoder().decode(_escaped(**{name: "正文\ud83d"}), _NOW)
+    article = _article(_decoder(), _escaped(**{name: "正文\ud83d"}))
     assert article.id == "n-1"
     (article.url + article.source).encode()
 
@@ -297,12 +318,92 @@ def test_nested_json_of_usual_depth_is_read() -> None:
     assert _decoder().decode(value, _NOW).id == "n-1"
 
 
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [(b"n-1", "n-1"), (b" n 1\n", "n 1"), ("新闻👍".encode(), "新闻👍"), (b"17", "17"), (b"a" * 512, "a" * 512)],
+)
+def test_message_without_value_withdraws_the_article_of_its_key(key: bytes, name: str) -> None:
+    """The key is the id, blanks around it gone."""
+    assert _decoder().decode(None, _NOW, _ORIGIN, key=key) == Withdrawal(name, origin=_ORIGIN)
+
+
+@pytest.mark.parametrize("key", [None, b"", b" \n", "\u3000".encode(), b"\xff\xfe", "新闻".encode("gbk"), b"a" * 513])
+def test_message_without_value_and_id_says_what_is_needed(key: bytes | None) -> None:
+    """Without a key that can be an id, a message without value is dead, and the detail tells which key it takes."""
+    with pytest.raises(UndecodableError, match="its key must be the article's id, 1 to 512 bytes of UTF-8") as raised:
+        _decoder().decode(None, _NOW, key=key)
+    assert raised.value.reason is Reason.NULL_VALUE
+
+
+def test_key_may_be_as_long_as_an_id() -> None:
+    """The bound is that of ids: `input.max_id_bytes`, after the blanks are gone."""
+    assert _decoder(max_id_bytes=16).decode(None, _NOW, key=b" " + b"a" * 16 + b" ") == Withdrawal("a" * 16)
+    with pytest.raises(UndecodableError, match="1 to 16 bytes"):
+        _decoder(max_id_bytes=16).decode(None, _NOW, key=b"a" * 17)
+
+
+def test_key_of_a_message_with_a_value_says_nothing() -> None:
+    """Articles and withdrawals are named by what stands in the value."""
+    assert _decoder().decode(_message(), _NOW, key=b"other").id == "n-1"
+    assert _decoder().decode(_message(deleted=True), _NOW, key=b"other").id == "n-1"
+    with pytest.raises(UndecodableError, match="no id and no url"):
+        _decoder().decode(b'{"deleted": true}', _NOW, key=b"n-1")
+
+
+def test_flag_withdraws_the_article_of_the_id() -> None:
+    """A message whose flag is true is a withdrawal, which keeps the URL; whatever else it holds is not looked at."""
+    whole = Withdrawal("n-1", "https://shiqiao.example/1.html", _ORIGIN)
+    assert _withdrawn() == whole
+    assert _withdrawn(title=..., body=..., source=..., published_at=...) == whole
+    assert _withdrawn(title=7, body=" ", source=[], published_at="2099-01-01") == whole
+    assert _withdrawn(url=...) == Withdrawal("n-1", "", _ORIGIN)
+
+
+@pytest.mark.parametrize(("given_id", "name"), [(17, "17"), (2**100, str(2**100)), ("  a b ", "a b")])
+def test_id_of_a_withdrawal_is_read_like_an_articles(given_id: object, name: str) -> None:
+    """Integers of any size are written out, blanks around a string go."""
+    assert _withdrawn(id=given_id) == Withdrawal(name, "https://shiqiao.example/1.html", _ORIGIN)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://shiqiao.example/1.html", "https://shiqiao.example/" + "长" * 3_000, "u\ud83d"]
+)
+def test_withdrawal_without_id_has_the_name_and_url_of_the_article(url: str) -> None:
+    """The same URL gives the article and its withdrawal the same name and the same URL, also where it is cut."""
+    article = _article(_decoder(), _escaped(id=None, url=url))
+    withdrawal = _decoder().decode(_escaped(id=None, url=url, body=None, deleted=True), _NOW)
+    assert withdrawal == Withdrawal(article.id, article.url)
+    assert _withdrawn(id=" ").id == _URL_NAME
+
+
+@pytest.mark.parametrize("absent", [False, None, ...])
+def test_flag_that_is_not_true_leaves_an_article(absent: object) -> None:
+    """A flag that is false, null or missing says nothing."""
+    assert _decoded(deleted=absent) == _decoded()
+
+
+def test_flag_stands_at_a_dotted_path() -> None:
+    """The settings say where the flag stands; what stands at the usual place is then a field like any other."""
+    decoder = _decoder(fields={"deleted": "meta.gone", "id": "meta.id"})
+    assert decoder.decode(b'{"meta": {"gone": true, "id": 5}}', _NOW) == Withdrawal("5")
+    assert _article(decoder, _message(deleted="yes", meta={"gone": False, "id": 5})).id == "5"
+    with pytest.raises(UndecodableError, match=r"meta\.gone is a number"):
+        decoder.decode(_message(meta={"gone": 0}), _NOW)
+
+
+def test_withdrawal_without_name_says_which_fields_are_missing() -> None:
+    """The detail names the paths of id and URL."""
+    with pytest.raises(UndecodableError, match=r"no meta\.id and no url") as raised:
+        _decoder(fields={"id": "meta.id"}).decode(b'{"deleted": true, "id": 5}', _NOW)
+    assert raised.value.reason is Reason.MISSING_FIELD
+
+
 @pytest.fixture(scope="module")
-def outcome() -> Callable[[bytes], Article | Reason]:
-    """What becomes of a message: an article or a reason."""
+def outcome() -> Callable[[bytes], Article | Withdrawal | Reason]:
+    """What becomes of a message: an article, a withdrawal or a reason."""
     decoder = _decoder()
 
-    def decode(value: bytes) -> Article | Reason:
+    def decode(value: bytes) -> Article | Withdrawal | Reason:
         try:
             return decoder.decode(value, _NOW)
         except UndecodableError as error:
@@ -312,14 +413,16 @@ def outcome() -> Callable[[bytes], Article | Reason]:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_an_article_or_have_a_reason(outcome: Callable[[bytes], Article | Reason], value: bytes) -> None:
-    """No bytes make the decoder fail in another way."""
-    assert isinstance(outcome(value), (Article, Reason))
-
-
-@given(fields=st.fixed_dictionaries({}, optional=dict.fromkeys([*_WHOLE, "x"], _JSON_VALUES)))
-def test_any_object_is_an_article_or_has_a_reason(
-    outcome: Callable[[bytes], Article | Reason], fields: dict[str, object]
+def test_any_bytes_are_an_article_or_have_a_reason(
+    outcome: Callable[[bytes], Article | Withdrawal | Reason], value: bytes
 ) -> None:
-    """Whatever types the fields have, there is an article or a reason."""
-    assert isinstance(outcome(json.dumps(fields).encode()), (Article, Reason))
+    """No bytes make the decoder fail in another way."""
+    assert isinstance(outcome(value), (Article, Withdrawal, Reason))
+
+
+@given(fields=st.fixed_dictionaries({}, optional=dict.fromkeys([*_WHOLE, "deleted", "x"], _JSON_VALUES)))
+def test_any_object_is_an_article_or_has_a_reason(
+    outcome: Callable[[bytes], Article | Withdrawal | Reason], fields: dict[str, object]
+) -> None:
+    """Whatever types the fields have, there is an article, a withdrawal or a reason."""
+    assert isinstance(outcome(json.dumps(fields).encode()), (Article, Withdrawal, Reason))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.hashing import U64, hash_words
-from stream_dedup.index.counts import delta_put, epoch_puts, load_counts
-from stream_dedup.index.store import MemoryStore
+from stream_dedup.index.counts import delta_puts, epoch_puts, load_counts
+from stream_dedup.index.store import Family, MemoryStore
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta, look_up
 
 _ARTICLES = st.lists(st.sets(st.integers(1, 40), max_size=12), max_size=30)
@@ -47,12 +47,22 @@ def test_counts_are_those_of_a_counter(batches: list[list[set[int]]]) -> None:
     assert (epoch.documents, counts.words) == (sum(map(len, batches)), len(model))
 
 
-def test_delta_counts_each_word_once_an_article_in_order_of_hash() -> None:
-    """A delta is the distinct words, ascending by hash, with the number of articles that hold each."""
-    delta = _delta([{1, 2}, {2}, {2, 3}])
-    assert delta["word"].tolist() == sorted(_hashes([1, 2, 3]).tolist())
-    assert _pairs(delta) == dict(zip(_hashes([1, 2, 3]).tolist(), [1, 3, 1], strict=True))
+def test_delta_counts_each_word_once_an_article_in_order_of_occurrence() -> None:
+    """A delta is the distinct words as they come, with the number of articles that hold each."""
+    delta = document_delta(_hashes([7, 2, 2, 9, 1, 2]))
+    assert delta["word"].tolist() == _hashes([7, 2, 9, 1]).tolist()
+    assert delta["documents"].tolist() == [1, 3, 1, 1]
     assert len(_delta([])) == 0
+
+
+@given(articles=_ARTICLES, cut=st.integers(0, 30))
+def test_full_vocabulary_takes_the_same_words_however_they_are_cut(articles: list[set[int]], cut: int) -> None:
+    """Which words find room in a table that becomes full does not depend on how the articles were batched."""
+    whole, cut_up = DocumentCounts(10), DocumentCounts(10)
+    whole.add(len(articles), _delta(articles))
+    for part in (articles[:cut], articles[cut:]):
+        cut_up.add(len(part), _delta(part))
+    assert _pairs(whole.packed()) == _pairs(cut_up.packed())
 
 
 def test_epoch_is_frozen_while_the_counts_grow() -> None:
@@ -140,18 +150,35 @@ def test_packed_counts_restore_the_same_counts(articles: list[set[int]]) -> None
 def test_stored_epoch_and_deltas_load_as_they_were(before: list[set[int]], deltas: list[list[set[int]]]) -> None:
     """After a restart the epoch is the committed one, and the live counts hold each commit since."""
     store, counts = MemoryStore(), DocumentCounts(1000)
-    store.write([delta_put(0, 5, _delta([{1}] * 5))])
+    store.write(list(delta_puts(0, 5, _delta([{1}] * 5))))
     counts.add(len(before), _delta(before))
     epoch = counts.freeze(3)
     store.write(list(epoch_puts(store, epoch)))
     for number, articles in enumerate(deltas):
         counts.add(len(articles), _delta(articles))
-        store.write([delta_put(100 + number, len(articles), _delta(articles))])
+        store.write(list(delta_puts(100 + number, len(articles), _delta(articles))))
     loaded, loaded_epoch = load_counts(store, 1000)
     assert (loaded_epoch.number, loaded_epoch.documents) == (3, len(before))
     assert _pairs(loaded_epoch.packed()) == _pairs(epoch.packed())
     assert _pairs(loaded.packed()) == _pairs(counts.packed())
     assert loaded.documents == counts.documents
+
+
+def test_counts_larger_than_a_part_load_as_they_were() -> None:
+    """Counts of more words than one key holds are stored in several, and nothing of an earlier epoch is left."""
+    store, counts = MemoryStore(), DocumentCounts(200_000)
+    counts.add(3, _numbered(0, 70_000, 1))
+    store.write(list(epoch_puts(store, counts.freeze(1))))
+    assert len(list(store.items(Family.COUNTS))) == 3
+    store.write(list(delta_puts(9, 2, _numbered(60_000, 40_000, 2))))
+    counts.add(2, _numbered(60_000, 40_000, 2))
+    loaded, _ = load_counts(store, 200_000)
+    assert (loaded.documents, _pairs(loaded.packed())) == (5, _pairs(counts.packed()))
+    smaller = DocumentCounts(200_000)
+    smaller.add(1, _numbered(0, 10, 1))
+    store.write(list(epoch_puts(store, smaller.freeze(2))))
+    assert len(list(store.items(Family.COUNTS))) == 1
+    assert _pairs(load_counts(store, 200_000)[0].packed()) == _pairs(smaller.packed())
 
 
 def test_new_state_has_no_counts() -> None:

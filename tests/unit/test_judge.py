@@ -122,7 +122,7 @@ def test_round_up_of_two_articles_contains_the_larger_part(make_engine: Maker) -
 def test_other_story_is_unique(make_engine: Maker) -> None:
     """A text that shares no sentence has no link."""
     decision = _second(make_engine(), _TEXT, _OTHER)
-    assert (decision.unique, decision.link, decision.canonical) == (True, None, "second")
+    assert (decision.unique, decision.link) == (True, None)
 
 
 def test_text_that_shares_a_third_is_unique(make_engine: Maker) -> None:
@@ -238,9 +238,12 @@ def test_relation_that_counts_as_a_duplicate_wins_over_a_more_similar_one(make_e
 
 
 def test_relations_that_do_not_count_leave_an_article_unique(make_engine: Maker) -> None:
-    """With other relations than the found one in `duplicates` the article is unique and carries its link."""
-    decision = _second(make_engine(verify={"duplicates": ["near"]}), _TEXT, _TEXT.upper())
-    assert (decision.unique, _relation(decision), decision.canonical) == (True, Relation.EXACT, "second")
+    """With other relations than the found one in `duplicates` the article is unique, carries its link, joins nobody."""
+    engine = make_engine(verify={"duplicates": ["near"]})
+    judged = engine.process([Article("first", _TEXT), Article("second", _TEXT.upper())])
+    decision = judged.decisions[1]
+    assert (decision.unique, _relation(decision), decision.indexed) == (True, Relation.EXACT, True)
+    assert judged.clusters == {}
 
 
 def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker) -> None:
@@ -250,7 +253,7 @@ def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker
     later = drifted.replace(_SENTENCES[0], "晚上，河边挤满了人。")
     articles = [Article("a", _TEXT), Article("b", drifted), Article("c", later)]
     decisions = make_engine(sketch=_EXACT_SKETCH).add_batch(articles)
-    assert [decision.canonical for decision in decisions] == ["a", "a", "a"]
+    assert [decision.link and decision.link.duplicate_of for decision in decisions] == [None, "a", "a"]
     assert decisions[1].indexed
     assert decisions[2].link is not None
     assert decisions[2].link.matched == "b"

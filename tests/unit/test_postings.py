@@ -1,26 +1,34 @@
 """Promises of the posting lists: a dictionary of lists with a cap, the newest kept."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import I64, U64
+from stream_dedup.hashing import U64
 from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists
 from stream_dedup.index.store import Family, MemoryStore
 
-_BATCHES = st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2**64 - 1)), max_size=12), max_size=6)
+_BATCHES = st.lists(st.lists(st.integers(0, 6), max_size=12), max_size=6)
 _KEYS = np.arange(8, dtype=np.uint64) * np.uint64(2**61 - 1)
 
 
-def _arrays(kind: PostingFamily, new: list[tuple[int, int]]) -> tuple[I64, NDArray[np.void]]:
-    """Return key numbers and postings; where they carry a fingerprint, it is the entry's complement."""
+def _numbered(batches: list[list[int]], first: int) -> list[list[tuple[int, int]]]:
+    """Return the keys of batches with the entries' numbers, which ascend; a posting may share its entry."""
+    numbers = count(first)
+    return [[(key, next(numbers)) for key in batch] for batch in batches]
+
+
+def _arrays(kind: PostingFamily, new: list[tuple[int, int]]) -> tuple[U64, NDArray[np.void]]:
+    """Return keys and postings; where they carry a fingerprint, it is the entry's complement."""
     postings = np.zeros(len(new), kind.layout)
     postings["entry"] = np.array([entry for _, entry in new], np.uint64)
     if kind.fingerprints:
         postings["fingerprint"] = ~postings["entry"]
-    return np.array([key for key, _ in new], np.int64), postings
+    return _KEYS[[key for key, _ in new]], postings
 
 
 def _entries(lists: PostingLists) -> list[list[int]]:
@@ -29,35 +37,63 @@ def _entries(lists: PostingLists) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("fingerprints", [False, True])
-@given(batches=_BATCHES, cap=st.sampled_from([1, 2, 5, 64]))
+@given(
+    keys=_BATCHES, cap=st.sampled_from([1, 2, 5, 64]), first=st.sampled_from([0, 250, 2**40 - 3]), again=st.booleans()
+)
 def test_lists_are_those_of_a_dictionary_with_a_cap(
-    batches: list[list[tuple[int, int]]],
+    keys: list[list[int]],
     cap: int,
+    first: int,
+    again: bool,  # noqa: FBT001  # drawn
     fingerprints: bool,  # noqa: FBT001  # parametrised
 ) -> None:
-    """After any batches each key's list holds the newest entries in order of arrival, at most `cap`."""
+    """After any batches each key's list holds the newest entries in order of arrival, at most `cap`.
+
+    So also where each batch is written twice, as a replay after a crash may do.
+    """
+    batches = _numbered(keys, first)
     store, kind = MemoryStore(), PostingFamily(Family.TABLES, cap, fingerprints)
     model: dict[int, list[int]] = {key: [] for key in range(len(_KEYS))}
     for batch in batches:
-        lists = read_lists(store, kind, _KEYS)
-        store.write(list(lists.with_new(*_arrays(kind, batch))))
+        for _ in range(1 + again):
+            store.write([read_lists(store, kind, _KEYS, [0]).with_new(*_arrays(kind, batch))])
         for key, entry in batch:
             model[key] = [*model[key], entry][-cap:]
-    lists = read_lists(store, kind, _KEYS)
+    lists = read_lists(store, kind, _KEYS, [0])
     assert _entries(lists) == list(model.values())
     if fingerprints:
         assert (lists.postings["fingerprint"] == ~lists.postings["entry"]).all()
 
 
+@given(
+    keys=st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 6))), max_size=8),
+    cap=st.sampled_from([1, 2, 64]),
+)
+def test_lists_run_from_the_oldest_generation_to_the_newest(keys: list[tuple[bool, list[int]]], cap: int) -> None:
+    """Each generation has lists of its own with a cap of its own; read one after the other, while they live."""
+    store, kind = MemoryStore(), PostingFamily(Family.LANDMARKS, cap)
+    layers: list[dict[int, list[int]]] = [{key: [] for key in range(len(_KEYS))}]
+    batches = _numbered([batch for _, batch in keys], 0)
+    for (begins, _), batch in zip(keys, batches, strict=True):
+        if begins:
+            layers.append({key: [] for key in range(len(_KEYS))})
+        live = list(range(max(0, len(layers) - 3), len(layers)))
+        store.write([read_lists(store, kind, _KEYS, live).with_new(*_arrays(kind, batch))])
+        for key, entry in batch:
+            layers[-1][key] = [*layers[-1][key], entry][-cap:]
+        model = [[entry for layer in live for entry in layers[layer][key]] for key in range(len(_KEYS))]
+        assert _entries(read_lists(store, kind, _KEYS, live)) == model
+
+
 def test_appending_nothing_writes_nothing() -> None:
     """A batch that indexes nothing leaves no write."""
-    lists = read_lists(MemoryStore(), PostingFamily(Family.LANDMARKS, 4), _KEYS)
-    assert list(lists.with_new(*_arrays(lists.kind, []))) == []
+    lists = read_lists(MemoryStore(), PostingFamily(Family.LANDMARKS, 4), _KEYS, [0])
+    assert len(lists.with_new(*_arrays(lists.kind, [])).keys) == 0
 
 
 def test_no_keys_have_no_lists() -> None:
     """Reading the lists of no keys gives none."""
-    lists = read_lists(MemoryStore(), PostingFamily(Family.LANDMARKS, 4), np.empty(0, np.uint64))
+    lists = read_lists(MemoryStore(), PostingFamily(Family.LANDMARKS, 4), np.empty(0, np.uint64), [0, 1])
     assert (lists.offsets.tolist(), len(lists.postings)) == ([0], 0)
 
 
@@ -66,8 +102,9 @@ def test_families_do_not_share_lists() -> None:
     store = MemoryStore()
     for family, entry in ((Family.LANDMARKS, 1), (Family.TABLES, 2)):
         kind = PostingFamily(family, 4)
-        store.write(list(read_lists(store, kind, _KEYS).with_new(*_arrays(kind, [(0, entry)]))))
+        store.write([read_lists(store, kind, _KEYS, [0]).with_new(*_arrays(kind, [(0, entry)]))])
     read = [
-        _entries(read_lists(store, PostingFamily(family, 4), _KEYS))[0] for family in (Family.LANDMARKS, Family.TABLES)
+        _entries(read_lists(store, PostingFamily(family, 4), _KEYS, [0]))[0]
+        for family in (Family.LANDMARKS, Family.TABLES)
     ]
     assert read == [[1], [2]]

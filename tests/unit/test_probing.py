@@ -7,7 +7,7 @@ import pytest
 
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import Occupancy, flip_order, probe_keys, table_keys
+from stream_dedup.index.probing import Occupancies, Occupancy, flip_order, probe_keys, table_keys
 
 
 def _sets(order: I64) -> list[tuple[int, ...]]:
@@ -160,3 +160,23 @@ def test_table_keys_are_table_and_prefix() -> None:
     """A key is the table's number shifted by 32 bits, and the prefix."""
     prefixes = np.array([[5, 6, 7]], np.uint64)
     assert table_keys(prefixes).tolist() == [[5, 1 << 32 | 6, 2 << 32 | 7]]
+
+
+def test_occupancy_of_all_is_that_of_the_generations_left() -> None:
+    """Keys of any generation are occupied until it has expired; what it shares with others stays."""
+    plan = TablePlan(4, 10)
+    occupancies, model = Occupancies(plan), {}
+    for generation in range(4):
+        prefixes = plan.prefixes(_random(10 + generation // 2, 20 + generation)[0])
+        model[generation] = prefixes
+        if generation % 2:
+            occupancies.mark(generation, prefixes)
+        else:
+            keys = table_keys(prefixes).ravel().tolist()
+            occupancies.mark_keys(generation, (key.to_bytes(8, "big") for key in keys))
+    for live in ([0, 1, 2, 3], [1, 2, 3], [3], []):
+        occupancies.keep(live)
+        expected = Occupancy(plan)
+        for generation in live:
+            expected.mark(model[generation])
+        assert (occupancies.all.bits == expected.bits).all()

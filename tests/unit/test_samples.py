@@ -34,7 +34,7 @@ _REASONS = Counter(
         "missing_field": 1,
         "wrong_type": 2,
         "not_an_object": 1,
-        "null_value": 1,
+        "unknown_article": 1,
         "invalid_time": 1,
         "future_time": 1,
         "too_large": 1,
@@ -130,6 +130,21 @@ def test_ids_are_unique_but_for_redeliveries() -> None:
     """No two messages share an id, except that a redelivery has the id of what it repeats."""
     ids = Counter(sample.id for sample in _stream() if sample.id and sample.kind != "redelivery")
     assert set(ids.values()) == {1}
+
+
+def test_urls_are_unique_but_for_redeliveries() -> None:
+    """No two articles share a URL, so that none is taken for a new text of another."""
+    sound = [(sample, fields) for seed in (20, 21) for sample, fields in _sound(seed) if sample.kind != "redelivery"]
+    urls = Counter(fields["url"] for _, fields in sound if "url" in fields)
+    assert set(urls.values()) == {1}
+    assert len(urls) > 900
+
+
+def test_tombstone_names_an_article_that_never_was() -> None:
+    """The message without a value has a key, which is no article's id."""
+    (tombstone,) = [sample for sample in _stream() if sample.value is None]
+    assert tombstone.key is not None
+    assert tombstone.key.decode() not in {sample.id for sample in _stream()}
 
 
 def test_sound_messages_are_articles_with_their_label_s_id() -> None:
@@ -263,7 +278,7 @@ def test_broken_messages_are_broken_as_labelled() -> None:
     for sample in _stream():
         if sample.dead_reason:
             broken[sample.dead_reason].append(sample.value)
-    assert broken.pop("null_value") == [None]
+    assert broken.pop("unknown_article") == [None]
     with pytest.raises(UnicodeDecodeError):
         (broken.pop("invalid_utf8")[0] or b"").decode()
     with pytest.raises(json.JSONDecodeError):

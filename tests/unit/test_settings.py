@@ -39,11 +39,11 @@ def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str |
 
 def test_precedence_is_defaults_file_environment_flags(tmp_path: Path) -> None:
     """Each layer overrides those before it, setting by setting."""
-    file = _toml(tmp_path, "[batch]\narticles = 11\nwait_ms = 12\n[output]\nflush_seconds = 13.5\n")
-    environment = {"STREAM_DEDUP_BATCH__WAIT_MS": "22", "STREAM_DEDUP_OUTPUT__FLUSH_SECONDS": "23.5"}
-    settings = load_settings(file, environment, ["output.flush_seconds=33.5"])
-    assert (settings.batch.articles, settings.batch.wait_ms, settings.output.flush_seconds) == (11, 22, 33.5)
-    assert settings.batch.bytes == Settings().batch.bytes
+    file = _toml(tmp_path, "[commit]\narticles = 11\ninterval_ms = 12\ndeadline_seconds = 13.5\n")
+    environment = {"STREAM_DEDUP_COMMIT__INTERVAL_MS": "22", "STREAM_DEDUP_COMMIT__DEADLINE_SECONDS": "23.5"}
+    settings = load_settings(file, environment, ["commit.deadline_seconds=33.5"])
+    assert (settings.commit.articles, settings.commit.interval_ms, settings.commit.deadline_seconds) == (11, 22, 33.5)
+    assert settings.commit.bytes == Settings().commit.bytes
 
 
 def test_environment_reaches_nested_groups() -> None:
@@ -98,7 +98,7 @@ def test_broker_has_a_default() -> None:
 @pytest.mark.parametrize(
     ("flag", "hint"),
     [
-        ("batch.articels=3", "batch.articels: no such setting; did you mean batch.articles?"),
+        ("commit.articels=3", "commit.articels: no such setting; did you mean commit.articles?"),
         ("inptu.group=x", "inptu: no such setting; did you mean input?"),
         ("input.fields.titel=x", "did you mean input.fields.title?"),
         ("log.colour=x", "log.colour: no such setting; there are: level, format"),
@@ -118,9 +118,9 @@ def test_unknown_settings_are_found_in_every_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flag", "parts"),
     [
-        ("batch.articles=0", ("batch.articles = '0'", "greater than or equal to 1")),
+        ("commit.articles=0", ("commit.articles = '0'", "greater than or equal to 1")),
         ("simhash.prefix_bits=29", ("simhash.prefix_bits = '29'", "less than or equal to 28")),
-        ("batch.articles=many", ("batch.articles = 'many'", "valid integer")),
+        ("commit.articles=many", ("commit.articles = 'many'", "valid integer")),
         ("log.level=loud", ("log.level = 'loud'", "'debug', 'info', 'warning' or 'error'")),
         ("input.utc_offset=8", ("input.utc_offset = '8'", "pattern")),
         ("output.unique=no topic", ("output.unique = 'no topic'", "pattern")),
@@ -138,14 +138,14 @@ def test_value_out_of_bounds_is_named_with_its_bound(flag: str, parts: tuple[str
 
 def test_fault_tells_what_the_setting_is_for() -> None:
     """Behind the fault stands the setting's description."""
-    assert "(Most articles of a batch)" in _faults("batch.articles=0")
+    assert "(Messages after which a commit is due)" in _faults("commit.articles=0")
 
 
 def test_several_faults_are_listed_at_once() -> None:
     """Each fault has a line of its own."""
-    lines = _faults("batch.articles=0", "http.port=70000", "log.colour=x", "sketch.gram=1").splitlines()
+    lines = _faults("commit.articles=0", "http.port=70000", "log.colour=x", "sketch.gram=1").splitlines()
     assert [line.split()[0].rstrip(":") for line in sorted(lines)] == [
-        "batch.articles",
+        "commit.articles",
         "http.port",
         "log.colour",
         "sketch.gram",
@@ -200,7 +200,7 @@ def test_secrets_are_redacted(name: str) -> None:
 
 def test_secrets_are_not_in_messages(tmp_path: Path) -> None:
     """Nor do they show where they are put in the wrong place or next to a fault."""
-    flags = ("sasl.password=hunter2", "kafka.sasl.password=hunter2", "batch.articles=0")
+    flags = ("sasl.password=hunter2", "kafka.sasl.password=hunter2", "commit.articles=0")
     assert "hunter2" not in _faults(*flags)
     assert "hunter2" not in _faults(file=_toml(tmp_path, '[input]\npassword = "hunter2"\n[http]\nport = -1\n'))
 
@@ -244,13 +244,13 @@ def test_file_that_is_missing_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "none.toml") in _faults(file=tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("flag", ["batch.articles", "x", ""])
+@pytest.mark.parametrize("flag", ["commit.articles", "x", ""])
 def test_flag_without_a_value_is_refused(flag: str) -> None:
     """A flag is group.name=value."""
     assert "group.name=value" in _faults(flag)
 
 
-@pytest.mark.parametrize("flag", ["batch=3", "x=1", "batch.articles.x=1"])
+@pytest.mark.parametrize("flag", ["commit=3", "x=1", "commit.articles.x=1"])
 def test_flag_that_names_no_setting_is_refused(flag: str) -> None:
     """A value for a group, a name without a group, or a name below a setting is a fault."""
     assert flag.partition("=")[0].partition(".")[0] in _faults(flag)
@@ -258,8 +258,8 @@ def test_flag_that_names_no_setting_is_refused(flag: str) -> None:
 
 def test_group_and_setting_of_one_name_do_not_crash() -> None:
     """A value for a group beside values inside it is a fault in either order."""
-    for flags in (("batch=1", "batch.articles=2"), ("batch.articles=2", "batch=1")):
-        assert "batch" in _faults(*flags)
+    for flags in (("commit=1", "commit.articles=2"), ("commit.articles=2", "commit=1")):
+        assert "commit" in _faults(*flags)
 
 
 @pytest.mark.parametrize(
@@ -327,4 +327,4 @@ def test_shipped_file_is_valid() -> None:
 def test_settings_cannot_be_changed() -> None:
     """Settings are frozen: nobody changes a threshold while the service runs."""
     with pytest.raises(ValueError, match="frozen"):
-        setattr(Settings().batch, "articles", 3)  # noqa: B010  # the type checker forbids it too
+        setattr(Settings().commit, "articles", 3)  # noqa: B010  # the type checker forbids it too

@@ -1,22 +1,49 @@
-"""Promises of the stores: both behave alike, one process at a time, and damage is heard."""
+"""Promises of the stores: all behave alike, one process at a time, damage is heard, and space comes back."""
 
+import os
 import shutil
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_dedup.index.store import Family, MemoryStore, Put, RocksStore, Store, StoreError, StoreLockedError
+from stream_dedup.index import rocks
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import (
+    Drop,
+    Family,
+    MemoryStore,
+    Overlay,
+    Put,
+    Puts,
+    Store,
+    StoreDamagedError,
+    StoreError,
+    StoreLockedError,
+    Write,
+)
 
 _KEYS = [number.to_bytes(8, "big") for number in range(600)]
-_PUTS = st.lists(
-    st.builds(
-        Put, st.sampled_from([Family.META, Family.TABLES]), st.binary(max_size=3), st.none() | st.binary(max_size=4)
-    ),
+_SOME = [Family.META, Family.TABLES]
+_BYTES = st.binary(max_size=3)
+_WRITES = st.lists(
+    st.builds(Put, st.sampled_from(_SOME), _BYTES, st.none() | st.binary(max_size=4))
+    | st.builds(
+        lambda family, pairs: Puts(family, [key for key, _ in pairs], [value for _, value in pairs]),
+        st.sampled_from(_SOME),
+        st.lists(st.tuples(_BYTES, _BYTES), max_size=4),
+    )
+    | st.builds(Drop, st.sampled_from(_SOME), _BYTES, _BYTES),
     max_size=20,
 )
+_KINDS = ["memory", "rocks", "overlay of memory", "overlay of rocks"]
 
 
 def _value(key: bytes) -> bytes:
@@ -28,12 +55,20 @@ def _rocks(directory: Path) -> RocksStore:
     return RocksStore(directory, cache_bytes=1 << 20, write_buffer_bytes=1 << 20)
 
 
-@pytest.fixture(params=["memory", "rocks"])
+def _base(kind: str, directory: Path) -> Store:
+    return MemoryStore() if kind.endswith("memory") else _rocks(directory)
+
+
+def _on(kind: str, base: Store) -> Store:
+    return Overlay(base) if kind.startswith("overlay") else base
+
+
+@pytest.fixture(params=_KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Each kind of store."""
-    made: Store = MemoryStore() if request.param == "memory" else _rocks(tmp_path / "state")
-    yield made
-    made.close()
+    base = _base(request.param, tmp_path / "state")
+    yield _on(request.param, base)
+    base.close()
 
 
 @pytest.fixture
@@ -56,6 +91,14 @@ def _killed(store: RocksStore, directory: Path) -> Path:
 
 def _largest(directory: Path, pattern: str) -> Path:
     return max(directory.glob(pattern), key=lambda path: path.stat().st_size)
+
+
+def _flip(path: Path, place: int | None = None) -> None:
+    """Damage four bytes of a file, in its middle where no place is given."""
+    damaged = bytearray(path.read_bytes())
+    place = len(damaged) // 2 if place is None else place
+    damaged[place : place + 4] = bytes(byte ^ 0xFF for byte in damaged[place : place + 4])
+    path.write_bytes(damaged)
 
 
 def _read_all(directory: Path) -> tuple[list[bytes | None], list[tuple[bytes, bytes]]]:
@@ -104,17 +147,154 @@ def test_last_write_of_a_key_counts(store: Store) -> None:
     assert store.get_many(Family.META, [b"a"]) == [b"3"]
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(writes=st.lists(_PUTS, max_size=5))
-def test_both_stores_end_alike(tmp_path_factory: pytest.TempPathFactory, writes: list[list[Put]]) -> None:
-    """After any writes RocksDB and the dictionaries hold the same pairs."""
-    memory, rocks = MemoryStore(), _rocks(tmp_path_factory.mktemp("state"))
-    for puts in writes:
-        memory.write(puts)
-        rocks.write(puts)
-    for family in Family:
-        assert list(rocks.items(family)) == list(memory.items(family))
-    rocks.close()
+def test_drop_takes_its_range_and_nothing_else(store: Store) -> None:
+    """The keys from begin up to, not including, end are gone from reads of all kinds; other families keep theirs."""
+    keys = [b"a", b"b", b"b\x00", b"bz", b"c", b"c\x00"]
+    store.write([Put(family, key, key) for family in (Family.TABLES, Family.META) for key in keys])
+    store.write([Drop(Family.TABLES, b"b", b"c")])
+    assert store.get_many(Family.TABLES, keys) == [b"a", None, None, None, b"c", b"c\x00"]
+    assert list(store.items(Family.TABLES)) == [(key, key) for key in (b"a", b"c", b"c\x00")]
+    assert list(store.items(Family.TABLES, b"b")) == []
+    assert store.get_many(Family.META, keys) == keys
+
+
+def test_writes_count_in_their_order(store: Store) -> None:
+    """Within one write a drop takes what came before it, and leaves what comes after."""
+    store.write([Put(Family.META, b"a", b"1"), Drop(Family.META, b"a", b"c"), Put(Family.META, b"b", b"2")])
+    assert list(store.items(Family.META)) == [(b"b", b"2")]
+
+
+@pytest.mark.parametrize(("begin", "end"), [(b"a", b"a"), (b"c", b"a"), (b"a", b"")])
+def test_drop_of_an_empty_range_does_nothing(begin: bytes, end: bytes, store: Store) -> None:
+    """Where the end is not after the beginning nothing is deleted, and the store goes on."""
+    store.write([Put(Family.META, key, key) for key in (b"a", b"b", b"c")])
+    store.write([Drop(Family.META, begin, end), Put(Family.META, b"d", b"d")])
+    assert [key for key, _ in store.items(Family.META)] == [b"a", b"b", b"c", b"d"]
+
+
+def test_items_do_not_see_later_writes(store: Store) -> None:
+    """A walk may be used to delete what it meets: it goes on over what was there when it began."""
+    store.write([Put(Family.META, bytes([number]), b"old") for number in range(9)])
+    walk = store.items(Family.META)
+    first = next(walk)
+    store.write([Drop(Family.META, b"\x00", b"\x05"), Put(Family.META, b"\x07", b"new")])
+    assert [first, *walk] == [(bytes([number]), b"old") for number in range(9)]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(before=_WRITES, after=st.lists(st.tuples(st.booleans(), _WRITES), max_size=4), asked=st.lists(_BYTES))
+def test_stores_hold_what_a_dictionary_would(
+    kind: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[Write],
+    after: list[tuple[bool, list[Write]]],
+    asked: list[bytes],
+) -> None:
+    """After any writes and loads all reads give what the same writes make of a dictionary."""
+    base = _base(kind, tmp_path_factory.mktemp("state"))
+    base.write(before)
+    store = _on(kind, base)
+    for bulk, writes in after:
+        (store.load if bulk else store.write)(writes)
+        store.get_many(Family.META, [b"x"])
+    for family in _SOME:
+        pairs = _dictionary(family, [*before, *(write for _, writes in after for write in writes)])
+        keys = [*pairs, *asked]
+        assert store.get_many(family, keys) == [pairs.get(key) for key in keys]
+        for prefix in (b"", *asked[:2]):
+            assert list(store.items(family, prefix)) == sorted(p for p in pairs.items() if p[0].startswith(prefix))
+    base.close()
+
+
+def _dictionary(family: Family, writes: Sequence[Write]) -> dict[bytes, bytes]:
+    pairs: dict[bytes, bytes | None] = {}
+    for write in writes:
+        if write.family is not family:
+            continue
+        if isinstance(write, Put):
+            pairs[write.key] = write.value
+        elif isinstance(write, Puts):
+            pairs |= zip(write.keys, write.values, strict=True)
+        else:
+            pairs = {key: value for key, value in pairs.items() if key < write.begin or key >= write.end}
+    return {key: value for key, value in pairs.items() if value is not None}
+
+
+@pytest.mark.parametrize("bulk", [False, True], ids=["write", "load"])
+def test_puts_are_as_many_single_ones(bulk: bool, store: Store) -> None:  # noqa: FBT001  # a case of the test
+    """Later pairs of a `Puts` replace earlier ones, and take their place among the other writes."""
+    store.write([Put(Family.META, b"c", b"old")])
+    keys, values = [b"c", b"a", b"b", b"a"], [b"1", b"2", b"3", b"4"]
+    writes: list[Write] = [Put(Family.META, b"b", b"0"), Puts(Family.META, keys, values), Put(Family.META, b"c", None)]
+    (store.load if bulk else store.write)(writes)
+    assert list(store.items(Family.META)) == [(b"a", b"4"), (b"b", b"3")]
+
+
+def test_writes_wait_for_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes faster than the disk takes them wait without stopping other threads, lose nothing and double nothing."""
+    store = RocksStore(tmp_path, cache_bytes=1 << 20, write_buffer_bytes=64 << 10)
+    pairs = [(number.to_bytes(8, "big"), os.urandom(20_000)) for number in range(1000)]
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for first in range(0, 1000, 20):
+        store.write([Put(Family.META, key, value) for key, value in pairs[first : first + 20]])
+    assert list(store.items(Family.META)) == pairs
+    assert waits
+    store.close()
+
+
+def test_overlay_writes_nothing_itself() -> None:
+    """The base is as before until it is given what was staged, in order: then it is what the overlay showed."""
+    base = MemoryStore()
+    base.write([Put(Family.META, b"a", b"1"), Put(Family.META, b"b", b"1")])
+    overlay = Overlay(base)
+    writes: list[Put | Drop] = [
+        Put(Family.META, b"a", b"2"),
+        Drop(Family.META, b"a", b"c"),
+        Put(Family.META, b"b", b"3"),
+    ]
+    overlay.write(writes[:1])
+    overlay.write(writes[1:])
+    shown = list(overlay.items(Family.META))
+    assert list(base.items(Family.META)) == [(b"a", b"1"), (b"b", b"1")]
+    assert overlay.staged == writes
+    base.write(overlay.staged)
+    assert list(base.items(Family.META)) == shown == [(b"b", b"3")]
+
+
+def test_overlay_asks_its_base_only_for_what_is_not_staged() -> None:
+    """Keys written or dropped are not looked up below, and a family without writes is passed straight through."""
+    asked = []
+
+    class Base(MemoryStore):
+        def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+            asked.append(keys)
+            return super().get_many(family, keys)
+
+    overlay = Overlay(Base())
+    overlay.write([Put(Family.META, b"a", b"1"), Drop(Family.META, b"c", b"e")])
+    overlay.get_many(Family.META, [b"a", b"b", b"c", b"d", b"e"])
+    assert asked == [[b"b", b"e"]]
+    keys = [b"a", b"c"]
+    overlay.get_many(Family.TABLES, keys)
+    assert asked[1] is keys
+
+
+def test_dropped_keys_stay_gone(tmp_path: Path) -> None:
+    """Keys in files are gone after a drop, after the next opening, and after their space has been reclaimed."""
+    for step in range(4):
+        store = _rocks(tmp_path)
+        if step == 0:
+            store.write([Put(Family.ENTRIES, key, _value(key)) for key in _KEYS])
+        if step == 1:
+            store.write([Drop(Family.ENTRIES, _KEYS[100], _KEYS[400])])
+        if step == 2:
+            store.reclaim(Family.ENTRIES, _KEYS[100], _KEYS[400])
+        left = [*_KEYS[:100], *_KEYS[400:]] if step else _KEYS
+        assert [key for key, value in zip(_KEYS, store.get_many(Family.ENTRIES, _KEYS), strict=True) if value] == left
+        assert list(store.items(Family.ENTRIES)) == [(key, _value(key)) for key in left]
+        store.close()
 
 
 def test_data_is_there_after_reopening(tmp_path: Path) -> None:
@@ -145,18 +325,17 @@ def test_file_in_place_of_the_directory_is_named(tmp_path: Path) -> None:
 
 
 def test_damage_anywhere_in_an_sst_file_is_an_error_or_harmless(flushed: Path) -> None:
-    """Bytes flipped at any of 40 places of the file give a StoreError, or the very data: never less of it."""
+    """Bytes flipped at any of 40 places of the file give a StoreDamagedError, or the very data: never less of it."""
     sound = _read_all(flushed)
     path = _largest(flushed, "*.sst")
     whole = path.read_bytes()
     heard = 0
     for place in range(0, len(whole), len(whole) // 40):
-        damaged = bytearray(whole)
-        damaged[place : place + 4] = bytes(byte ^ 0xFF for byte in damaged[place : place + 4])
-        path.write_bytes(damaged)
+        path.write_bytes(whole)
+        _flip(path, place)
         try:
             assert _read_all(flushed) == sound
-        except StoreError as error:
+        except StoreDamagedError as error:
             assert str(flushed) in str(error)  # noqa: PT017  # one of two outcomes
             heard += 1
     assert heard >= 30
@@ -164,15 +343,11 @@ def test_damage_anywhere_in_an_sst_file_is_an_error_or_harmless(flushed: Path) -
 
 def test_damage_is_heard_by_look_ups_and_by_walks(flushed: Path) -> None:
     """Flipped bytes in the middle of the data fail both ways of reading."""
-    path = _largest(flushed, "*.sst")
-    damaged = bytearray(path.read_bytes())
-    middle = len(damaged) // 2
-    damaged[middle : middle + 4] = bytes(byte ^ 0xFF for byte in damaged[middle : middle + 4])
-    path.write_bytes(damaged)
+    _flip(_largest(flushed, "*.sst"))
     store = _rocks(flushed)
-    with pytest.raises(StoreError, match="cannot read"):
+    with pytest.raises(StoreDamagedError, match="cannot read"):
         store.get_many(Family.ENTRIES, _KEYS)
-    with pytest.raises(StoreError, match="cannot read"):
+    with pytest.raises(StoreDamagedError, match="cannot read"):
         list(store.items(Family.ENTRIES))
     store.close()
 
@@ -185,7 +360,7 @@ def test_damage_is_heard_by_look_ups_and_by_walks(flushed: Path) -> None:
 def test_sst_file_that_is_cut_or_gone_is_an_error(damage: Callable[[Path], object], flushed: Path) -> None:
     """A state whose files are not whole does not open."""
     damage(_largest(flushed, "*.sst"))
-    with pytest.raises(StoreError, match=str(flushed)):
+    with pytest.raises(StoreDamagedError, match=str(flushed)):
         _read_all(flushed)
 
 
@@ -203,11 +378,8 @@ def test_damage_in_the_middle_of_the_log_is_an_error(tmp_path: Path) -> None:
     for key in _KEYS:
         store.write([Put(Family.ENTRIES, key, _value(key))])
     log = _killed(store, tmp_path / "state")
-    damaged = bytearray(log.read_bytes())
-    middle = len(damaged) // 2
-    damaged[middle : middle + 4] = bytes(byte ^ 0xFF for byte in damaged[middle : middle + 4])
-    log.write_bytes(damaged)
-    with pytest.raises(StoreError, match=str(log.parent)):
+    _flip(log)
+    with pytest.raises(StoreDamagedError, match=str(log.parent)):
         _read_all(log.parent)
 
 
@@ -222,3 +394,283 @@ def test_torn_end_of_the_log_loses_whole_writes_only(tmp_path: Path) -> None:
     assert 0 < len(pairs) < 600
     assert len(pairs) % 20 == 0
     assert pairs == [(key, _value(key)) for key in _KEYS[: len(pairs)]]
+
+
+def test_no_look_up_takes_damage_for_absence(flushed: Path) -> None:
+    """Of keys looked up one by one in a damaged file, each gives its value or an error."""
+    _flip(_largest(flushed, "*.sst"))
+    store = _rocks(flushed)
+    heard = 0
+    for key in _KEYS:
+        try:
+            assert store.get_many(Family.ENTRIES, [key]) == [_value(key)]
+        except StoreDamagedError:
+            heard += 1
+    store.close()
+    assert 0 < heard < len(_KEYS)
+
+
+@pytest.mark.parametrize("pattern", ["MANIFEST-*", "CURRENT"])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda path: _flip(path, 0), lambda path: path.write_bytes(b""), Path.unlink],
+    ids=["flipped", "empty", "missing"],
+)
+def test_damaged_index_of_the_files_is_an_error(damage: Callable[[Path], object], pattern: str, flushed: Path) -> None:
+    """Where the list of files is damaged or gone the state does not open: not as an empty one either."""
+    damage(_largest(flushed, pattern))
+    for log in flushed.glob("*.log"):
+        log.unlink()
+    with pytest.raises(StoreDamagedError, match=str(flushed)):
+        _rocks(flushed)
+
+
+def test_error_that_is_kept_does_not_keep_the_directory(flushed: Path) -> None:
+    """A damaged state can be thrown away and made anew in the same process, whoever still holds the errors."""
+    _flip(_largest(flushed, "*.sst"))
+    store = _rocks(flushed)
+    with pytest.raises(StoreDamagedError) as of_look_up:
+        store.get_many(Family.ENTRIES, _KEYS)
+    with pytest.raises(StoreDamagedError) as of_walk:
+        list(store.items(Family.ENTRIES))
+    store.close()
+    shutil.rmtree(flushed)
+    anew = _rocks(flushed)
+    assert list(anew.items(Family.ENTRIES)) == []
+    anew.close()
+    assert of_look_up.tb
+    assert of_walk.tb
+
+
+_FULL_DISK = """
+import sys
+from pathlib import Path
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import Family, Put, StoreError, StoreFullError
+
+disk, size = Path(sys.argv[1]), 4000
+(disk / "ballast").write_bytes(bytes(4 << 20))
+store = RocksStore(disk / "state", cache_bytes=1 << 20, write_buffer_bytes=1 << 20)
+random = open("/dev/urandom", "rb")
+written = []
+error = None
+while error is None:
+    pairs = [(b"%08d" % (len(written) + i), random.read(size)) for i in range(10)]
+    try:
+        store.write([Put(Family.META, key, value) for key, value in pairs])
+        written += pairs
+    except StoreFullError as full:
+        error = full
+assert str(disk / "state") in str(error) and "disk is full" in str(error), error
+assert not store.usable()
+keys, values = zip(*written)
+assert store.get_many(Family.META, keys) == list(values)
+(disk / "ballast").unlink()
+try:
+    store.close()
+except StoreError:
+    pass
+again = RocksStore(disk / "state", cache_bytes=1 << 20, write_buffer_bytes=1 << 20)
+assert again.get_many(Family.META, keys) == list(values)
+again.write([Put(Family.META, b"x", b"y")])
+assert again.usable()
+again.close()
+print("written", len(written))
+"""
+
+
+def test_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
+    """Without space a write fails as such; what succeeded is read on, and is there after opening again with space."""
+    mount = f'mount -t tmpfs -o size=16m tmpfs "{tmp_path}"'
+    if subprocess.run(["unshare", "-rm", "sh", "-c", mount], check=False, capture_output=True).returncode:  # noqa: S607
+        pytest.skip("no right to mount a small disk")
+    run = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$0" -c "$1" "$2"', sys.executable, _FULL_DISK, tmp_path],  # noqa: S607
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(rocks.__file__).parents[2])},
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout.split()[-1]) > 500
+
+
+def _write_generations(store: RocksStore) -> None:
+    """Write 3,000 pairs of 800 bytes for each of three first bytes of their keys."""
+    for generation in range(3):
+        for number in range(3000):
+            key = bytes([generation]) + number.to_bytes(8, "big")
+            store.write([Put(Family.TABLES, key, os.urandom(800))])
+
+
+def _sst_bytes(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.glob("*.sst"))
+
+
+def test_space_of_a_dropped_range_comes_back(tmp_path: Path) -> None:
+    """After a reclaim the files have shrunk by the dropped generation, also while others read; the others are whole."""
+    store = _rocks(tmp_path)
+    _write_generations(store)
+    store.close()
+    store = _rocks(tmp_path)
+    before = _sst_bytes(tmp_path)
+    kept = list(store.items(Family.TABLES, b"\x01"))
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            store.get_many(Family.TABLES, [key for key, _ in kept])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    store.write([Drop(Family.TABLES, b"\x00", b"\x01")])
+    store.reclaim(Family.TABLES, b"\x00", b"\x01")
+    stop.set()
+    reader.join()
+    assert _sst_bytes(tmp_path) < before * 0.7
+    assert store.sizes()[Family.TABLES] < before * 0.7
+    assert list(store.items(Family.TABLES, b"\x00")) == []
+    assert list(store.items(Family.TABLES, b"\x01")) == kept
+    assert len(list(store.items(Family.TABLES))) == 6000
+    store.close()
+
+
+def test_closing_cuts_a_reclaim_short_and_loses_nothing(tmp_path: Path) -> None:
+    """A store may be closed while a thread reclaims: neither that one nor a later one fails, and nothing is lost."""
+    store = _rocks(tmp_path)
+    _write_generations(store)
+    store.write([Drop(Family.TABLES, b"\x00", b"\x01"), Put(Family.META, b"last", b"1")])
+    thread = threading.Thread(target=store.reclaim, args=(Family.TABLES, b"\x00", b"\x01"))
+    thread.start()
+    store.close()
+    thread.join()
+    store.reclaim(Family.TABLES, b"\x00", b"\x01")
+    again = _rocks(tmp_path)
+    assert len(list(again.items(Family.TABLES))) == 6000
+    assert again.get_many(Family.META, [b"last"]) == [b"1"]
+    again.close()
+
+
+def test_checkpoint_is_a_store_of_its_own(tmp_path: Path) -> None:
+    """The copy holds what was there, shares files, and each of the two goes on without the other."""
+    store = _rocks(tmp_path / "state")
+    store.write([Put(Family.ENTRIES, key, _value(key)) for key in _KEYS])
+    store.checkpoint(tmp_path / "deep" / "copy")
+    store.write([Drop(Family.ENTRIES, _KEYS[0], _KEYS[300]), Put(Family.META, b"first", b"1")])
+    copy = _rocks(tmp_path / "deep" / "copy")
+    assert _largest(tmp_path / "deep" / "copy", "*.sst").stat().st_nlink > 1
+    assert list(copy.items(Family.ENTRIES)) == [(key, _value(key)) for key in _KEYS]
+    copy.write([Put(Family.META, b"copy", b"2")])
+    assert list(store.items(Family.META)) == [(b"first", b"1")]
+    assert list(copy.items(Family.META)) == [(b"copy", b"2")]
+    assert len(list(store.items(Family.ENTRIES))) == 300
+    copy.close()
+    store.close()
+
+
+def test_checkpoint_wants_a_new_directory(tmp_path: Path) -> None:
+    """A directory that exists is refused by name, and left as it is."""
+    store = _rocks(tmp_path / "state")
+    (tmp_path / "copy").mkdir()
+    with pytest.raises(StoreError, match=rf"{tmp_path / 'copy'}: it exists already"):
+        store.checkpoint(tmp_path / "copy")
+    assert list((tmp_path / "copy").iterdir()) == []
+    store.close()
+
+
+def test_checkpoint_stays_on_its_file_system(tmp_path: Path) -> None:
+    """A directory on another file system is refused, not copied to byte by byte."""
+    elsewhere = Path("/dev/shm")  # noqa: S108  # nothing is written to it
+    if not elsewhere.exists() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("no second file system")
+    store = _rocks(tmp_path / "state")
+    target = elsewhere / f"stream-dedup-{uuid.uuid4()}"
+    with pytest.raises(StoreError, match="on another file system"):
+        store.checkpoint(target)
+    assert not target.exists()
+    store.close()
+
+
+def test_ingested_pairs_replace_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs in files of their own hide older ones, be they in files, in write buffers or dropped, and last."""
+    monkeypatch.setattr(rocks, "_SST_BYTES", 4000)
+    monkeypatch.setattr(rocks, "_SST_SLICE", 50)
+    store = _rocks(tmp_path)
+    store.write([Put(Family.ENTRIES, key, b"old") for key in _KEYS[::2]])
+    store.checkpoint(tmp_path / "copy")  # writes all buffers out
+    store.write([Put(Family.ENTRIES, key, b"old") for key in _KEYS[::3]])
+    store.write([Drop(Family.ENTRIES, _KEYS[100], _KEYS[200])])
+    store.ingest(Family.ENTRIES, _KEYS[50:], [_value(key) for key in _KEYS[50:]])
+    old = [key for number, key in enumerate(_KEYS[:50]) if number % 2 == 0 or number % 3 == 0]
+    expected = [(key, b"old") for key in old] + [(key, _value(key)) for key in _KEYS[50:]]
+    assert list(store.items(Family.ENTRIES)) == expected
+    store.reclaim(Family.ENTRIES, _KEYS[100], _KEYS[200])
+    store.write([Put(Family.ENTRIES, _KEYS[-1], b"newer")])
+    store.close()
+    assert _read_all(tmp_path)[1] == [*expected[:-1], (_KEYS[-1], b"newer")]
+
+
+def test_ingested_pairs_survive_a_kill(tmp_path: Path) -> None:
+    """They are in the directory as soon as the call returns, without the log."""
+    store = _rocks(tmp_path / "state")
+    store.ingest(Family.ENTRIES, _KEYS, _KEYS)
+    log = _killed(store, tmp_path / "state")
+    log.unlink()
+    assert _read_all(log.parent)[0] == _KEYS
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [([b"b", b"a"], [b"1", b"2"]), ([b"a", b"a"], [b"1", b"2"]), ([b"a", b"b"], [b"1"])],
+    ids=["descending", "twice", "too few values"],
+)
+def test_ingest_wants_ascending_pairs(keys: list[bytes], values: list[bytes], tmp_path: Path) -> None:
+    """Anything else is refused and leaves nothing; nothing to ingest is no error."""
+    store = _rocks(tmp_path)
+    with pytest.raises(ValueError, match="ascending"):
+        store.ingest(Family.META, keys, values)
+    store.ingest(Family.META, [], [])
+    assert list(store.items(Family.META)) == []
+    store.close()
+
+
+def test_opening_removes_what_a_crash_left_half_made(tmp_path: Path) -> None:
+    """Files of an ingest that never ended are gone after the next opening, and those that end leave none."""
+    store = _rocks(tmp_path)
+    store.ingest(Family.META, _KEYS, _KEYS)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    store.close()
+    (tmp_path / "scratch" / "half").mkdir()
+    (tmp_path / "scratch" / "half" / "0.sst").write_bytes(b"half")
+    store = _rocks(tmp_path)
+    assert not (tmp_path / "scratch").exists()
+    assert len(list(store.items(Family.META))) == 600
+    store.close()
+
+
+def test_sizes_are_those_of_the_files(flushed: Path) -> None:
+    """Each family's size is the bytes of its files: of those that hold nothing, none."""
+    store = _rocks(flushed)
+    sizes = store.sizes()
+    assert sizes[Family.ENTRIES] == _sst_bytes(flushed)
+    assert sum(sizes.values()) == sizes[Family.ENTRIES]
+    assert set(sizes) == set(Family)
+    store.close()
+
+
+def test_figures_follow_what_is_done(flushed: Path) -> None:
+    """A first look-up misses the cache, a second one hits it, and a write is in the write buffer."""
+    store = _rocks(flushed)
+    at_first = store.figures()
+    store.get_many(Family.ENTRIES, _KEYS[:1])
+    missed = store.figures()
+    store.get_many(Family.ENTRIES, _KEYS[:1])
+    hit = store.figures()
+    store.write([Put(Family.META, b"key", bytes(100_000))])
+    assert missed.cache_misses > at_first.cache_misses
+    assert missed.cache_bytes > at_first.cache_bytes
+    assert hit.cache_misses == missed.cache_misses
+    assert hit.cache_hits > missed.cache_hits
+    assert store.figures().memtable_bytes >= hit.memtable_bytes + 100_000
+    assert (hit.pending_compaction_bytes, hit.running_compactions, hit.writes_delayed) == (0, 0, False)
+    store.close()

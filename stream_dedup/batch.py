@@ -1,0 +1,372 @@
+"""A batch on its way from articles and withdrawals to outcomes and a pending change.
+
+Knows the order of the steps and where a batch has to be cut; knows no Kafka and no threshold.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article, Decision, Succession, SuccessionReason, Unjudged, Withdrawal, Withdrawn
+from stream_dedup.clusters import Cluster, Policy, policy_of
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.hashing import I64
+from stream_dedup.index.candidates import Candidates
+from stream_dedup.index.counts import delta_puts, epoch_puts
+from stream_dedup.index.ledger import Progress
+from stream_dedup.index.steps import Step, step_writes
+from stream_dedup.index.store import Overlay, Put, Write
+from stream_dedup.judge import RELATIONS, Limits, judge, limits_of
+from stream_dedup.links import JudgedRun, Linker
+from stream_dedup.members import ClusterBook, NewEntries
+from stream_dedup.settings import EngineSettings
+from stream_dedup.state import State
+from stream_dedup.stopwatch import Stopwatch
+from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta
+from stream_dedup.versions import Version, Versions, since, url_hash
+from stream_dedup.window import Times, Window
+
+Outcome = Decision | Withdrawn | Unjudged
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a batch does to the state, not yet done.
+
+    Attributes:
+        steps: in order; the changelog keeps these.
+        writes: what makes them; the store gets these.
+        base: how far the state has come.
+        counts: the live document counts, without those of `counted`.
+        epoch: the epoch of the counts after it.
+        counted: what is to be counted since: articles, and how many of them hold each word.
+    """
+
+    steps: Sequence[Step]
+    writes: Sequence[Write]
+    base: Progress
+    counts: DocumentCounts
+    epoch: Epoch
+    counted: Sequence[tuple[int, Counts]]
+
+    @property
+    def progress(self) -> Progress:
+        """How far the state will have come."""
+        return self.steps[-1].progress
+
+    @property
+    def begins_generation(self) -> bool:
+        """Whether a part of the window begins with it."""
+        return self.progress.generation != self.base.generation
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A batch judged.
+
+    Attributes:
+        outcomes: one an item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
+        change: what `Deduplicator.apply` does to the state.
+        successions: changes of canonical articles, in order.
+        clusters: the clusters that changed, by their canonical article; None where nothing is called by it any more.
+        candidates: candidates by family (content, landmark, SimHash), shape (3,).
+        confirmed: those of them that matched, shape (3,).
+        seconds: time by stage.
+    """
+
+    outcomes: Sequence[Outcome]
+    change: Change
+    successions: Sequence[Succession]
+    clusters: Mapping[str, Cluster | None]
+    candidates: I64
+    confirmed: I64
+    seconds: Mapping[str, float]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """The decisions among the outcomes."""
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Decision)]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an engine judges with; none of it changes.
+
+    Attributes:
+        settings: all of them.
+        fingerprinter: articles to features and fingerprints.
+        versions: finds ids and URLs that were seen before.
+        linker: verdicts to decisions.
+        window: how long articles are remembered.
+        policy: which article of a cluster is canonical.
+        limits: thresholds.
+        duplicates: which of the relations make an article a duplicate, shape (5,).
+    """
+
+    settings: EngineSettings
+    fingerprinter: Fingerprinter
+    versions: Versions
+    linker: Linker
+    window: Window
+    policy: Policy
+    limits: Limits
+    duplicates: NDArray[np.bool_]
+
+
+def parts_of(settings: EngineSettings, state: State) -> Parts:
+    """Return what an engine of some settings judges with."""
+    counting, limits = settings.verify.duplicates, limits_of(settings)
+    return Parts(
+        settings,
+        Fingerprinter(settings),
+        Versions(same_url=settings.verify.same_url),
+        Linker(state.index.format, limits, counting),
+        Window(settings.window),
+        policy_of(settings.cluster),
+        limits,
+        np.array([relation in counting for relation in RELATIONS], np.bool_),
+    )
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the runs of a batch add up to."""
+
+    steps: list[Step] = field(default_factory=list)
+    successions: list[Succession] = field(default_factory=list)
+    clusters: dict[str, Cluster | None] = field(default_factory=dict)
+    candidates: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+
+
+class Batch:
+    """A batch on its way to a change.
+
+    It is judged in runs. A run ends where something changes that the articles after it depend on: an epoch, a
+    generation, the index because of a withdrawal. Nearly all batches are one run. Later runs see in an overlay over the
+    store what earlier ones change.
+
+    Args:
+        parts: of the engine.
+        state: as it is before.
+        items: in order.
+    """
+
+    def __init__(self, parts: Parts, state: State, items: Sequence[Article | Withdrawal]) -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._index = state.index
+        self._items = items
+        self._base = self._progress = state.progress
+        self._counts, self._epoch = state.counts, state.epoch
+        self._counted: list[tuple[int, Counts]] = []
+        self._store = Overlay(state.store)
+        self._outcomes: list[Outcome] = []
+        self._watch = Stopwatch()
+        self._sums = _Sums()
+
+    def judged(self) -> Judged:
+        """Return the outcomes and the change."""
+        for withdrawals, items in _alternating(self._items):
+            if withdrawals:
+                self._withdraw([item for item in items if isinstance(item, Withdrawal)])
+            else:
+                self._judge([item for item in items if isinstance(item, Article)])
+        if not self._sums.steps:
+            # Also a commit of nothing but dead letters is a step of the state: the input goes on.
+            entries = NewEntries(self._progress.entries)
+            self._stage(entries, self._book(entries), np.empty(0, np.int64), None, None)
+        change = Change(self._sums.steps, self._store.staged, self._base, self._counts, self._epoch, self._counted)
+        return Judged(
+            self._outcomes,
+            change,
+            self._sums.successions,
+            self._sums.clusters,
+            self._sums.candidates,
+            self._sums.confirmed,
+            self._watch.seconds,
+        )
+
+    # ------------------------------------------------------------------------------------------------ articles
+
+    def _judge(self, articles: Sequence[Article]) -> None:
+        times = self._parts.window.times(articles, self._progress.stream_ms)
+        late = times.late & (self._settings.window.late == "dead")
+        on_time = [article for article, is_late in zip(articles, late.tolist(), strict=True) if not is_late]
+        decisions = self._decisions(on_time, times.at(np.flatnonzero(~late)))
+        self._outcomes += [
+            _too_late(article, self._settings.window.days) if is_late else next(decisions)
+            for article, is_late in zip(articles, late.tolist(), strict=True)
+        ]
+
+    def _decisions(self, articles: Sequence[Article], times: Times) -> Iterator[Decision]:
+        if not articles:
+            return
+        features, start = self._parts.fingerprinter.features(articles), 0
+        self._watch.lap("features")
+        while start < len(articles):
+            stop = start + self._room(times.stream[start:])
+            places = np.arange(start, min(stop, len(articles)))
+            part = features.part(start, min(stop, len(articles)))
+            decisions = self._run(articles[start:stop], part, times.at(places))
+            start += len(decisions)
+            yield from decisions
+
+    def _room(self, times: I64) -> int:
+        """Return how many articles the next run may have: up to the end of the epoch or the generation."""
+        room = self._settings.idf.epoch_articles - self._progress.epoch_judged
+        last = self._parts.window.begins_generation(times[:room], self._progress)
+        return room if last is None else last + 1
+
+    def _run(self, articles: Sequence[Article], features: Features, times: Times) -> list[Decision]:
+        """Judge the first articles of some, as many as go together, and stage what they change."""
+        live = self._progress.live
+        versions = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
+        if len(versions) < len(articles):
+            articles, features = articles[: len(versions)], features.part(0, len(versions))
+            times = times.at(np.arange(len(versions)))
+        self._watch.lap("look_up")
+        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epoch)
+        self._watch.lap("simhash")
+        candidates = self._index.look_up(self._store, features, fingerprints, sums, times.window, live)
+        self._watch.lap("look_up")
+        modes = np.array([version.mode for version in versions], np.int64)
+        owners = _owners(articles, versions, candidates)
+        verdicts = judge(
+            candidates, modes, *owners, times.floors, self._index.caps(), self._parts.limits, self._parts.duplicates
+        )
+        self._watch.lap("judge")
+        entries = NewEntries(self._progress.entries)
+        book = self._book(entries)
+        run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epoch.number)
+        decisions = self._parts.linker.decide(self._store, run, book, entries)
+        count = len(decisions)
+        self._sums.candidates = self._sums.candidates + verdicts.candidates[:count].sum(axis=0)
+        self._sums.confirmed = self._sums.confirmed + verdicts.confirmed[:count].sum(axis=0)
+        counted = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
+        self._stage(entries, book, times.stream[:count], (features, counted), candidates)
+        self._watch.lap("change")
+        return decisions
+
+    # ------------------------------------------------------------------------------------------------ withdrawals
+
+    def _withdraw(self, withdrawals: Sequence[Withdrawal]) -> None:
+        entries = NewEntries(self._progress.entries)
+        book = self._book(entries)
+        floor = self._parts.window.floor(self._progress.stream_ms)
+        for withdrawal in withdrawals:
+            self._outcomes.append(self._withdrawn(withdrawal, book, floor))
+        if book.records:
+            self._stage(entries, book, np.empty(0, np.int64), None, None)
+        self._watch.lap("change")
+
+    def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, floor: int) -> Outcome:
+        name = withdrawal.id
+        record = since(book.record(name), floor)
+        if record is None and withdrawal.url:
+            name = book.owner(url_hash(withdrawal.url)) or name
+            record = since(book.record(name), floor)
+            record = record if record is not None and record.url == url_hash(withdrawal.url) else None
+        if record is None:
+            return Unjudged(withdrawal, "unknown_article", f"no article {name!r} is known in the window")
+        canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, floor)
+        book.forget(name, record)
+        return Withdrawn(withdrawal, name, canonical)
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def _book(self, entries: NewEntries) -> ClusterBook:
+        return ClusterBook(self._store, self._progress.live, self._index.format, self._parts.policy, entries)
+
+    def _stage(
+        self,
+        entries: NewEntries,
+        book: ClusterBook,
+        times: I64,
+        counted: tuple[Features, list[int]] | None,
+        candidates: Candidates | None,
+    ) -> None:
+        """Stage what articles with these stream times, or withdrawals, change."""
+        before = self._progress
+        progress = self._after(before, times, entries.next)
+        ends_epoch = progress.epoch_judged == 0 and len(times) > 0
+        counts = list(self._count(counted, before, ends_epoch=ends_epoch))
+        fixed = np.concatenate([np.empty(0, self._index.format.layout), *entries.fixed])
+        step = Step(progress, fixed, entries.names, book.removed, book.writes(), counts)
+        lists = candidates.lists if candidates is not None and not book.reindexed else None
+        self._store.write(list(step_writes(self._store, self._index, before, step, lists)))
+        self._index.occupy(fixed, before.generation)
+        self._progress = progress
+        self._sums.steps.append(step)
+        self._sums.successions += book.successions
+        for name, cluster in book.published.items():
+            self._sums.clusters[name] = cluster
+
+    def _after(self, before: Progress, times: I64, entries: int) -> Progress:
+        """Return how far the state has come after some articles.
+
+        An epoch ends with each generation: so the changelog need not go back further than the oldest of these.
+        """
+        generations = self._parts.window.generations(before, times, entries)
+        epoch_judged = before.epoch_judged + len(times)
+        if generations[-1].number != before.generation or epoch_judged >= self._settings.idf.epoch_articles:
+            epoch_judged = 0
+        return Progress(
+            before.steps + 1,
+            before.judged + len(times),
+            epoch_judged,
+            entries,
+            int(times[-1]) if len(times) else before.stream_ms,
+            generations,
+        )
+
+    def _count(
+        self, counted: tuple[Features, list[int]] | None, before: Progress, *, ends_epoch: bool
+    ) -> Iterator[Put]:
+        """Count the words of unique articles. Copies are not counted: forty of them would deflate their own words."""
+        features, places = counted or (None, [])
+        hashes = [features.terms.hashes[features.terms.of(place)] for place in places] if features else []
+        delta = document_delta(np.concatenate([np.empty(0, np.uint64), *hashes]))
+        if places:
+            self._counted.append((len(places), delta))
+        if not ends_epoch:
+            yield from delta_puts(before.steps, len(places), delta) if places else ()
+            return
+        self._counts = self._counts.copy()
+        for documents, words in self._counted:
+            self._counts.add(documents, words)
+        self._counted = []
+        self._epoch = self._counts.freeze(self._epoch.number + 1)
+        yield from epoch_puts(self._store, self._epoch)
+
+
+def _alternating(items: Sequence[Article | Withdrawal]) -> Iterator[tuple[bool, Sequence[Article | Withdrawal]]]:
+    """Yield stretches of withdrawals, and of articles, in order."""
+    start = 0
+    for place in range(1, len(items) + 1):
+        if place == len(items) or isinstance(items[place], Withdrawal) != isinstance(items[start], Withdrawal):
+            yield isinstance(items[start], Withdrawal), items[start:place]
+            start = place
+
+
+def _too_late(article: Article, days: float) -> Unjudged:
+    return Unjudged(article, "too_late", f"published over {days:g} days before the newest article of the stream")
+
+
+def _owners(articles: Sequence[Article], versions: Sequence[Version], candidates: Candidates) -> tuple[I64, I64]:
+    """Return a number for the id of each row, and for the id that each article revises by its URL; -1 for none.
+
+    Shapes (rows,) and (n,). Only ids have numbers that some article revises.
+    """
+    numbers: dict[str | None, int] = {}
+    for article, version in zip(articles, versions, strict=True):
+        if version.revised:
+            for name in (article.id, version.sibling or article.id):
+                numbers.setdefault(name, len(numbers))
+    owners = np.full(len(candidates.names) + len(articles), -1, np.int64)
+    if numbers:
+        stored = [name.decode() for name in candidates.names]
+        owners[:] = [numbers.get(name, -1) for name in [*stored, *(article.id for article in articles)]]
+    return owners, np.array([numbers.get(version.sibling, -1) for version in versions], np.int64)

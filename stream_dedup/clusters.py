@@ -1,0 +1,332 @@
+"""Clusters: an article with its copies, how many there are of which source, and which of them is canonical.
+
+Knows members, counts and the policy; knows nothing of where clusters are kept or who is told of them.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from stream_dedup.article import iso
+from stream_dedup.index.records import NOT_INDEXED
+from stream_dedup.settings import ClusterSettings
+
+MOST_MEMBERS = 16  # kept of a cluster, for the succession: the counts go on beyond
+MOST_SOURCES = 256  # counted by name
+_VERSION = b"\x01"
+_MEMBER_FIELDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One article of a cluster.
+
+    Attributes:
+        id: of the article.
+        entry: number of its index entry; `NOT_INDEXED` where nothing of it is kept.
+        active: whether the entry is in the index; else it is kept in reserve.
+        published_ms: event time, milliseconds since 1970 in UTC; None where unknown.
+        seen_ms: when its message came, in the same unit; None where unknown.
+        characters: length of its text.
+        source: who published it; empty where unknown.
+    """
+
+    id: str
+    entry: int
+    active: bool
+    published_ms: int | None
+    seen_ms: int | None
+    characters: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which of two members is the better canonical article.
+
+    Attributes:
+        rank: of a member; the smaller is the better.
+    """
+
+    rank: Callable[[Member], float]
+
+    def prefers(self, new: Member, old: Member) -> bool:
+        """Tell whether a member is better than one that was seen before it; of equals that one stays."""
+        return self.rank(new) < self.rank(old)
+
+
+def policy_of(settings: ClusterSettings) -> Policy:
+    """Return the policy that the settings name."""
+    if settings.canonical == "first_published":
+        return Policy(_time_of_publication)
+    if settings.canonical == "longest":
+        return Policy(lambda member: -member.characters)
+    if settings.canonical == "preferred_source":
+        return Policy(_place_among(settings.preferred_sources))
+    return Policy(lambda _: 0)
+
+
+def _time_of_publication(member: Member) -> float:
+    return math.inf if member.published_ms is None else member.published_ms
+
+
+def _place_among(sources: list[str]) -> Callable[[Member], float]:
+    places = {source: place for place, source in reversed([*enumerate(sources)])}
+    return lambda member: places.get(member.source, len(sources))
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """An article and its copies.
+
+    Attributes:
+        number: of the entry of the founding article; it names the cluster in the state and never changes.
+        canonical: id of the canonical article, which is always among `members`.
+        copies: how many members there are beside the canonical one, kept or not.
+        first_ms: when the first of all members so far was seen, milliseconds since 1970 in UTC; None where unknown.
+        last_ms: when the last of them was seen.
+        sources: how many members each source has; at most `MOST_SOURCES` sources.
+        other_members: how many members are of further sources.
+        members: at most `MOST_MEMBERS` of them, in the order in which they came.
+    """
+
+    number: int
+    canonical: str
+    copies: int
+    first_ms: int | None
+    last_ms: int | None
+    sources: Mapping[str, int]
+    other_members: int
+    members: tuple[Member, ...]
+
+    def join(self, member: Member, policy: Policy) -> "Cluster":
+        """Return the cluster with one copy more, or with another text of a member that is kept.
+
+        Another text keeps the member's place in the order. An id that was a member and is not kept any more counts as
+        a new one: where it may be one, `leave` comes first.
+
+        The canonical article changes where the policy prefers the new one; of equals it stays. Of more than
+        `MOST_MEMBERS` the last and least preferred goes of those without an entry; if all have one, of those in
+        reserve, then of all but the canonical one.
+        """
+        old = self.member(member.id)
+        if old is not None:
+            return self._revised(old, member, policy)
+        canonical = self._canonical()
+        if policy.prefers(member, canonical):
+            canonical = member
+        sources, others = _counted(self.sources, self.other_members, member.source)
+        return Cluster(
+            self.number,
+            canonical.id,
+            self.copies + 1,
+            _earlier(self.first_ms, member.seen_ms),
+            _later(self.last_ms, member.seen_ms),
+            sources,
+            others,
+            _bounded((*self.members, member), canonical, policy),
+        )
+
+    def leave(self, member_id: str, source: str, policy: Policy) -> "Cluster | None":
+        """Return the cluster without a member, or None if no article is left that it could be called by.
+
+        A canonical article is succeeded by the best of the kept members, those with an entry before those without.
+        If none is kept the cluster ends, though there may be copies that are no longer kept. An id that was never a
+        member changes nothing where that can be told: where all members are kept, or all of its source. `first_ms`
+        and `last_ms` stay.
+
+        Args:
+            member_id: id of the article, which may be one that is no longer kept.
+            source: under which it was counted; needed for one that is no longer kept.
+            policy: decides the succession.
+        """
+        member = self.member(member_id)
+        if member is None:
+            return self._without_one_of(source)
+        members = tuple([kept for kept in self.members if kept is not member])
+        if not members:
+            return None
+        canonical = self.canonical if member.id != self.canonical else _successor(members, policy).id
+        return self._one_fewer(canonical, members, *_discounted(self.sources, self.other_members, member.source))
+
+    def with_entry(self, member_id: str, entry: int, active: bool) -> "Cluster":  # noqa: FBT001  # as in Member
+        """Return the cluster with another entry of a member; of one that is not kept, the cluster as it is."""
+        old = self.member(member_id)
+        if old is None:
+            return self
+        new = Member(old.id, entry, active, old.published_ms, old.seen_ms, old.characters, old.source)
+        return Cluster(
+            self.number,
+            self.canonical,
+            self.copies,
+            self.first_ms,
+            self.last_ms,
+            self.sources,
+            self.other_members,
+            self._replaced(old, new),
+        )
+
+    def member(self, member_id: str) -> Member | None:
+        """Return a member that is kept, by its id."""
+        for member in self.members:
+            if member.id == member_id:
+                return member
+        return None
+
+    def pack(self) -> bytes:
+        """Return the cluster as bytes: a version, then a JSON array of its fields and of its members' fields."""
+        fields: list[object] = [
+            self.number,
+            self.canonical,
+            self.copies,
+            self.first_ms,
+            self.last_ms,
+            self.sources,
+            self.other_members,
+        ]
+        for member in self.members:
+            fields += (
+                member.id,
+                member.entry,
+                member.active,
+                member.published_ms,
+                member.seen_ms,
+                member.characters,
+                member.source,
+            )
+        return _VERSION + orjson.dumps(fields)
+
+    @classmethod
+    def unpack(cls, record: bytes) -> "Cluster":
+        """Return the cluster that bytes hold.
+
+        Raises:
+            ValueError: they hold none, or one of another version.
+        """
+        if record[:1] != _VERSION:
+            raise ValueError(f"a cluster of version {record[:1]!r}, not {_VERSION!r}")
+        number, canonical, copies, first_ms, last_ms, sources, others, *members = orjson.loads(record[1:])
+        columns = [members[column::_MEMBER_FIELDS] for column in range(_MEMBER_FIELDS)]
+        return cls(number, canonical, copies, first_ms, last_ms, sources, others, tuple(map(Member, *columns)))
+
+    def _canonical(self) -> Member:
+        return next(member for member in self.members if member.id == self.canonical)
+
+    def _replaced(self, old: Member, new: Member) -> tuple[Member, ...]:
+        return tuple([new if member is old else member for member in self.members])
+
+    def _revised(self, old: Member, new: Member, policy: Policy) -> "Cluster":
+        members = self._replaced(old, new)
+        rivals = (new, *members) if new.id == self.canonical else (self._canonical(), new)
+        sources, others = self.sources, self.other_members
+        if new.source != old.source:
+            sources, others = _counted(*_discounted(sources, others, old.source), new.source)
+        return Cluster(
+            self.number,
+            min(rivals, key=policy.rank).id,
+            self.copies,
+            _earlier(self.first_ms, new.seen_ms),
+            _later(self.last_ms, new.seen_ms),
+            sources,
+            others,
+            members,
+        )
+
+    def _without_one_of(self, source: str) -> "Cluster":
+        """Return the cluster without a member of a source that is not kept, if there can be one."""
+        if self.copies + 1 == len(self.members):
+            return self
+        if self.sources.get(source, 0) > sum(member.source == source for member in self.members):
+            return self._one_fewer(self.canonical, self.members, *_discounted(self.sources, self.other_members, source))
+        if self.other_members > sum(member.source not in self.sources for member in self.members):
+            return self._one_fewer(self.canonical, self.members, self.sources, self.other_members - 1)
+        return self
+
+    def _one_fewer(
+        self, canonical: str, members: tuple[Member, ...], sources: Mapping[str, int], others: int
+    ) -> "Cluster":
+        return Cluster(self.number, canonical, self.copies - 1, self.first_ms, self.last_ms, sources, others, members)
+
+
+def found(number: int, member: Member) -> Cluster:
+    """Return a cluster of one article.
+
+    Args:
+        number: of the cluster.
+        member: the article.
+    """
+    return Cluster(number, member.id, 0, member.seen_ms, member.seen_ms, {member.source: 1}, 0, (member,))
+
+
+def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
+    """Return a cluster as JSON: the value of a message on the topic of clusters.
+
+    Sources stand in descending order of their articles. `distinct_sources` is how many are counted by name, those
+    without a name as one; where `other_sources_articles` is not 0 there are more.
+
+    Args:
+        cluster: as it is now.
+        changed_ms: since when, milliseconds since 1970 in UTC.
+    """
+    by_count = sorted(cluster.sources.items(), key=lambda item: (-item[1], item[0]))
+    return orjson.dumps(
+        {
+            "canonical": cluster.canonical,
+            "copies": cluster.copies,
+            "first_seen": iso(cluster.first_ms),
+            "last_seen": iso(cluster.last_ms),
+            "distinct_sources": len(by_count),
+            "sources": [{"source": source, "articles": articles} for source, articles in by_count],
+            "other_sources_articles": cluster.other_members,
+            "updated_at": iso(changed_ms),
+        }
+    )
+
+
+def _successor(members: tuple[Member, ...], policy: Policy) -> Member:
+    return min(members, key=lambda member: (member.entry == NOT_INDEXED, policy.rank(member)))
+
+
+def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy) -> tuple[Member, ...]:
+    """Return at most `MOST_MEMBERS` of members: without the one that is needed least, if there is one too many."""
+    if len(members) <= MOST_MEMBERS:
+        return members
+
+    def needlessness(place: int) -> tuple[bool, bool, bool, float, int]:
+        member = members[place]
+        return (
+            member is not canonical,
+            member.entry == NOT_INDEXED,
+            not member.active,
+            policy.rank(member),
+            place,
+        )
+
+    last = max(range(len(members)), key=needlessness)
+    return members[:last] + members[last + 1 :]
+
+
+def _counted(sources: Mapping[str, int], others: int, source: str) -> tuple[Mapping[str, int], int]:
+    """Count one member more: under its source while there is room for the name, else under the others."""
+    if source in sources or len(sources) < MOST_SOURCES:
+        return {**sources, source: sources.get(source, 0) + 1}, others
+    return sources, others + 1
+
+
+def _discounted(sources: Mapping[str, int], others: int, source: str) -> tuple[Mapping[str, int], int]:
+    """Count one member fewer."""
+    if source not in sources:
+        return sources, others - 1
+    if sources[source] > 1:
+        return {**sources, source: sources[source] - 1}, others
+    return {name: count for name, count in sources.items() if name != source}, others
+
+
+def _earlier(known: int | None, new: int | None) -> int | None:
+    return new if known is None else known if new is None else min(known, new)
+
+
+def _later(known: int | None, new: int | None) -> int | None:
+    return new if known is None else known if new is None else max(known, new)

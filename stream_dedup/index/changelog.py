@@ -1,0 +1,190 @@
+"""The changelog's records: a commit as keys and values, and back.
+
+Knows their bytes and versions; knows nothing of Kafka.
+
+A commit is one record for each write of the document counts (`k` and the key of the count), which compaction thins
+out, then its steps (`c`, the number of its last step and the part), cut into parts where they are long. It is whole
+when the last part has come. All integers are little-endian but those in keys.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import orjson
+
+from stream_dedup.index.ledger import Positions, Progress
+from stream_dedup.index.records import EntryFormat
+from stream_dedup.index.steps import Step
+from stream_dedup.index.store import Family, Put
+
+VERSION = 1
+_PART_BYTES = 512 << 10
+_COUNT, _COMMIT = b"k", b"c"
+_COMMIT_KEY = struct.Struct(">cQH")
+_PART = struct.Struct("<BHH")  # version, part, parts
+_COUNT_VALUE = struct.Struct("<B")
+_LENGTH = struct.Struct("<I")
+_RECORD = struct.Struct("<BHi")  # family, bytes of the key, bytes of the value or -1
+_FAMILIES = (Family.ARTICLES, Family.URLS, Family.CLUSTERS)
+_DELETED = -1
+
+LogRecord = tuple[bytes, bytes | None]
+
+
+class ChangelogError(Exception):
+    """A record of the changelog cannot be read. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit changes.
+
+    Attributes:
+        steps: in order.
+        positions: next input offset by topic and partition, of those that it moves.
+    """
+
+    steps: Sequence[Step]
+    positions: Positions
+
+
+def commit_records(commit: Commit) -> Iterator[LogRecord]:
+    """Yield the records of a commit, in the order in which they must stand in the changelog."""
+    for step in commit.steps:
+        for put in step.counts:
+            value = None if put.value is None else _COUNT_VALUE.pack(VERSION) + put.value
+            yield _COUNT + put.key, value
+    payload = _packed(commit)
+    parts = range(0, len(payload), _PART_BYTES)
+    number = commit.steps[-1].progress.steps
+    for part, start in enumerate(parts):
+        header = _PART.pack(VERSION, part, len(parts))
+        yield _COMMIT_KEY.pack(_COMMIT, number, part), header + payload[start : start + _PART_BYTES]
+
+
+class CommitReader:
+    """Puts records together to commits.
+
+    Args:
+        layout: of the entries.
+    """
+
+    def __init__(self, layout: EntryFormat) -> None:
+        self._format = layout
+        self._counts: list[Put] = []
+        self._parts: list[bytes] = []
+
+    def feed(self, key: bytes | None, value: bytes | None) -> Commit | None:
+        """Take the next record; return the commit that it completes, if it does.
+
+        Raises:
+            ChangelogError: the record is none of ours, or of a version that is not known here.
+        """
+        kind = key[:1] if key else b""
+        if key and kind == _COUNT:
+            self._counts.append(Put(Family.COUNTS, key[1:], None if value is None else _count_value(value)))
+            return None
+        if kind != _COMMIT or value is None:
+            raise ChangelogError(f"a record with key {key!r} does not belong into a changelog of stream_dedup")
+        version, part, parts = _PART.unpack_from(value)
+        _check_version(version)
+        if part != len(self._parts):
+            # Without transactions a killed writer leaves some parts behind, and the next one begins again. What else
+            # could be missing shows in the numbers of the steps.
+            self._parts = []
+            if part:
+                return None
+        self._parts.append(value[_PART.size :])
+        if part + 1 < parts:
+            return None
+        commit, own = _unpacked(b"".join(self._parts), self._format)
+        counts, self._counts, self._parts = self._counts, [], []
+        last = replace(commit.steps[-1], counts=[put for put in counts if put.key in own])
+        return replace(commit, steps=[*commit.steps[:-1], last])
+
+
+def _check_version(version: int) -> None:
+    if version != VERSION:
+        raise ChangelogError(
+            f"the changelog holds records of version {version}, this stream_dedup reads version {VERSION}: use the "
+            "version that wrote it, or make a new state with `stream-dedup state rebuild`"
+        )
+
+
+def _count_value(value: bytes) -> bytes:
+    _check_version(value[0])
+    return value[_COUNT_VALUE.size :]
+
+
+def _packed(commit: Commit) -> bytes:
+    positions = [[topic, partition, offset] for (topic, partition), offset in commit.positions.items()]
+    counts = {put.key for step in commit.steps for put in step.counts}
+    sections = [orjson.dumps(positions), orjson.dumps(sorted(key.hex() for key in counts))]
+    for step in commit.steps:
+        lengths = np.array([len(name) for name in step.names], "<u2")
+        sections += [
+            step.progress.pack(),
+            step.entries.tobytes(),
+            lengths.tobytes(),
+            b"".join(step.names),
+            np.array(step.removed, "<u8").tobytes(),
+            b"".join(_packed_records(step.records)),
+        ]
+    return b"".join([part for section in sections for part in (_LENGTH.pack(len(section)), section)])
+
+
+def _packed_records(records: Sequence[Put]) -> Iterator[bytes]:
+    for put in records:
+        size = _DELETED if put.value is None else len(put.value)
+        yield _RECORD.pack(_FAMILIES.index(put.family), len(put.key), size) + put.key + (put.value or b"")
+
+
+def _unpacked(payload: bytes, layout: EntryFormat) -> tuple[Commit, set[bytes]]:
+    """Return a commit, and the keys of its counts: those that a killed writer left before it are not of it."""
+    sections = list(_sections(payload))
+    positions = {(topic, partition): offset for topic, partition, offset in orjson.loads(sections[0])}
+    first, fields = 2, 6
+    steps = [_step(sections[at : at + fields], layout) for at in range(first, len(sections), fields)]
+    return Commit(steps, positions), {bytes.fromhex(key) for key in orjson.loads(sections[1])}
+
+
+def _step(sections: Sequence[bytes], layout: EntryFormat) -> Step:
+    progress, entries, lengths, names, removed, records = sections
+    return Step(
+        Progress.unpack(progress),
+        np.frombuffer(entries, layout.layout),
+        _cut(names, np.frombuffer(lengths, "<u2").tolist()),
+        np.frombuffer(removed, "<u8").tolist(),
+        list(_unpacked_records(records)),
+        [],
+    )
+
+
+def _sections(payload: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(payload):
+        (length,) = _LENGTH.unpack_from(payload, at)
+        at += _LENGTH.size
+        yield payload[at : at + length]
+        at += length
+
+
+def _cut(joined: bytes, lengths: Sequence[int]) -> list[bytes]:
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(joined[at : at + length])
+        at += length
+    return pieces
+
+
+def _unpacked_records(packed: bytes) -> Iterator[Put]:
+    at = 0
+    while at < len(packed):
+        family, key, size = _RECORD.unpack_from(packed, at)
+        at += _RECORD.size
+        value_at = at + key
+        at = value_at + max(size, 0)
+        value = None if size == _DELETED else packed[value_at:at]
+        yield Put(_FAMILIES[family], packed[value_at - key : value_at], value)

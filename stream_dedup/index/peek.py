@@ -1,0 +1,47 @@
+"""What a state on disk tells without being opened to write: whether it is one, its settings, its epoch.
+
+Knows the directory of a database; knows nothing of services or settings of now.
+"""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from stream_dedup.index.counts import load_counts
+from stream_dedup.index.ledger import stored_settings
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import StoreError
+from stream_dedup.text.idf import Epoch
+
+_ROCKSDB_FILE = "CURRENT"  # in every database
+
+
+def is_state(directory: Path) -> bool:
+    """Tell whether a directory holds a database."""
+    return (directory / _ROCKSDB_FILE).is_file()
+
+
+def settings_of_state(directory: Path) -> Mapping[str, Any] | None:
+    """Return the settings that a state was made with, None where they cannot be read."""
+    try:
+        with closing(RocksStore(directory, read_only=True)) as store:
+            return stored_settings(store)
+    except StoreError:
+        return None
+
+
+def epoch_of_state(directory: Path, max_words: int) -> Epoch:
+    """Return the epoch of the document counts that a state holds.
+
+    Args:
+        directory: of the database.
+        max_words: most words that are counted.
+
+    Raises:
+        StoreError: there is no state, or it cannot be read.
+    """
+    if not is_state(directory):
+        raise StoreError(f"{directory} is no state directory")
+    with closing(RocksStore(directory, read_only=True)) as store:
+        return load_counts(store, max_words)[1]

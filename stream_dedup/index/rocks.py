@@ -1,0 +1,520 @@
+"""The store in a directory: RocksDB, its options, its upkeep and its errors.
+
+Knows RocksDB; knows nothing of what keys and values mean.
+"""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from operator import ge
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Lock
+from typing import cast
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    Checkpoint,
+    CompactOptions,
+    DataBlockIndexType,
+    DBCompressionType,
+    DBRecoveryMode,
+    IngestExternalFileOptions,
+    Options,
+    Rdict,
+    SstFileWriter,
+    WriteBatch,
+    WriteOptions,
+)
+
+from stream_dedup.index.store import (
+    Drop,
+    Family,
+    Put,
+    Puts,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreLockedError,
+    Write,
+)
+from stream_dedup.settings import StateSettings
+
+# What is being made stands here, on the file system of the database; a crash leaves it to the next opening to remove.
+_SCRATCH = "scratch"
+# RocksDB's own target size of a file.
+_SST_BYTES = 64 << 20
+# Entries between two looks at the size of the file being written.
+_SST_SLICE = 4096
+# A look-up that holds a compacted file ends sooner; an iterator may hold it longer than all of them.
+_REMOVAL_SECONDS = 0.5
+_REMOVALS = 4
+# Between two attempts to write while writes have to wait for compaction.
+_STALL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How RocksDB is doing.
+
+    Attributes:
+        cache_bytes: in the block cache.
+        cache_hits: blocks found in the cache since opening.
+        cache_misses: blocks read from files since opening.
+        memtable_bytes: written and not yet in files.
+        pending_compaction_bytes: what compaction has yet to rewrite, as RocksDB estimates it.
+        running_compactions: how many now.
+        writes_delayed: compaction falls behind, and writes wait for it.
+    """
+
+    cache_bytes: int
+    cache_hits: int
+    cache_misses: int
+    memtable_bytes: int
+    pending_compaction_bytes: int
+    running_compactions: int
+    writes_delayed: bool
+
+
+class RocksStore:
+    """A store in a directory, held by one process at a time.
+
+    Reads and writes may come from several threads; all but `close`, which ends a running `reclaim` and must
+    meet nothing else.
+
+    A disk without space fails writes with `StoreFullError` and loses none that succeeded; the one that failed may
+    be found after reopening, but only whole. Reads go on. Once there is space for the unflushed write buffers,
+    writes succeed again within some five seconds, without reopening; see `usable`.
+
+    A flipped byte, a file cut short or a missing one is heard as `StoreDamagedError`, when opening or when reading
+    what it held. Two are not heard, as they look like the end of a process that was killed: where the end of the
+    newest log is gone, the last writes are missing, each whole; where the end of MANIFEST is gone, each family is as
+    of some earlier moment, or empty.
+
+    Args:
+        directory: made if it does not exist.
+        cache_bytes: block cache, shared by all families.
+        write_buffer_bytes: of each write buffer.
+        sync: whether a write waits for the disk.
+        read_only: open what is there to read, also while another process writes to it; make and lock nothing.
+
+    Raises:
+        StoreLockedError: another process holds the directory.
+        StoreDamagedError: files in the directory are damaged or missing.
+        StoreFullError: there is no space to open it.
+        StoreError: RocksDB cannot open it.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        cache_bytes: int = 256 << 20,
+        write_buffer_bytes: int = 32 << 20,
+        sync: bool = False,
+        read_only: bool = False,
+    ) -> None:
+        self._directory = directory
+        cache = Cache(cache_bytes)
+        options = {family: _options(cache, write_buffer_bytes) for family in Family}
+        with self._action("open"):
+            if not read_only:
+                _check_index(directory)
+                directory.mkdir(parents=True, exist_ok=True)
+            self._database = Rdict(
+                str(directory),
+                options[Family.META],
+                column_families={str(family): options[family] for family in Family if family is not Family.META},
+                access_type=AccessType.read_only() if read_only else AccessType.read_write(),
+            )
+        if not read_only:
+            shutil.rmtree(directory / _SCRATCH, ignore_errors=True)
+        self._families = {
+            family: self._database if family is Family.META else self._database.get_column_family(family)
+            for family in Family
+        }
+        self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
+        self._write_options = WriteOptions()
+        self._write_options.sync = sync
+        # RocksDB would wait with the GIL held: 0.3 s for compaction, and as long as it takes for space on a full disk.
+        self._write_options.no_slowdown = True
+        # A write that names a family which is gone would be applied in part.
+        self._write_options.ignore_missing_column_families = True
+        self._file_options = options[Family.META]
+        self._upkeep = Lock()
+        self._closing = Event()
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See `Store`.
+
+        Raises:
+            StoreError: RocksDB cannot read.
+        """
+        if not keys:
+            return []
+        with self._action("read"):
+            return cast("list[bytes | None]", self._families[family].get(list(keys)))
+
+    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See `Store`.
+
+        Raises:
+            StoreError: RocksDB cannot read.
+        """
+        cursor = self._families[family].iter()
+        try:
+            with self._action("read"):
+                cursor.seek(prefix)
+                while cursor.valid() and cursor.key().startswith(prefix):
+                    yield cursor.key(), cursor.value()
+                    cursor.next()
+                # An iterator that meets damage merely ends.
+                cursor.status()
+        finally:
+            # An error that is kept would keep the cursor, and with it the directory's lock.
+            del cursor
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """See `Store`. Where compaction falls behind it waits for it; other threads go on.
+
+        Raises:
+            StoreFullError: the disk is full; see the class.
+            StoreError: RocksDB cannot write.
+        """
+        while not self._written(self._batch(writes)):
+            time.sleep(_STALL_SECONDS)
+
+    def load(self, writes: Sequence[Write]) -> None:
+        """See `Store`.
+
+        Raises:
+            StoreFullError: the disk is full.
+            StoreError: RocksDB cannot write.
+        """
+        if any(isinstance(write, Drop) for write in writes):
+            self.write(writes)
+            return
+        last: dict[Family, dict[bytes, bytes | None]] = {}
+        for write in writes:
+            pairs = last.setdefault(write.family, {})
+            if isinstance(write, Puts):
+                pairs.update(zip(write.keys, write.values, strict=True))
+            elif isinstance(write, Put):
+                pairs[write.key] = write.value
+        for family, pairs in last.items():
+            keys = sorted(key for key, value in pairs.items() if value is not None)
+            self.ingest(family, keys, [value for key in keys if (value := pairs[key]) is not None])
+        self.write(
+            [Put(family, key, None) for family, pairs in last.items() for key, value in pairs.items() if value is None]
+        )
+
+    def usable(self) -> bool:
+        """Whether a write would be taken now. After a `StoreFullError` it tells when to try again."""
+        try:
+            self.write([])
+        except StoreError:
+            return False
+        return True
+
+    def ingest(self, family: Family, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Write ascending, distinct keys as finished files: all or nothing, over what is there, and safe on the disk.
+
+        For many at once: an entry of 20 bytes costs 1.2 us and one of 600 bytes 4 us, where `write` takes 2.7 and 6 us
+        if it gets them in order and 8 and 24 us or more if not, and leaves work for compaction. Each call costs some
+        20 ms besides, and 100 ms where unflushed keys lie between the first and the last.
+
+        Raises:
+            ValueError: the keys do not ascend, or are not as many as the values.
+            StoreFullError: the disk is full.
+            StoreError: RocksDB cannot write.
+        """
+        if len(keys) != len(values) or any(map(ge, keys, islice(keys, 1, None))):
+            raise ValueError("ingest wants ascending, distinct keys and as many values")
+        if not keys:
+            return
+        options = IngestExternalFileOptions()
+        options.set_move_files(True)
+        with self._action("write"), self._scratch() as scratch:
+            files = _write_files(scratch, self._file_options, keys, values)
+            self._families[family].ingest_external_file([str(file) for file in files], options)
+
+    def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
+        """Give the disk space of a dropped range back: without it, nobody knows when.
+
+        Rewrites the files which the range shares with other keys, and takes 10 s for 600 MB. It waits without the
+        GIL and is meant for a thread of its own: reads and writes of others meanwhile take up to twice as long on two
+        busy cores, and none stalls. `close` cuts it short; what is left of it then comes with another call.
+
+        Raises:
+            StoreError: RocksDB cannot compact.
+        """
+        options = CompactOptions()
+        # The compactions that writes wait for go on.
+        options.set_exclusive_manual_compaction(False)
+        with self._upkeep, self._action("compact"):
+            if not self._closing.is_set():
+                with _cut_short():
+                    self._families[family].compact_range(begin, end, options)
+        self._remove_files(family)
+
+    def checkpoint(self, directory: Path) -> None:
+        """Copy the store as it is now to a new directory on the same file system, by hard links.
+
+        The copy is a store of its own; files that neither changes take their space once. Takes some 50 ms, besides
+        writing out the write buffers.
+
+        Raises:
+            StoreError: the directory exists or is on another file system, or RocksDB cannot write.
+        """
+        if directory.exists():
+            raise StoreError(f"cannot copy the state to {directory}: it exists already; name a new directory")
+        with self._action("copy"):
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            here, there = self._directory.stat().st_dev, directory.parent.stat().st_dev
+        if here != there:
+            # RocksDB would copy every byte, and stop all threads of the process until it is done.
+            raise StoreError(
+                f"cannot copy the state directory {self._directory} to {directory}: it is on another file system; "
+                "name a directory on the same one, and copy that one"
+            )
+        with self._upkeep, self._action("copy"):
+            self._link(directory)
+
+    def sizes(self) -> dict[Family, int]:
+        """Return the bytes of each family's files. What is only in write buffers and the log is not in it."""
+        return {family: self._figure("live-sst-files-size", family) for family in Family}
+
+    def figures(self) -> Figures:
+        """Return how RocksDB is doing, in less than a millisecond."""
+        hits, misses = self._cache_counts()
+        return Figures(
+            cache_bytes=self._figure("block-cache-usage"),
+            cache_hits=hits,
+            cache_misses=misses,
+            memtable_bytes=self._total("cur-size-all-mem-tables"),
+            pending_compaction_bytes=self._total("estimate-pending-compaction-bytes"),
+            running_compactions=self._figure("num-running-compactions"),
+            writes_delayed=any(map(self._figure, ("is-write-stopped", "actual-delayed-write-rate"))),
+        )
+
+    def close(self) -> None:
+        """See `Store`. Closing twice does no harm.
+
+        Raises:
+            StoreError: the write buffers cannot be written out. The directory is released, and the log has it all.
+        """
+        self._closing.set()
+        with self._action("close"):
+            self._end_upkeep()
+        with self._upkeep, self._action("close"), ExitStack() as closing:
+            self._handles.clear()
+            # The last one is closed first: the database after its families.
+            for database in self._families.values():
+                closing.callback(_close, database)
+            self._families.clear()
+
+    @contextmanager
+    def _action(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
+            raise _store_error(action, self._directory, error) from None
+
+    def _batch(self, writes: Sequence[Write]) -> WriteBatch:
+        """Not part of `write`: an error that is kept would keep the handle, and with it the directory's lock."""
+        batch = WriteBatch(raw_mode=True)
+        for write in writes:
+            handle = self._handles[write.family]
+            if isinstance(write, Drop):
+                # RocksDB takes a range that ends before it begins for a failure of the disk: no write succeeds again.
+                if write.begin < write.end:
+                    batch.delete_range(write.begin, write.end, handle)
+            elif isinstance(write, Puts):
+                put = batch.put
+                for key, value in zip(write.keys, write.values, strict=True):
+                    put(key, value, handle)
+            elif write.value is None:
+                batch.delete(write.key, handle)
+            else:
+                batch.put(write.key, write.value, handle)
+        return batch
+
+    def _written(self, batch: WriteBatch) -> bool:
+        """Write, unless writes have to wait for compaction."""
+        with self._action("write"):
+            try:
+                self._database.write(batch, self._write_options)
+            except Exception as error:
+                if "Write stall" not in str(error):
+                    raise
+                return False
+            return True
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        (self._directory / _SCRATCH).mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=self._directory / _SCRATCH) as scratch:
+            yield Path(scratch)
+
+    def _end_upkeep(self) -> None:
+        if self._upkeep.locked():
+            self._flush()
+            self._database.cancel_all_background(False)
+
+    def _remove_files(self, family: Family) -> None:
+        """Remove compacted files that a look-up was reading: they would stay until RocksDB next writes a file."""
+        for _ in range(_REMOVALS):
+            if not self._lingering(family):
+                return
+            # The look-up ends meanwhile.
+            self._closing.wait(_REMOVAL_SECONDS)
+            with self._upkeep, self._action("compact"):
+                if self._closing.is_set():
+                    return
+                # Of what rocksdict offers, only the end of a checkpoint makes RocksDB look for such files.
+                with self._scratch() as scratch:
+                    self._link(scratch / "checkpoint")
+
+    def _lingering(self, family: Family) -> bool:
+        with self._upkeep:
+            return not self._closing.is_set() and (
+                self._figure("obsolete-sst-files-size") > 0
+                or self._figure("total-sst-files-size", family) > self._figure("live-sst-files-size", family)
+            )
+
+    def _flush(self) -> None:
+        for database in self._families.values():
+            database.flush()
+
+    def _link(self, directory: Path) -> None:
+        # A checkpoint does this too, but without releasing the GIL: 0.5 s.
+        self._flush()
+        Checkpoint(self._database).create_checkpoint(str(directory))
+
+    def _figure(self, name: str, family: Family = Family.META) -> int:
+        return self._families[family].property_int_value(f"rocksdb.{name}") or 0
+
+    def _total(self, name: str) -> int:
+        return sum(self._figure(name, family) for family in Family)
+
+    def _cache_counts(self) -> tuple[int, int]:
+        statistics = self._database.property_value("rocksdb.options-statistics") or ""
+        counts = dict(re.findall(r"^rocksdb\.block\.cache\.(hit|miss) COUNT : (\d+)", statistics, re.MULTILINE))
+        return int(counts.get("hit", 0)), int(counts.get("miss", 0))
+
+
+def open_store(directory: Path, settings: StateSettings) -> RocksStore:
+    """Open the store in a directory with the sizes of the settings; see `RocksStore`."""
+    return RocksStore(
+        directory,
+        cache_bytes=settings.cache_bytes,
+        write_buffer_bytes=settings.write_buffer_bytes,
+        sync=settings.sync,
+    )
+
+
+@contextmanager
+def opened_store(directory: Path, settings: StateSettings) -> Iterator[RocksStore]:
+    """Open a store and close it at the end. An error of the closing does not hide the one that led to it."""
+    store = open_store(directory, settings)
+    try:
+        yield store
+    except BaseException:
+        with suppress(StoreError):
+            store.close()
+        raise
+    store.close()
+
+
+def _close(database: Rdict) -> None:
+    with _cut_short():
+        database.close()
+
+
+@contextmanager
+def _cut_short() -> Iterator[None]:
+    """Nothing is lost when closing ends an upkeep: all had been written out before."""
+    try:
+        yield
+    except Exception as error:
+        if "Shutdown in progress" not in str(error):
+            raise
+
+
+def _check_index(directory: Path) -> None:
+    """RocksDB takes a directory without CURRENT for a new one, and removes the files in it."""
+    if not (directory / "CURRENT").exists() and any(directory.glob("*.sst")):
+        raise FileNotFoundError(f"Corruption: there are *.sst files, but no {directory / 'CURRENT'}")
+
+
+def _write_files(directory: Path, options: Options, keys: Sequence[bytes], values: Sequence[bytes]) -> list[Path]:
+    """Write ascending pairs to SST files of up to some 64 MB."""
+    files: list[Path] = []
+    first = 0
+    while first < len(keys):
+        files.append(directory / f"{len(files)}.sst")
+        writer = SstFileWriter(options)
+        writer.open(str(files[-1]))
+        while first < len(keys) and writer.file_size() < _SST_BYTES:
+            last = first + _SST_SLICE
+            for key, value in zip(keys[first:last], values[first:last], strict=True):
+                writer[key] = value
+            first = last
+        writer.finish()
+    return files
+
+
+def _store_error(action: str, directory: Path, error: Exception) -> StoreError:
+    text = str(error)
+    if "lock file" in text or "lock hold by" in text:
+        return StoreLockedError(
+            f"state directory {directory} is in use by another process: stop that one, or give this one a "
+            "directory of its own (state.directory)"
+        )
+    if "No space left" in text or "Disk quota exceeded" in text:
+        return StoreFullError(
+            f"cannot {action} the state directory {directory}: its disk is full; free space on it ({text})"
+        )
+    missing = "No such file" in text and any(directory.glob("CURRENT"))
+    if "Corruption" in text or missing:
+        return StoreDamagedError(
+            f"cannot {action} the state directory {directory}: it is damaged; put a snapshot in its place, or remove "
+            f"it for a new one ({text})"
+        )
+    return StoreError(f"cannot {action} the state directory {directory}: {text}")
+
+
+def _options(cache: Cache, write_buffer_bytes: int) -> Options:
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_bloom_filter(10, block_based=False)
+    table.set_data_block_index_type(DataBlockIndexType.binary_and_hash())
+    table.set_cache_index_and_filter_blocks(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_block_based_table_factory(table)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_size(write_buffer_bytes)
+    options.set_max_write_buffer_number(2)
+    # Most look-ups are for keys that are not there: they need not search the write buffer either.
+    options.set_memtable_whole_key_filtering(True)
+    options.set_memtable_prefix_bloom_ratio(0.1)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(512)
+    options.set_max_total_wal_size(256 << 20)
+    options.set_max_log_file_size(4 << 20)
+    options.set_keep_log_file_num(4)
+    # Hits and misses of the cache; its cost is within the noise of a look-up.
+    options.enable_statistics()
+    # A torn end of the log is a write that was never acknowledged; damage before it must be heard.
+    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
+    return options

@@ -1,0 +1,80 @@
+"""Steps of a state: what some articles or withdrawals change, and the writes that do it.
+
+Knows how a step becomes writes, the same when it is first made and when it is read back from the changelog; knows
+nothing of how it was decided.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.index.candidates import MultiIndex
+from stream_dedup.index.generations import expire, put_record
+from stream_dedup.index.ledger import Progress
+from stream_dedup.index.postings import PostingLists
+from stream_dedup.index.records import Entries, key_of, keys_of
+from stream_dedup.index.store import Family, Put, Puts, Store, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What some articles or withdrawals change.
+
+    Attributes:
+        progress: how far the state has come after it.
+        entries: fixed parts of the entries that it adds; their numbers end at `progress.entries`, shape (n,).
+        names: id of the article of each entry, as UTF-8, n of them.
+        removed: numbers of the entries that it removes.
+        records: articles, URLs and clusters, under keys without a generation; a value of None deletes.
+        counts: writes of the document counts.
+    """
+
+    progress: Progress
+    entries: Entries
+    names: Sequence[bytes]
+    removed: Sequence[int]
+    records: Sequence[Put]
+    counts: Sequence[Put]
+
+    def numbers(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """Return the numbers of its entries, shape (n,)."""
+        last = self.progress.entries
+        return np.arange(last - len(self.entries), last, dtype=np.uint64)
+
+
+def step_writes(
+    store: Store, index: MultiIndex, before: Progress, step: Step, lists: tuple[PostingLists, ...] | None = None
+) -> Iterator[Write]:
+    """Yield the writes that make a step.
+
+    Args:
+        store: the state, as it is before.
+        index: makes the posting lists.
+        before: how far the state has come.
+        step: what changes.
+        lists: the posting lists of all keys of its entries, where they were read already.
+    """
+    numbers = step.numbers()
+    packed = index.format.pack(step.entries, step.names)
+    yield Puts(Family.ENTRIES, keys_of(numbers), packed)
+    yield from index.insertions(store, step.entries, numbers, before.generation, lists)
+    for number in step.removed:
+        yield Put(Family.ENTRIES, key_of(number), None)
+    for record in step.records:
+        yield from put_record(record, before.live)
+    yield from step.counts
+    yield from expire(before, step.progress)
+    yield step.progress.put()
+
+
+def joined(steps: Sequence[Step]) -> Step:
+    """Return steps that follow one another as one; only the last may begin a generation."""
+    return Step(
+        steps[-1].progress,
+        np.concatenate([step.entries for step in steps]),
+        [name for step in steps for name in step.names],
+        [number for step in steps for number in step.removed],
+        [record for step in steps for record in step.records],
+        [put for step in steps for put in step.counts],
+    )

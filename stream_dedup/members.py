@@ -1,0 +1,253 @@
+"""The clusters that a run touches: read from the state, changed in order, written back, and told to readers.
+
+Knows how clusters, article records and entries in reserve hang together; knows nothing of verdicts.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stream_dedup.article import Succession, SuccessionReason
+from stream_dedup.clusters import Cluster, Member, Policy, found
+from stream_dedup.index.generations import newest
+from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, Entries, EntryFormat, key_of
+from stream_dedup.index.store import Family, Put, Store
+from stream_dedup.versions import load_records
+
+_MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn
+
+
+@dataclass(slots=True)
+class NewEntries:
+    """Entries that a run adds, in the order of their numbers.
+
+    Attributes:
+        first: number of the first.
+        fixed: their fixed parts, shape (1,) each.
+        names: ids of their articles, as UTF-8.
+    """
+
+    first: int
+    fixed: list[Entries] = field(default_factory=list)
+    names: list[bytes] = field(default_factory=list)
+
+    @property
+    def next(self) -> int:
+        """Number of the next."""
+        return self.first + len(self.fixed)
+
+    def add(self, fixed: Entries, name: bytes) -> int:
+        """Add an entry and return its number."""
+        self.fixed.append(fixed)
+        self.names.append(name)
+        return self.next - 1
+
+    def get(self, number: int) -> Entries | None:
+        """Return the fixed part of one of them, None if it is another's number."""
+        return self.fixed[number - self.first] if number >= self.first else None
+
+
+class ClusterBook:
+    """The clusters of a run.
+
+    Args:
+        store: the state.
+        live: generations that have not expired, the newest last.
+        layout: of the entries.
+        policy: which member is canonical.
+        entries: that the run adds.
+    """
+
+    def __init__(
+        self, store: Store, live: Sequence[int], layout: EntryFormat, policy: Policy, entries: NewEntries
+    ) -> None:
+        self._store = store
+        self._live = live
+        self._format = layout
+        self._policy = policy
+        self._entries = entries
+        self._clusters: dict[int, Cluster | None] = {}
+        self._touched: set[int] = set()
+        self._records: dict[str, ArticleRecord | None] = {}
+        self.records: dict[tuple[Family, bytes], bytes | None] = {}
+        self.removed: list[int] = []
+        self.published: dict[str, Cluster | None] = {}
+        self.successions: list[Succession] = []
+        self.reindexed = False
+
+    def prefetch(self, clusters: Iterable[int], names: Iterable[str]) -> None:
+        """Read the clusters and article records that will be asked for, with one look-up each."""
+        numbers = sorted({number for number in clusters if number not in self._clusters})
+        values = newest(self._store, Family.CLUSTERS, [key_of(number) for number in numbers], self._live)
+        self._clusters |= {
+            number: Cluster.unpack(value) if value else None for number, value in zip(numbers, values, strict=True)
+        }
+        missing = {name for name in names if name not in self._records}
+        loaded = load_records(self._store, self._live, missing)
+        self._records |= {name: loaded.get(name) for name in missing}
+
+    def cluster(self, number: int) -> Cluster | None:
+        """Return a cluster of more than one article, None while there is but one."""
+        if number not in self._clusters:
+            self.prefetch([number], [])
+        return self._clusters[number]
+
+    def canonical(self, number: int, single: str) -> str:
+        """Return the canonical article of a cluster; that of a single article is itself."""
+        cluster = self.cluster(number)
+        return cluster.canonical if cluster is not None else single
+
+    def record(self, name: str) -> ArticleRecord | None:
+        """Return what became of an id, as of now."""
+        if name not in self._records:
+            self.prefetch([], [name])
+        return self._records[name]
+
+    def note(self, name: str, record: ArticleRecord) -> None:
+        """Write what became of an id."""
+        self._records[name] = record
+        self.records[Family.ARTICLES, name.encode()] = record.pack()
+        if record.url:
+            self.records[Family.URLS, key_of(record.url)] = name.encode()
+
+    def forget(self, name: str, record: ArticleRecord) -> None:
+        """Delete what became of an id."""
+        self._records[name] = None
+        self.records[Family.ARTICLES, name.encode()] = None
+        if record.url and self.owner(record.url) == name:
+            self.records[Family.URLS, key_of(record.url)] = None
+
+    def owner(self, url: int) -> str | None:
+        """Return the id of the newest article of a URL, given by its hash, as of now."""
+        key = key_of(url)
+        if (Family.URLS, key) in self.records:
+            value = self.records[Family.URLS, key]
+        else:
+            (value,) = newest(self._store, Family.URLS, [key], self._live)
+        return value.decode() if value is not None else None
+
+    def wants_reserve(self, number: int) -> bool:
+        """Tell whether the entry of a further copy is worth keeping."""
+        cluster = self.cluster(number)
+        kept = sum(member.entry != NOT_INDEXED for member in cluster.members) if cluster else 1
+        return kept <= _MOST_IN_RESERVE
+
+    def join(self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None) -> None:
+        """Add a copy to a cluster, or another text of a member.
+
+        Args:
+            number: of the cluster.
+            founder: id of its only article, where it is not written down as a cluster yet.
+            founding: number of the entry of that article.
+            member: the copy.
+            old: what was known of it, where it was in the cluster already.
+        """
+        stored = self.cluster(number)
+        before = stored or found(number, self._founder(founder, founding))
+        after = self._without_old(before, member, old).join(member, self._policy)
+        self._change(number, stored, after, SuccessionReason.POLICY, before)
+
+    def revise(self, number: int, member: Member, old: ArticleRecord | None) -> None:
+        """Note another text of an article in its own cluster, if that has copies."""
+        before = self.cluster(number)
+        if before is not None:
+            after = self._without_old(before, member, old).join(member, self._policy)
+            self._change(number, before, after, SuccessionReason.POLICY, before)
+
+    def _without_old(self, cluster: Cluster, member: Member, old: ArticleRecord | None) -> Cluster:
+        """Return a cluster without the old text of a member that it no longer keeps, lest it be counted twice."""
+        if old is None or cluster.member(member.id) is not None:
+            return cluster
+        return cluster.leave(member.id, old.source, self._policy) or cluster
+
+    def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, floor: int) -> str | None:
+        """Take an article out of its cluster and the index; return who the cluster is called by now, None if nobody.
+
+        Args:
+            name: id of the article.
+            record: what became of it.
+            reason: why it leaves.
+            floor: window time before which no entry can be found any more.
+        """
+        self.removed += record.entries
+        self.reindexed = self.reindexed or bool(record.entries)
+        before = self.cluster(record.cluster)
+        if before is None:
+            return None
+        after = before.leave(name, record.source, self._policy)
+        if after is not None:
+            after = self._activated(after, floor)
+        self._change(record.cluster, before, after, reason, before)
+        return after.canonical if after is not None else None
+
+    def writes(self) -> list[Put]:
+        """Return the records to write, under keys without a generation."""
+        for number in sorted(self._touched):
+            cluster = self._clusters[number]
+            self.records[Family.CLUSTERS, key_of(number)] = cluster.pack() if cluster else None
+        return [Put(family, key, value) for (family, key), value in self.records.items()]
+
+    def _founder(self, name: str, entry: int) -> Member:
+        return member_of(name, self.record(name), entry, active=True)
+
+    def _change(
+        self, number: int, stored: Cluster | None, after: Cluster | None, reason: SuccessionReason, before: Cluster
+    ) -> None:
+        self._clusters[number] = after
+        self._touched.add(number)
+        if after is not None:
+            self.published[after.canonical] = after
+        if after is None or after.canonical != before.canonical:
+            if stored is not None:
+                self.published[before.canonical] = None
+            if after is not None and reason is not SuccessionReason.WITHDRAWN:
+                self.successions.append(Succession(before.canonical, after.canonical, reason))
+
+    def _activated(self, cluster: Cluster, floor: int) -> Cluster:
+        """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.
+
+        That is the entry of the canonical article; where nothing is kept of that, and nothing of the cluster is in
+        the index, the first that is kept.
+        """
+        kept = [(member, fixed) for member in cluster.members if (fixed := self._visible(member, floor)) is not None]
+        canonical = [(member, fixed) for member, fixed in kept if member.id == cluster.canonical]
+        if not canonical and any(member.active for member, _ in kept):
+            return cluster
+        for member, fixed in (canonical or kept)[:1]:
+            if member.active:
+                break
+            active = fixed.copy()
+            active["flags"] &= np.uint8(~RESERVE & 0xFF)
+            number = self._entries.add(active, member.id.encode())
+            self.removed.append(member.entry)
+            self.reindexed = True
+            self._renumber(member.id, member.entry, number)
+            return cluster.with_entry(member.id, number, active=True)
+        return cluster
+
+    def _visible(self, member: Member, floor: int) -> Entries | None:
+        """Return the fixed part of a member's entry while later articles can match it."""
+        fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
+        return fixed if fixed is not None and fixed["window_ms"][0] >= floor else None
+
+    def _renumber(self, name: str, old: int, new: int) -> None:
+        record = self.record(name)
+        if record is not None:
+            record = record.with_entries(tuple(new if entry == old else entry for entry in record.entries))
+            self._records[name] = record
+            self.records[Family.ARTICLES, name.encode()] = record.pack()
+
+    def _entry(self, number: int) -> Entries | None:
+        fixed = self._entries.get(number)
+        if fixed is not None:
+            return fixed
+        (stored,) = self._store.get_many(Family.ENTRIES, [key_of(number)])
+        return self._format.fixed([stored]) if stored is not None else None
+
+
+def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:
+    """Return an article as a member of a cluster; of one whose record has expired only the name is known."""
+    if record is None:
+        return Member(name, entry, active, None, None, 0, "")
+    return Member(name, entry, active, record.published_ms, record.seen_ms, record.characters, record.source)

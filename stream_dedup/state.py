@@ -1,0 +1,175 @@
+"""The state of an index: its store, how far it has come, and what of it is kept in memory.
+
+Knows how changes are made and how a changelog is replayed; knows nothing of how a change was decided.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stream_dedup.index.candidates import MultiIndex
+from stream_dedup.index.changelog import ChangelogError, Commit
+from stream_dedup.index.counts import load_counts
+from stream_dedup.index.ledger import (
+    ChangelogPlace,
+    Positions,
+    Progress,
+    check_format,
+    forget_start,
+    load_place,
+    load_positions,
+    load_progress,
+    load_starts,
+    position_puts,
+    start_put,
+)
+from stream_dedup.index.steps import Step, joined, step_writes
+from stream_dedup.index.store import Family, Overlay, Put, Store, Write
+from stream_dedup.settings import EngineSettings
+
+_MANY_ARTICLES = 4_096  # from which on loading is faster than writing
+
+
+class State:
+    """The state of an index.
+
+    Args:
+        store: where it is kept.
+        settings: of the index.
+        comparable: the settings that stored fingerprints, sketches and keys depend on.
+
+    Raises:
+        StoreError: the store cannot be read, or was made with settings that cannot be compared with these.
+    """
+
+    def __init__(self, store: Store, settings: EngineSettings, comparable: Mapping[str, Any]) -> None:
+        check_format(store, comparable)
+        self.store = store
+        self._settings = settings
+        self.progress = load_progress(store)
+        self.index = MultiIndex(store, settings, self.progress)
+        self.counts, self.epoch = load_counts(store, settings.idf.max_words)
+        self._place = load_place(store)
+
+    @property
+    def place(self) -> ChangelogPlace | None:
+        """Where it stands in its changelog, None where it has none."""
+        return self._place
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Return the next input offset by topic and partition."""
+        return load_positions(self.store)
+
+    def begin_of_changelog(self) -> int | None:
+        """Return the changelog offset before which nothing is needed any more, None where that is not known."""
+        return load_starts(self.store).get(self.progress.live[0])
+
+    def apply(
+        self,
+        base: Progress,
+        steps: Sequence[Step],
+        writes: Sequence[Write],
+        positions: Positions,
+        place: ChangelogPlace | None,
+    ) -> None:
+        """Make a change with one atomic write.
+
+        Args:
+            base: how far the state had come when it was decided.
+            steps: of the change.
+            writes: that make them.
+            positions: next input offset by topic and partition, of those that it moves.
+            place: next offset in the changelog, if there is one.
+
+        Raises:
+            StoreError: the store cannot be written; nothing has changed then.
+            ValueError: the change was decided on another state, or was made already.
+        """
+        if base != self.progress:
+            raise ValueError("this change was decided on another state: apply each once, before the next decide")
+        after = steps[-1].progress
+        places = [place.put(), *self._starts(base, [(Commit(steps, positions), place.offset)])] if place else []
+        self.store.write([*writes, *position_puts(positions), *places])
+        self._advance(after, place)
+
+    def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
+        """Make commits that stand in the changelog, with one atomic write; very many at once, faster, with several.
+
+        `refresh` comes before the next decision.
+
+        Args:
+            commits: in order, each with the offset behind it.
+            topic: the changelog.
+
+        Raises:
+            ChangelogError: there is a gap between the state and the commits.
+            StoreError: the store cannot be read or written.
+        """
+        self._check_order([step for commit, _ in commits for step in commit.steps])
+        before = progress = self.progress
+        overlay = Overlay(self.store)
+        for steps in _by_generation(progress, commits):
+            step = joined(steps)
+            overlay.write(list(step_writes(overlay, self.index, progress, step)))
+            self.index.occupy(step.entries, progress.generation)
+            progress = step.progress
+        positions = {key: offset for commit, _ in commits for key, offset in commit.positions.items()}
+        place = ChangelogPlace(topic, commits[-1][1])
+        puts = [*position_puts(positions), place.put(), *self._starts(before, commits)]
+        if progress.judged - before.judged >= _MANY_ARTICLES:
+            # What it has come to is written last: until then the same commits are replayed again after a crash.
+            self.store.load([write for write in overlay.staged if write.family is not Family.META])
+            self.store.write([progress.put(), *puts])
+        else:
+            self.store.write([*overlay.staged, *puts])
+        self._advance(progress, place)
+
+    def refresh(self) -> None:
+        """Read again what is kept in memory, after commits were replayed."""
+        self.progress = load_progress(self.store)
+        self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
+
+    def close(self) -> None:
+        """Release the store."""
+        self.store.close()
+
+    def _check_order(self, steps: Sequence[Step]) -> None:
+        number = self.progress.steps
+        if number == 0:
+            # The oldest part of a changelog is cut off once it has expired.
+            number = steps[0].progress.steps - 1
+        for step in steps:
+            number += 1
+            if step.progress.steps != number:
+                raise ChangelogError(
+                    f"the changelog goes on with step {step.progress.steps} where {number} should come: it is not the "
+                    "one that this state was made from, or records are missing. Remove the state directory to restore "
+                    "what the changelog holds"
+                )
+
+    def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[Put]:
+        """Yield the writes that keep where in the changelog each generation begins."""
+        live, start = before.live, self._place.offset if self._place else 0
+        for commit, offset in commits:
+            after = commit.steps[-1].progress.live
+            yield from (start_put(number, start) for number in after if number not in live)
+            yield from (forget_start(number) for number in live if number not in after)
+            live, start = after, offset
+
+    def _advance(self, progress: Progress, place: ChangelogPlace | None) -> None:
+        self.progress = progress
+        self._place = place or self._place
+        self.index.keep_generations(progress.live)
+
+
+def _by_generation(progress: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[list[Step]]:
+    """Yield stretches of steps that are written to one generation: the last of each may begin another."""
+    group: list[Step] = []
+    generation = progress.generation
+    for step in (step for commit, _ in commits for step in commit.steps):
+        group.append(step)
+        if step.progress.generation != generation:
+            generation = step.progress.generation
+            yield group
+            group = []
+    if group:
+        yield group

@@ -1,0 +1,120 @@
+"""The stream's time and the window: how old an article is, when it is forgotten, when a generation begins or expires.
+
+Knows times and generations; knows nothing of texts or of storage.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article
+from stream_dedup.hashing import I64
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.records import UNKNOWN_TIME
+from stream_dedup.settings import WindowSettings
+
+_GENERATIONS = 2  # into which a window is divided: the disk keeps one and a half to two windows
+_MS_PER_DAY = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of n articles, in milliseconds since 1970 in UTC.
+
+    Attributes:
+        stream: the stream's time once each has come, shape (n,).
+        window: from when on each is remembered, shape (n,): its own time, or its arrival where it is late.
+        floors: what is older than this is forgotten, shape (n,).
+        late: which were forgotten before they came, shape (n,).
+    """
+
+    stream: I64
+    window: I64
+    floors: I64
+    late: NDArray[np.bool_]
+
+    def at(self, places: I64) -> "Times":
+        """Return the times of some of the articles."""
+        return Times(self.stream[places], self.window[places], self.floors[places], self.late[places])
+
+
+class Window:
+    """How long articles are remembered.
+
+    The stream's time is that of the newest article so far. An article's own time is that of its publication, but for
+    the stream's time no later than that of its message: a clock that runs ahead must not make the others old.
+
+    Args:
+        settings: its length.
+    """
+
+    def __init__(self, settings: WindowSettings) -> None:
+        self._length_ms = round(settings.days * _MS_PER_DAY)
+
+    def times(self, articles: Sequence[Article], stream_ms: int) -> Times:
+        """Return the times of articles that come when the stream's time is `stream_ms`."""
+        own = np.array([_own_ms(article) for article in articles], np.int64)
+        advance = np.array([_advance_ms(article) for article in articles], np.int64)
+        stream = np.maximum(np.maximum.accumulate(advance), stream_ms) if len(articles) else advance
+        floors = stream - self._length_ms
+        late = (own != UNKNOWN_TIME) & (own < floors)
+        window = np.where(late | (own == UNKNOWN_TIME), stream, np.minimum(own, stream))
+        return Times(stream, window, floors, late)
+
+    def floor(self, stream_ms: int) -> int:
+        """Return the time before which everything is forgotten."""
+        return stream_ms - self._length_ms
+
+    def begins_generation(self, times: I64, progress: Progress) -> int | None:
+        """Return the place of the first article after which a generation begins, None if there is none.
+
+        Args:
+            times: the stream's time at each article, shape (n,), ascending.
+            progress: of the state.
+        """
+        start = self.started(progress, times)
+        due = (times >= start + self._length_ms // _GENERATIONS) & (start != UNKNOWN_TIME)
+        return int(np.argmax(due)) if due.any() else None
+
+    def started(self, progress: Progress, times: I64) -> int:
+        """Return when the generation of now began: where no time was known until now, with the first that is."""
+        start = progress.generations[-1].start_ms
+        known = times[times != UNKNOWN_TIME]
+        return int(known[0]) if start == UNKNOWN_TIME and len(known) else start
+
+    def generations(self, progress: Progress, times: I64, entries: int) -> tuple[Generation, ...]:
+        """Return the generations after some articles: where one begins, those that are left and the new one.
+
+        A generation has expired when the one after it began before the window did: all that it holds is older.
+
+        Args:
+            progress: of the state before.
+            times: the stream's time at each article, of which at most the last is one after which one begins.
+            entries: number of the next entry.
+        """
+        old = (*progress.generations[:-1], replace(progress.generations[-1], start_ms=self.started(progress, times)))
+        if self.begins_generation(times, progress) is None:
+            return old
+        stream_ms = int(times[-1])
+        new = Generation(old[-1].number + 1, stream_ms, entries)
+        after = [*old[1:], new]
+        left = [one for one, next_one in zip(old, after, strict=True) if next_one.start_ms >= self.floor(stream_ms)]
+        return (*left, new)
+
+
+def _own_ms(article: Article) -> int:
+    if article.published_ms is not None:
+        return article.published_ms
+    return _message_ms(article)
+
+
+def _advance_ms(article: Article) -> int:
+    own, message = _own_ms(article), _message_ms(article)
+    return own if message == UNKNOWN_TIME else min(own, message)
+
+
+def _message_ms(article: Article) -> int:
+    origin = article.origin
+    return UNKNOWN_TIME if origin is None or origin.timestamp_ms is None else origin.timestamp_ms

@@ -1,0 +1,99 @@
+"""A changelog in memory, and a service that decides, appends and applies as the real one does.
+
+Knows the order of a commit and that a transaction is whole or not at all; knows no broker.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stream_dedup import Deduplicator, EngineSettings
+from stream_dedup.batch import Change
+from stream_dedup.index.changelog import Commit, CommitReader, LogRecord, commit_records
+from stream_dedup.index.ledger import ChangelogPlace, Positions
+from stream_dedup.index.store import Family, MemoryStore, Store
+from tests.engine.model import Item
+
+TOPIC = "changelog"
+_START = b"start/"
+
+Contents = dict[Family, list[tuple[bytes, bytes]]]
+
+
+@dataclass
+class Log:
+    """A compacted topic of one partition: records with their offsets, some of which may be gone."""
+
+    records: list[tuple[int, LogRecord]] = field(default_factory=list)
+    end: int = 0
+
+    @property
+    def begin(self) -> int:
+        """Offset of the first record that is left."""
+        return self.records[0][0] if self.records else self.end
+
+    def append(self, records: Sequence[LogRecord]) -> None:
+        """Append the records of a transaction, and the marker that Kafka writes behind it."""
+        self.records += enumerate(records, self.end)
+        self.end += len(records) + 1
+
+    def cut(self, begin: int) -> None:
+        """Delete the records before an offset."""
+        self.records = [pair for pair in self.records if pair[0] >= begin]
+
+    def compact(self, *, tombstones: bool) -> None:
+        """Keep the newest record of each key; drop deletions too where no `tombstones` are kept."""
+        newest = {key: offset for offset, (key, _) in self.records}
+        self.records = [
+            (offset, (key, value))
+            for offset, (key, value) in self.records
+            if newest[key] == offset and (tombstones or value is not None)
+        ]
+
+
+def commits(log: Log, reader: CommitReader, begin: int = 0) -> Iterator[tuple[Commit, int]]:
+    """Yield the commits of a log from an offset on, each with the offset behind it."""
+    for offset, (key, value) in log.records:
+        commit = reader.feed(key, value) if offset >= begin else None
+        if commit is not None:
+            yield commit, offset + 1
+
+
+def append(engine: Deduplicator, change: Change, positions: Positions, log: Log) -> ChangelogPlace:
+    """Append a change to the log; return the place behind it, which is before the transaction's marker."""
+    log.append(list(commit_records(engine.commit_of(change, positions))))
+    return ChangelogPlace(TOPIC, log.end - 1)
+
+
+def written(engine: Deduplicator, log: Log, batches: Sequence[Sequence[Item]]) -> None:
+    """Let an engine judge batches, each with its commit in the log."""
+    for batch in batches:
+        judged = engine.decide(batch)
+        positions = {("in", engine.progress.steps % 3): engine.progress.judged + len(batch)}
+        engine.apply(judged.change, positions, append(engine, judged.change, positions, log))
+
+
+def restored(
+    log: Log, settings: EngineSettings, groups: Sequence[int] = (), store: Store | None = None
+) -> Deduplicator:
+    """Return an engine whose state was made from a log, some commits at a time; what is left goes in one at last."""
+    engine = Deduplicator(settings=settings, store=store or MemoryStore())
+    place = engine.state.place
+    follow(engine, log, place.offset if place else 0, groups)
+    engine.state.refresh()
+    return engine
+
+
+def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = ()) -> None:
+    """Let a state follow a log from an offset on, some commits at a time."""
+    waiting = list(commits(log, CommitReader(engine.state.index.format), begin))
+    for group in (*groups, len(waiting)):
+        if waiting[:group]:
+            engine.state.replay(waiting[:group], TOPIC)
+        waiting = waiting[group:]
+
+
+def contents(engine: Deduplicator, *, starts: bool = True) -> Contents:
+    """Return all that a state holds; without `starts`, but for where in the changelog each generation begins."""
+    pairs = {family: list(engine.state.store.items(family)) for family in Family}
+    pairs[Family.META] = [pair for pair in pairs[Family.META] if starts or not pair[0].startswith(_START)]
+    return pairs

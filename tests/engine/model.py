@@ -1,0 +1,475 @@
+"""The engine's promises in plain Python: all is kept, all pairs are compared over exact sets, one item at a time.
+
+Knows the documented rules of window, revisions, withdrawals and clusters; knows nothing of batches, generations,
+sketches or stores.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+
+from stream_dedup import Article, EngineSettings, Origin, Relation
+from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
+from stream_dedup.batch import Judged, Outcome
+from stream_dedup.clusters import Cluster
+from tests.engine.samples import LIGHT, bodies
+
+HOUR, DAY = 3_600_000, 86_400_000
+BEGIN = 1_760_000_000_000
+BASES, VARIANTS = 3, 6
+_KEPT = 8  # texts and entries of an id, the newest
+_IN_RESERVE = 1  # entries kept of the copies of a cluster
+_LENGTH, _CHANGED, _CUT = 120, 32, 60  # characters of a text, of a changed stretch, of a cut copy
+_GRAM = 5
+
+Item = Article | Withdrawal
+Seen = tuple[Any, ...]
+
+
+def engine_settings(days: float, late: str = "judge", **cluster: object) -> EngineSettings:
+    """Return the settings of an engine that is made in a moment, with a window and a policy."""
+    return LIGHT.model_validate({**LIGHT.model_dump(), "window": {"days": days, "late": late}, "cluster": {**cluster}})
+
+
+# ------------------------------------------------------------------------------------------------------- texts
+
+
+@cache
+def text(base: int, variant: int) -> str:
+    """Return one of the texts that streams are made of; those of two bases have nothing in common.
+
+    Of a base there are: 0 the text, 1 the same with commas, 2 one character changed, 3 the end changed so that it has
+    drifted from 0, 4 the beginning of 3 changed so that it has drifted from 3 and is no copy of 0, 5 the first half.
+    """
+    han, other = (_han(place)[:_LENGTH] for place in (base, BASES + base))
+    if variant == 1:
+        return "，".join(han[at : at + 10] for at in range(0, _LENGTH, 10))
+    if variant == 2:
+        return han[:90] + other[0] + han[91:]
+    if variant >= 3:
+        han = han if variant == VARIANTS - 1 else han[:-_CHANGED] + other[-_CHANGED:]
+    if variant == 4:
+        han = other[:_CHANGED] + han[_CHANGED:]
+    return han[:_CUT] if variant == VARIANTS - 1 else han
+
+
+def _han(place: int) -> str:
+    return "".join(character for character in bodies()[place] if "\u4e00" <= character <= "\u9fff")
+
+
+@cache
+def _content(body: str) -> str:
+    return "".join(filter(str.isalnum, body))
+
+
+@cache
+def _grams(body: str) -> frozenset[str]:
+    content = _content(body)
+    return frozenset(content[at : at + _GRAM] for at in range(len(content) - _GRAM + 1))
+
+
+@cache
+def measures(one: str, other: str) -> tuple[Relation | None, float, float]:
+    """Return what a text is to another, their Jaccard and their containment."""
+    if _content(one) == _content(other):
+        return Relation.EXACT, 1.0, 1.0
+    a, b = _grams(one), _grams(other)
+    shared = len(a & b)
+    jaccard, containment = shared / len(a | b), shared / min(len(a), len(b))
+    verify = LIGHT.verify
+    if jaccard < verify.near_jaccard and containment < verify.min_containment:
+        return None, jaccard, containment
+    cut = containment >= verify.cut_containment and jaccard < verify.cut_jaccard
+    if jaccard >= verify.near_jaccard and not cut:
+        return Relation.NEAR, jaccard, containment
+    return (Relation.CONTAINED if len(a) <= len(b) else Relation.CONTAINS), jaccard, containment
+
+
+# ------------------------------------------------------------------------------------------------------- model
+
+
+@dataclass
+class _Entry:
+    article: str
+    body: str
+    window: float
+    cluster: int
+    active: bool
+
+
+@dataclass
+class _Record:
+    contents: list[str]
+    entries: list[_Entry]
+    decided: float
+    relation: Relation | None
+    cluster: int
+    url: str
+    member: "_Member"
+
+
+@dataclass
+class _Member:
+    id: str
+    entry: _Entry | None
+    published: int | None
+    seen: int | None
+    characters: int
+    source: str
+
+
+@dataclass
+class _Cluster:
+    members: list[_Member]
+    canonical: _Member
+    first: int | None
+    last: int | None
+    told: bool = False
+
+    def seen(self, member: _Member) -> None:
+        known = [moment for moment in (self.first, self.last, member.seen) if moment is not None]
+        self.first, self.last = min(known, default=None), max(known, default=None)
+
+    def shown(self) -> Seen:
+        sources = Counter(member.source for member in self.members)
+        return (self.canonical.id, len(self.members) - 1, self.first, self.last, dict(sources))
+
+
+@dataclass
+class Model:
+    """What the engine must say on a stream.
+
+    Attributes:
+        settings: window and policy; the others are those of `LIGHT`.
+        clusters: what is told of each cluster by now, by canonical article.
+        successions: all so far: old and new canonical article, and the reason.
+    """
+
+    settings: EngineSettings
+    clusters: dict[str, Seen | None] = field(default_factory=dict)
+    successions: list[tuple[str, str, str]] = field(default_factory=list)
+    _now: float = -math.inf
+    _entries: list[_Entry] = field(default_factory=list)
+    _records: dict[str, _Record] = field(default_factory=dict)
+    _urls: dict[str, str] = field(default_factory=dict)
+    _groups: dict[int, _Cluster] = field(default_factory=dict)
+    _made: int = 0
+
+    @property
+    def _floor(self) -> float:
+        return self._now - self.settings.window.days * DAY
+
+    def feed(self, item: Item) -> Seen:
+        """Take the next item; return what `seen` must make of the engine's outcome."""
+        return self._withdraw(item) if isinstance(item, Withdrawal) else self._judge(item)
+
+    # -------------------------------------------------------------------------------------------- articles
+
+    def _judge(self, article: Article) -> Seen:
+        message = article.origin.timestamp_ms if article.origin else None
+        own = message if article.published_ms is None else article.published_ms
+        known = [moment for moment in (own, message) if moment is not None]
+        self._now = max(self._now, min(known, default=-math.inf))
+        late = own is not None and own < self._floor
+        if late and self.settings.window.late == "dead":
+            return ("unjudged", article.id, "too_late")
+        window = self._now if late or own is None else min(own, self._now)
+        record = self._record(article.id)
+        content = _content(article.body)
+        if record is not None and content in record.contents:
+            return (
+                "decision",
+                article.id,
+                False,
+                Relation.REDELIVERY,
+                self._canonical(record),
+                article.id,
+                1,
+                1,
+                False,
+            )
+        sibling = self._sibling(article)
+        before = record or sibling
+        best = self._best(article, {article.id, *([sibling.member.id] if sibling else [])})
+        home = None
+        if best is not None and self._groups[best.cluster].canonical.id == article.id:
+            # A copy of an earlier text of this very article, which may be forgotten itself.
+            home, best = best.cluster, None
+        return self._remember(article, window, record, before, best, home)
+
+    def _record(self, name: str) -> _Record | None:
+        record = self._records.get(name)
+        return record if record is not None and record.decided >= self._floor else None
+
+    def _sibling(self, article: Article) -> _Record | None:
+        """Return the newest article of the same URL where its text is another."""
+        name = self._urls.get(article.url, article.id)
+        record = self._record(name) if name != article.id else None
+        known = record is not None and record.url == article.url
+        return record if known and record and _content(article.body) not in record.contents else None
+
+    def _best(self, article: Article, left_out: set[str]) -> _Entry | None:
+        best, most = None, 0.0
+        for entry in self._entries:
+            if not entry.active or entry.window < self._floor or entry.article in left_out:
+                continue
+            relation, jaccard, _ = measures(article.body, entry.body)
+            score = jaccard + 2 * (relation is Relation.EXACT)
+            if relation is not None and score > most:
+                best, most = entry, score
+        return best
+
+    def _remember(
+        self,
+        article: Article,
+        window: float,
+        record: _Record | None,
+        before: _Record | None,
+        best: _Entry | None,
+        home: int | None,
+    ) -> Seen:
+        shown, content = self._shown(article, before, best), _content(article.body)
+        if before is None and home is not None:
+            shown = ("decision", article.id, True, Relation.REVISION, article.id, article.id, None, None, None)
+        contents = [content, *(record.contents if record else [])]
+        relation, jaccard = shown[3], measures(article.body, best.body)[1] if best else 0.0
+        indexed = best is None or (relation is Relation.NEAR and jaccard < self.settings.verify.variant_jaccard)
+        if record is not None and not self._stays(record, best, home):
+            self._leave(article.id, record, "moved")
+            record = None
+        number = best.cluster if best else record.cluster if record else self._made if home is None else home
+        self._made += 1
+        member = _Member(
+            article.id,
+            None,
+            article.published_ms,
+            article.origin.timestamp_ms if article.origin else article.published_ms,
+            len(article.body),
+            article.source,
+        )
+        group = self._groups.get(number)
+        old = next((one for one in group.members if one.id == article.id), None) if group and record else None
+        kept = sum(one.entry is not None for one in group.members) if group else 1
+        entries = record.entries if record else []
+        if indexed or (kept <= _IN_RESERVE and (old is None or old.entry is None)):
+            member.entry = _Entry(article.id, article.body, window, number, indexed)
+            self._entries.append(member.entry)
+            entries = [member.entry, *entries]
+        elif old is not None:
+            member.entry = old.entry
+        for entry in entries[_KEPT:]:
+            self._entries.remove(entry)
+        self._records[article.id] = _Record(
+            contents[:_KEPT], entries[:_KEPT], self._now, relation, number, article.url, member
+        )
+        if article.url:
+            self._urls[article.url] = article.id
+        self._join(number, member)
+        return (*shown[:-1], indexed)
+
+    def _shown(self, article: Article, before: _Record | None, best: _Entry | None) -> Seen:
+        if best is not None:
+            measured = measures(article.body, best.body)
+            canonical = self._groups[best.cluster].canonical.id
+            return ("decision", article.id, False, measured[0], canonical, best.article, *_rounded(measured[1:]), None)
+        if before is None:
+            return ("decision", article.id, True, None, None, None, None, None, None)
+        name, kept = before.member.id, before.entries[0] if before.entries else None
+        if kept is None or kept not in self._entries or _content(kept.body) != before.contents[0]:
+            return ("decision", article.id, True, Relation.REVISION, name, name, None, None, None)
+        numbers = _rounded(measures(article.body, kept.body)[1:])
+        return ("decision", article.id, True, Relation.REVISION, name, name, *numbers, None)
+
+    def _stays(self, record: _Record, best: _Entry | None, home: int | None) -> bool:
+        if best is None:
+            return record.relation in {None, Relation.REVISION} or home == record.cluster
+        return best.cluster == record.cluster
+
+    # ------------------------------------------------------------------------------------------ withdrawals
+
+    def _withdraw(self, withdrawal: Withdrawal) -> Seen:
+        name = withdrawal.id
+        if self._record(name) is None and withdrawal.url:
+            name = self._urls.get(withdrawal.url, name)
+        record = self._record(name)
+        if record is None or (name != withdrawal.id and record.url != withdrawal.url):
+            return ("unjudged", withdrawal.id, "unknown_article")
+        canonical = self._leave(name, record, "withdrawn")
+        del self._records[name]
+        self._urls = {url: owner for url, owner in self._urls.items() if owner != name}
+        return ("withdrawn", withdrawal.id, name, canonical)
+
+    # --------------------------------------------------------------------------------------------- clusters
+
+    def _canonical(self, record: _Record) -> str:
+        return self._groups[record.cluster].canonical.id
+
+    def _rank(self, member: _Member) -> float:
+        cluster = self.settings.cluster
+        if cluster.canonical == "first_published":
+            return math.inf if member.published is None else member.published
+        if cluster.canonical == "longest":
+            return -member.characters
+        if cluster.canonical == "preferred_source":
+            names = cluster.preferred_sources
+            return names.index(member.source) if member.source in names else len(names)
+        return 0
+
+    def _join(self, number: int, member: _Member) -> None:
+        group = self._groups.get(number)
+        if group is None:
+            self._groups[number] = _Cluster([member], member, member.seen, member.seen)
+            return
+        before = group.canonical
+        places = [place for place, one in enumerate(group.members) if one.id == member.id]
+        if places:
+            group.members[places[0]] = member
+            rivals = [member, *group.members] if before.id == member.id else [before, member]
+        else:
+            group.members.append(member)
+            rivals = [before, member]
+        group.canonical = min(rivals, key=self._rank)
+        if group.members == [member] and not group.told:
+            # Nobody was told of a cluster of one: it was seen when its newest text was.
+            group.first = group.last = None
+        group.seen(member)
+        if len(group.members) > 1 or group.told:
+            self._tell(group, before.id, "policy")
+
+    def _leave(self, name: str, record: _Record, reason: str) -> str | None:
+        for entry in record.entries:
+            self._entries.remove(entry)
+        group = self._groups[record.cluster]
+        group.members = [member for member in group.members if member.id != name]
+        if not group.members:
+            del self._groups[record.cluster]
+            if group.told:
+                self.clusters[group.canonical.id] = None
+            return None
+        before = group.canonical
+        if before.id == name:
+            group.canonical = min(group.members, key=lambda one: (one.entry is None, self._rank(one)))
+        self._activate(group)
+        self._tell(group, before.id, reason)
+        return group.canonical.id
+
+    def _activate(self, group: _Cluster) -> None:
+        """Let the canonical article be found by its own text if that is kept, or else any member's, if none is."""
+        kept = [one for one in group.members if one.entry is not None and one.entry.window >= self._floor]
+        wanted = [one for one in kept if one is group.canonical]
+        if not wanted and not any(one.entry.active for one in kept if one.entry):
+            wanted = kept[:1]
+        for member in wanted:
+            entry = member.entry
+            if entry is not None and not entry.active:
+                entry.active = True
+                self._entries.remove(entry)
+                self._entries.append(entry)
+
+    def _tell(self, group: _Cluster, before: str, reason: str) -> None:
+        canonical = group.canonical.id
+        self.clusters[canonical] = group.shown()
+        if canonical != before:
+            if group.told:
+                self.clusters[before] = None
+            if reason != "withdrawn":
+                self.successions.append((before, canonical, reason))
+        group.told = True
+
+
+def _rounded(shares: Sequence[float]) -> list[float]:
+    return [round(share, 6) for share in shares]
+
+
+def seen(outcome: Outcome) -> Seen:
+    """Return what a reader sees of an outcome, but for what depends on weights."""
+    if isinstance(outcome, Withdrawn):
+        return ("withdrawn", outcome.withdrawal.id, outcome.id, outcome.canonical)
+    if isinstance(outcome, Unjudged):
+        return ("unjudged", outcome.item.id, outcome.reason)
+    link, name = outcome.link, outcome.article.id
+    if link is None:
+        return ("decision", name, outcome.unique, None, None, None, None, None, outcome.indexed)
+    shares = [None if share is None else round(share, 6) for share in (link.jaccard, link.containment)]
+    named = (link.relation, link.duplicate_of, link.matched)
+    return ("decision", name, outcome.unique, *named, *shares, outcome.indexed)
+
+
+def told(judged: Judged) -> tuple[dict[str, Seen | None], list[tuple[str, str, str]]]:
+    """Return the clusters and successions of a batch in the form of the model."""
+    clusters = {name: None if cluster is None else cluster_seen(cluster) for name, cluster in judged.clusters.items()}
+    return clusters, [(one.old, one.new, str(one.reason)) for one in judged.successions]
+
+
+def cluster_seen(cluster: Cluster) -> Seen:
+    """Return a cluster in the form of the model."""
+    sources: Mapping[str, int] = cluster.sources
+    return (cluster.canonical, cluster.copies, cluster.first_ms, cluster.last_ms, dict(sources))
+
+
+# ----------------------------------------------------------------------------------------------------- streams
+
+_STEPS = [0, 0, HOUR, 5 * HOUR, 11 * HOUR, 20 * HOUR, 26 * HOUR, 5 * DAY]
+_LAGS = [0, 0, 0, 2 * HOUR, 30 * HOUR, 3 * DAY, -DAY, None]
+
+
+def article(
+    name: str,
+    base: int = 0,
+    variant: int = 0,
+    *,
+    at: int | None = BEGIN,
+    lag: int | None = 0,
+    url: str = "",
+    source: str = "",
+) -> Article:
+    """Return an article whose message comes at a moment and was published a lag before it; None: time unknown."""
+    published = None if lag is None or at is None else at - lag
+    return Article(
+        name,
+        text(base, variant),
+        url=url,
+        source=source,
+        published_ms=published,
+        origin=None if at is None else Origin("articles.in", 0, 0, at),
+    )
+
+
+def streams(longest: int = 24, steps: Sequence[int] = tuple(_STEPS)) -> st.SearchStrategy[list[Item]]:
+    """Return streams of articles, revisions, redeliveries and withdrawals of few ids, in ascending message time."""
+    ids, urls = st.sampled_from("abcdef"), st.sampled_from(["", "", "https://u.example/1", "https://u.example/2"])
+    articles = st.builds(
+        lambda name, base, variant, lag, url, source: (
+            lambda at: article(name, base, variant, at=at, lag=lag, url=url, source=source)
+        ),
+        ids,
+        st.integers(0, BASES - 1),
+        st.integers(0, VARIANTS - 1),
+        st.sampled_from(_LAGS),
+        urls,
+        st.sampled_from(["", "甲报", "乙报"]),
+    )
+    withdrawals = st.builds(lambda name, url: lambda _: Withdrawal(name, url), st.sampled_from("abcdefx"), urls)
+    makers: st.SearchStrategy[Callable[[int], Item]] = st.one_of(articles, articles, articles, articles, withdrawals)
+    pairs = st.lists(st.tuples(makers, st.sampled_from(steps)), min_size=2, max_size=longest)
+    return pairs.map(
+        lambda drawn: [
+            make(at)
+            for (make, _), at in zip(drawn, accumulate([step for _, step in drawn], initial=BEGIN), strict=False)
+        ]
+    )
+
+
+CUTS = st.sets(st.integers(1, 23), max_size=6)
+
+
+def parts(stream: Sequence[Item], cuts: Sequence[int] | set[int]) -> list[Sequence[Item]]:
+    """Return a stream cut at some places."""
+    places = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+    return [stream[start:stop] for start, stop in pairwise(places)]

@@ -1,0 +1,220 @@
+"""Revisions and clusters through the engine: who is canonical, who moves, and what readers are told.
+
+Knows links, announcements and clusters; random streams stand in test_random_walk.
+"""
+
+from typing import Any
+
+import pytest
+
+from stream_dedup import Article, Deduplicator, Relation
+from stream_dedup.article import Succession, SuccessionReason, Withdrawal
+from tests.engine.model import BEGIN, DAY, HOUR, Item, article, cluster_seen, engine_settings
+from tests.engine.samples import LIGHT, bodies
+
+_URL = "https://u.example/1"
+_SIZES = pytest.mark.parametrize("size", [1, 2, 9])
+
+
+def _told(
+    stream: list[Item],
+    size: int,
+    **cluster: Any,  # noqa: ANN401  # settings of any type
+) -> tuple[list[str], list[Succession], dict[str, Any]]:
+    """Return what each link says, what is announced, and what is told of clusters in the end."""
+    links: list[str] = []
+    successions: list[Succession] = []
+    clusters: dict[str, Any] = {}
+    with Deduplicator(settings=engine_settings(2, **cluster)) as engine:
+        for at in range(0, len(stream), size):
+            judged = engine.process(stream[at : at + size])
+            links += [f"{one.link.relation} of {one.link.duplicate_of}" if one.link else "" for one in judged.decisions]
+            successions += judged.successions
+            clusters |= judged.clusters
+    return links, successions, {name: one and cluster_seen(one) for name, one in clusters.items()}
+
+
+# ---------------------------------------------------------------------------------------------------- policies
+
+
+@_SIZES
+@pytest.mark.parametrize(
+    ("policy", "canonical"),
+    [
+        ({"canonical": "first_seen"}, ["a", "a", "a"]),
+        ({"canonical": "first_published"}, ["a", "b", "b"]),
+        ({"canonical": "longest"}, ["a", "a", "c"]),
+        ({"canonical": "preferred_source", "preferred_sources": ["乙报"]}, ["a", "b", "b"]),
+    ],
+)
+def test_links_name_the_canonical_article_of_their_moment(
+    policy: dict[str, Any], canonical: list[str], size: int
+) -> None:
+    """A better article by the policy takes over when it comes: links before name the old one, those after the new."""
+    stream: list[Item] = [
+        article("a", at=BEGIN + 5 * HOUR),
+        article("b", variant=2, at=BEGIN + 6 * HOUR, lag=3 * HOUR, source="乙报"),
+        article("c", variant=1, at=BEGIN + 7 * HOUR),
+        article("d", variant=2, at=BEGIN + 8 * HOUR),
+    ]
+    assert len(stream[2].body) > len(stream[0].body)  # type: ignore[union-attr]  # articles all
+    links, successions, clusters = _told(stream, size, **policy)
+    relations = ["near", "exact", "near"]
+    assert links == ["", *(f"{relation} of {name}" for relation, name in zip(relations, canonical, strict=True))]
+    last = canonical[2]
+    assert successions == ([Succession("a", last, SuccessionReason.POLICY)] if last != "a" else [])
+    expected = (last, 3, BEGIN + 5 * HOUR, BEGIN + 8 * HOUR, {"": 3, "乙报": 1})
+    assert clusters[last] == expected
+    assert [name for name, one in clusters.items() if one is not None] == [last]
+
+
+# --------------------------------------------------------------------------------------------------- revisions
+
+
+@_SIZES
+def test_another_text_of_an_id_is_a_revision(size: int) -> None:
+    """It is unique and found, and so is the text before it: both lead to the same article."""
+    stream: list[Item] = [article("a"), article("a", 1), article("b"), article("c", 1), article("a"), article("a", 1)]
+    links, _, clusters = _told(stream, size)
+    assert links == ["", "revision of a", "exact of a", "exact of a", "redelivery of a", "redelivery of a"]
+    assert clusters["a"][:2] == ("a", 2)
+
+
+@_SIZES
+@pytest.mark.parametrize("variant", [2, 3, 5])
+def test_changed_text_under_the_same_url_is_a_revision_under_any_id(variant: int, size: int) -> None:
+    """An article of the same page is no copy of it, however near; the same text there is a copy."""
+    stream: list[Item] = [
+        article("a", url=_URL),
+        article("b", variant=variant, url=_URL),
+        article("c", variant=variant, url=_URL),
+        article("d", 1, url=_URL),
+        article("e", 1, url=_URL),
+    ]
+    links, _, _ = _told(stream, size)
+    assert links == ["", "revision of a", "exact of b", "revision of c", "exact of d"]
+
+
+@_SIZES
+def test_urls_may_be_left_out_of_account(size: int) -> None:
+    """With verify.same_url off an article of the same page is judged as any other."""
+    settings = LIGHT.model_validate({**LIGHT.model_dump(), "verify": {"same_url": False}})
+    stream = [article("a", url=_URL), article("b", variant=2, url=_URL)]
+    with Deduplicator(settings=settings) as engine:
+        decisions = [one for at in range(0, 2, size) for one in engine.add_batch(stream[at : at + size])]
+    assert [one.link and one.link.relation for one in decisions] == [None, Relation.NEAR]
+
+
+@_SIZES
+def test_copy_of_a_revision_is_judged_like_any_text(size: int) -> None:
+    """The same text again under a revised URL may match the text before it too, whatever counts as a duplicate."""
+    settings = LIGHT.model_validate({**LIGHT.model_dump(), "verify": {"duplicates": ["near"]}})
+    stream = [article("a", url=_URL), article("b", variant=2, url=_URL), article("c", variant=2, url=_URL)]
+    with Deduplicator(settings=settings) as engine:
+        decisions = [one for at in range(0, 3, size) for one in engine.add_batch(stream[at : at + size])]
+    links = [one.link and (one.link.relation, one.link.matched) for one in decisions]
+    assert links == [None, (Relation.REVISION, "a"), (Relation.NEAR, "a")]
+
+
+@_SIZES
+def test_articles_of_two_pages_do_not_hide_each_other(size: int) -> None:
+    """Two articles that revise one page in the same batch are told apart by it, and not from one another."""
+    stream: list[Item] = [
+        article("a", url=_URL),
+        article("b", variant=3, url=_URL),
+        article("c", variant=3, url=_URL),
+        article("b", variant=4, url=_URL),
+        article("d", variant=4),
+    ]
+    assert _told(stream, size)[0] == ["", "revision of a", "exact of b", "revision of b", "exact of b"]
+
+
+@_SIZES
+def test_canonical_article_that_moves_is_succeeded(size: int) -> None:
+    """An article whose new text is a copy of another's leaves its cluster to its copies, which are told."""
+    stream: list[Item] = [
+        article("x", 1),
+        article("a"),
+        article("b", variant=1),
+        article("a", 1, 2),
+        article("c", variant=1),
+        article("d", 1),
+    ]
+    links, successions, clusters = _told(stream, size)
+    assert links == ["", "", "exact of a", "near of x", "exact of b", "exact of x"]
+    assert successions == [Succession("a", "b", SuccessionReason.MOVED)]
+    assert clusters["a"] is None
+    assert clusters["b"][:2] == ("b", 1)
+    assert clusters["x"][:2] == ("x", 2)
+
+
+@_SIZES
+def test_copy_that_moves_leaves_no_trace(size: int) -> None:
+    """A copy whose new text is a copy of another article's is counted there, and no longer where it was."""
+    stream: list[Item] = [article("x", 1), article("a"), article("b", variant=1), article("b", 1, 2)]
+    links, successions, clusters = _told(stream, size)
+    assert links[2:] == ["exact of a", "near of x"]
+    assert successions == []
+    assert (clusters["a"][:2], clusters["x"][:2]) == (("a", 0), ("x", 1))
+
+
+@_SIZES
+def test_article_comes_home_to_the_cluster_that_bears_its_name(size: int) -> None:
+    """An article that is forgotten itself is no copy of itself while its cluster lives on: it is unique again."""
+    stream: list[Item] = [
+        article("a"),
+        article("b", variant=3, at=BEGIN + DAY),
+        article("a", variant=0, at=BEGIN + 2 * DAY + 1),
+        article("c", variant=0, at=BEGIN + 2 * DAY + 2),
+    ]
+    links, _, clusters = _told(stream, size)
+    assert links == ["", "near of a", "revision of a", "exact of a"]
+    assert {name: one[:2] for name, one in clusters.items()} == {"a": ("a", 2)}
+
+
+@_SIZES
+def test_canonical_article_that_still_is_like_its_copies_stays(size: int) -> None:
+    """A copy that became canonical keeps its cluster when a new text of it matches the others there, and is found."""
+    stream: list[Item] = [
+        article("c", variant=5),
+        article("f", variant=2),
+        article("f", variant=0),
+        article("b", variant=5),
+        article("g", variant=1),
+    ]
+    links, successions, _ = _told(stream, size, canonical="longest")
+    assert links == ["", "contains of c", "revision of f", "exact of f", "exact of f"]
+    assert successions[0] == Succession("c", "f", SuccessionReason.POLICY)
+
+
+@_SIZES
+def test_newest_texts_of_an_article_are_kept(size: int) -> None:
+    """Of an article that changes ever again eight texts are found, and known as redeliveries; older ones are new."""
+    changing: list[Item] = [Article("a", body) for body in bodies()[10:22]]
+    copies: list[Item] = [Article(f"c{n}", body) for n, body in enumerate(bodies()[10:22])]
+    links, _, _ = _told([*changing, *copies], size)
+    assert links[:12] == ["", *["revision of a"] * 11]
+    assert links[12:] == ["", "", "", "", *["exact of a"] * 8]
+    again, _, _ = _told([*changing, *changing[4:], changing[3]], size)
+    assert again[12:] == [*["redelivery of a"] * 8, "revision of a"]
+
+
+@_SIZES
+def test_large_cluster_counts_each_copy_once(size: int) -> None:
+    """More copies than a cluster keeps the names of: another text of any, or its withdrawal, is counted right."""
+    names = [f"c{n}" for n in range(40)]
+    stream: list[Item] = [article("a"), *(article(name, variant=1, source=name) for name in names)]
+    stream += [article(name, variant=2, source=name) for name in names[::3]]
+    assert _told(stream, size)[2]["a"][:2] == ("a", 40)
+    withdrawn: list[Item] = [Withdrawal(name) for name in names[::2]]
+    canonical, copies, _, _, sources = _told([*stream, *withdrawn], size)[2]["a"]
+    assert (canonical, copies, sources) == ("a", 20, dict.fromkeys(["", *names[1::2]], 1))
+
+
+@_SIZES
+def test_redelivery_changes_no_cluster(size: int) -> None:
+    """The same message again is no further copy."""
+    stream: list[Item] = [article("a"), article("b", variant=1), article("b", variant=1, at=BEGIN + 1), article("a")]
+    links, _, clusters = _told(stream, size)
+    assert links[2:] == ["redelivery of a", "redelivery of a"]
+    assert clusters["a"] == ("a", 1, BEGIN, BEGIN, {"": 2})

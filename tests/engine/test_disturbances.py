@@ -1,0 +1,226 @@
+"""Engine, store and changelog under random interleavings of batches, kills, restarts, lost disks and take-overs.
+
+Knows the order of a commit; holds what comes out against the plain model of the undisturbed stream.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from stream_dedup import Deduplicator
+from stream_dedup.batch import Judged
+from stream_dedup.index.changelog import ChangelogError, CommitReader, commit_records
+from stream_dedup.index.ledger import ChangelogPlace
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import MemoryStore
+from tests.engine.durable import TOPIC, Log, commits, contents, follow
+from tests.engine.model import Item, Model, Seen, engine_settings, seen, streams, told
+
+_SETTINGS = engine_settings(2, "dead", canonical="longest")
+_INPUT = ("in", 0)
+
+
+@dataclass
+class Committed:
+    """What a read_committed reader sees.
+
+    Attributes:
+        log: the changelog.
+        outcomes: of all items, in order.
+        clusters: what is told of each by now.
+        successions: all of them, in order.
+    """
+
+    log: Log = field(default_factory=Log)
+    outcomes: list[Seen] = field(default_factory=list)
+    clusters: dict[str, Seen | None] = field(default_factory=dict)
+    successions: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def take(self, judged: Judged) -> None:
+        """Make the outputs of a batch visible."""
+        clusters, successions = told(judged)
+        self.outcomes += [seen(outcome) for outcome in judged.outcomes]
+        self.clusters |= clusters
+        self.successions += successions
+
+
+class Disturbed(RuleBasedStateMachine):
+    """A service whose disk is RocksDB, its changelog, and a standby that follows it."""
+
+    @initialize(stream=streams(longest=60))
+    def begin(self, stream: list[Item]) -> None:
+        """Put a stream into the input, and start."""
+        self.input = stream
+        self.model = Model(_SETTINGS)
+        self.expected = [self.model.feed(item) for item in stream]
+        self.topics = Committed()
+        self.root = Path(tempfile.mkdtemp(prefix="disturbed-"))
+        self.disks = 0
+        self.engine = self._started()
+        self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+
+    def _started(self) -> Deduplicator:
+        """Open the state on the disk and let it catch up with the changelog, or make it anew where it cannot."""
+        store = RocksStore(self.root / str(self.disks), cache_bytes=1 << 20, write_buffer_bytes=1 << 20)
+        engine = Deduplicator(settings=_SETTINGS, store=store)
+        try:
+            self._catch_up(engine)
+        except ChangelogError:
+            engine.close()
+            self._lose()
+            return self._started()
+        return engine
+
+    def _catch_up(self, engine: Deduplicator, groups: tuple[int, ...] = ()) -> None:
+        place = engine.state.place
+        follow(engine, self.topics.log, place.offset if place else 0, groups)
+        engine.state.refresh()
+
+    def _lose(self) -> None:
+        shutil.rmtree(self.root / str(self.disks))
+        self.disks += 1
+
+    def _decided(self, count: int) -> Judged:
+        done = self.engine.positions().get(_INPUT, 0)
+        return self.engine.decide(self.input[done : done + count])
+
+    def _append(self, judged: Judged) -> Callable[[], None]:
+        """Commit the transaction of a batch; return what makes its change on the disk."""
+        positions = {_INPUT: self.engine.positions().get(_INPUT, 0) + len(judged.outcomes)}
+        self.topics.log.append(list(commit_records(self.engine.commit_of(judged.change, positions))))
+        self.topics.take(judged)
+        place = ChangelogPlace(TOPIC, self.topics.log.end - 1)
+        return lambda: self.engine.apply(judged.change, positions, place)
+
+    def _restart(self) -> None:
+        self.engine.close()
+        self.engine = self._started()
+
+    # ------------------------------------------------------------------------------------------------ rules
+
+    @rule(count=st.integers(0, 12))
+    def batch(self, count: int) -> None:
+        """Decide, commit, apply."""
+        self._append(self._decided(count))()
+
+    @rule(count=st.integers(1, 12), again=st.integers(1, 12))
+    def aborted_batch(self, count: int, again: int) -> None:
+        """Decide, and drop the change: the same messages come again, in another batch."""
+        self._decided(count)
+        self._append(self._decided(again))()
+
+    @rule(count=st.integers(1, 12))
+    def kill_before_the_commit(self, count: int) -> None:
+        """Decide, and die."""
+        self._decided(count)
+        self._restart()
+
+    @rule(count=st.integers(1, 12))
+    def kill_before_the_change(self, count: int) -> None:
+        """Decide, commit, and die: the changelog is ahead of the disk."""
+        self._append(self._decided(count))
+        self._restart()
+
+    @rule()
+    def kill_after_the_change(self) -> None:
+        """Die between two batches."""
+        self._restart()
+
+    @rule(count=st.integers(0, 12))
+    def lose_the_disk(self, count: int) -> None:
+        """Commit, die, and find the directory gone."""
+        self._append(self._decided(count))
+        self.engine.close()
+        self._lose()
+        self.engine = self._started()
+
+    @rule(groups=st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    def standby_follows(self, groups: list[int]) -> None:
+        """Let the standby take some commits, or begin anew if what it needs is gone."""
+        place = self.standby.state.place
+        waiting = list(
+            commits(self.topics.log, CommitReader(self.standby.state.index.format), place.offset if place else 0)
+        )
+        try:
+            for group in groups:
+                if waiting[:group]:
+                    self.standby.state.replay(waiting[:group], TOPIC)
+                waiting = waiting[group:]
+        except ChangelogError:
+            self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+
+    @rule(count=st.integers(1, 12))
+    def standby_takes_over(self, count: int) -> None:
+        """Let the standby follow to the end and go on; the other has decided a batch that nobody will commit."""
+        self._decided(count)
+        try:
+            self._catch_up(self.standby, (1, 2))
+        except ChangelogError:
+            self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+            self._catch_up(self.standby)
+        assert contents(self.standby, starts=False) == contents(self.engine, starts=False)
+        self.engine.close()
+        self.engine, self.standby = self.standby, self.engine
+        self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+
+    @precondition(lambda self: isinstance(self.engine.state.store, MemoryStore))
+    @rule()
+    def machine_with_the_disk_takes_over(self) -> None:
+        """Let the one that was taken over from come back with its old directory."""
+        self.engine = self._started()
+
+    @rule(tombstones=st.booleans())
+    def changelog_is_cleaned(self, tombstones: bool) -> None:  # noqa: FBT001  # drawn
+        """Let the broker compact the changelog and delete what is before the window."""
+        self.topics.log.cut(self.engine.state.begin_of_changelog() or 0)
+        self.topics.log.compact(tombstones=tombstones)
+
+    # ------------------------------------------------------------------------------------------- invariants
+
+    @invariant()
+    def nothing_is_lost_doubled_or_contradicted(self) -> None:
+        """What a reader sees is what the model says of as many messages as the state has taken."""
+        if hasattr(self, "engine"):
+            done = self.engine.positions().get(_INPUT, 0)
+            assert self.topics.outcomes == self.expected[:done]
+
+    def teardown(self) -> None:
+        """Go on to the end of the stream, and hold clusters and successions against the model's."""
+        if not hasattr(self, "engine"):
+            return
+        while self.engine.positions().get(_INPUT, 0) < len(self.input):
+            self.batch(9)
+        assert self.topics.outcomes == self.expected
+        assert self.topics.clusters == self.model.clusters
+        assert self.topics.successions == self.model.successions
+        self.engine.close()
+        shutil.rmtree(self.root)
+
+
+def test_disturbances_change_nothing() -> None:
+    """Whatever happens, outcomes, clusters and successions are those of the undisturbed stream, each once."""
+    run_state_machine_as_test(
+        Disturbed,
+        settings=hypothesis_settings(
+            max_examples=20,
+            stateful_step_count=20,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

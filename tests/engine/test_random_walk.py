@@ -1,0 +1,113 @@
+"""Random streams of articles, revisions, redeliveries and withdrawals beside the plain model.
+
+Knows outcomes, clusters and successions; knows nothing of how the state is kept.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from stream_dedup import Deduplicator, EngineSettings
+from tests.engine.model import (
+    BASES,
+    CUTS,
+    VARIANTS,
+    Item,
+    Model,
+    Seen,
+    article,
+    engine_settings,
+    parts,
+    seen,
+    streams,
+    told,
+)
+from tests.engine.samples import LIGHT
+
+_POLICIES: list[dict[str, Any]] = [
+    {"canonical": "first_seen"},
+    {"canonical": "first_published"},
+    {"canonical": "longest"},
+    {"canonical": "preferred_source", "preferred_sources": ["乙报", "甲报"]},
+]
+_GIVEN = hypothesis_settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+_SETTINGS = st.builds(
+    lambda late, policy: engine_settings(2, late, **policy),
+    st.sampled_from(["judge", "dead"]),
+    st.sampled_from(_POLICIES),
+)
+
+
+def _expected(stream: list[Item], settings: EngineSettings) -> tuple[list[Seen], Model]:
+    model = Model(settings)
+    return [model.feed(item) for item in stream], model
+
+
+@pytest.mark.parametrize("variant", range(VARIANTS))
+def test_model_and_engine_agree_on_pairs(variant: int) -> None:
+    """Of each pair of texts the model says what the engine says: what streams are made of is clear of thresholds."""
+    landmarks_alone = LIGHT.model_validate({**LIGHT.model_dump(), "simhash": {"enabled": False}})
+    for base in range(BASES):
+        for other in range(BASES * VARIANTS):
+            pair = [article("one", base, variant), article("other", *divmod(other, VARIANTS))]
+            expected, _ = _expected([*pair], LIGHT)
+            for settings in (LIGHT, landmarks_alone):
+                with Deduplicator(settings=settings) as engine:
+                    assert [seen(outcome) for outcome in engine.process(pair).outcomes] == expected
+
+
+@given(stream=streams(), cuts=CUTS, settings=_SETTINGS)
+@_GIVEN
+def test_outcomes_are_those_of_the_model(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
+    """Whatever comes, in batches cut anywhere, each outcome, cluster and succession is that of the model."""
+    expected, model = _expected(stream, settings)
+    found: list[Seen] = []
+    clusters: dict[str, Seen | None] = {}
+    successions: list[tuple[str, str, str]] = []
+    with Deduplicator(settings=settings) as engine:
+        for part in parts(stream, cuts):
+            judged = engine.process(part)
+            found += [seen(outcome) for outcome in judged.outcomes]
+            changed, announced = told(judged)
+            clusters |= changed
+            successions += announced
+    assert found == expected
+    assert clusters == model.clusters
+    assert successions == model.successions
+
+
+@given(stream=streams(), cuts=CUTS, settings=_SETTINGS)
+@_GIVEN
+def test_cuts_change_nothing_at_all(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
+    """Outcomes with all their measures, the words and the progress but for its steps are those of one batch."""
+    with Deduplicator(settings=settings) as whole, Deduplicator(settings=settings) as cut:
+        judged = whole.process(stream)
+        assert [outcome for part in parts(stream, cuts) for outcome in cut.process(part).outcomes] == judged.outcomes
+        assert _without_steps(cut) == _without_steps(whole)
+        assert cut.vocabulary() == whole.vocabulary()
+
+
+def _without_steps(engine: Deduplicator) -> tuple[object, ...]:
+    progress = engine.progress
+    return progress.judged, progress.epoch_judged, progress.entries, progress.stream_ms, progress.generations
+
+
+@given(stream=streams(), cuts=CUTS, settings=_SETTINGS)
+@_GIVEN
+def test_no_article_is_a_copy_of_itself(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
+    """Only redeliveries and revisions name the article's own id; an article that is a duplicate has a link."""
+    with Deduplicator(settings=settings) as engine:
+        outcomes = [decision for part in parts(stream, cuts) for decision in engine.process(part).decisions]
+    for decision in outcomes:
+        assert decision.unique or decision.link is not None
+        if decision.link is not None and decision.link.relation not in {"redelivery", "revision"}:
+            assert decision.article.id not in {decision.link.duplicate_of, decision.link.matched}

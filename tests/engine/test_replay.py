@@ -1,0 +1,308 @@
+"""A state made from the changelog beside the state that wrote it: byte for byte the same, and the same afterwards.
+
+Knows commits, their records and what compaction and deletion leave of them; knows no broker.
+"""
+
+import re
+import struct
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from stream_dedup import Article, Deduplicator
+from stream_dedup.article import Withdrawal
+from stream_dedup.index import changelog
+from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records
+from stream_dedup.index.store import Family, MemoryStore, StoreError, Write
+from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, written
+from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
+from tests.engine.samples import bodies
+
+_SETTINGS = engine_settings(2)
+_GROUPS = st.lists(st.integers(1, 4), max_size=5)
+_GIVEN = hypothesis_settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+_MORE: list[Item] = [
+    *(article(f"more-{n}", n % BASES, n % VARIANTS, at=BEGIN + 99_999 * HOUR + n) for n in range(14)),
+    Withdrawal("more-0"),
+    article("more-20", 0, 0, at=BEGIN + 99_999 * HOUR + 20),
+]
+
+
+def _long_stream() -> list[Item]:
+    """Return a stream over some twelve generations and as many epochs, with corrections and new words in it."""
+    items: list[Item] = []
+    for n in range(150):
+        one = article(str(n % 40), n % BASES, n % VARIANTS, at=BEGIN + n * 2 * HOUR, url=f"https://u/{n % 7}")
+        items.append(replace(one, id=f"new-{n}", body=bodies()[n // 3]) if n % 3 == 0 else one)
+        if n % 11 == 10:
+            items.append(Withdrawal(str((n - 3) % 40)))
+    return items
+
+
+def _live(stream: Sequence[Item], cuts: set[int]) -> tuple[Deduplicator, Log]:
+    engine, log = Deduplicator(settings=_SETTINGS), Log()
+    written(engine, log, parts(stream, cuts))
+    return engine, log
+
+
+def _goes_on_alike(one: Deduplicator, other: Deduplicator) -> None:
+    assert other.progress == one.progress
+    assert other.vocabulary() == one.vocabulary()
+    assert other.process(_MORE).outcomes == one.process(_MORE).outcomes
+
+
+@given(stream=streams(), cuts=CUTS, groups=_GROUPS)
+@example(stream=_long_stream(), cuts=set(range(3, 160, 7)), groups=[2, 3, 1, 4])
+@_GIVEN
+def test_replayed_state_is_the_state(stream: list[Item], cuts: set[int], groups: list[int]) -> None:
+    """However the commits are grouped, every family holds the same keys and values, and the next decisions agree."""
+    live, log = _live(stream, cuts)
+    copy = restored(log, _SETTINGS, groups)
+    assert contents(copy) == contents(live)
+    assert copy.positions() == live.positions()
+    assert copy.state.place == live.state.place
+    _goes_on_alike(live, copy)
+    assert contents(copy) == contents(live)
+
+
+@given(stream=streams(), cuts=CUTS, groups=_GROUPS, tombstones=st.booleans())
+@example(stream=_long_stream(), cuts=set(range(3, 160, 7)), groups=[1, 2], tombstones=False)
+@_GIVEN
+def test_changelog_needs_nothing_from_before_the_window(
+    stream: list[Item],
+    cuts: set[int],
+    groups: list[int],
+    tombstones: bool,  # noqa: FBT001  # drawn
+) -> None:
+    """What is before the oldest generation, or is removed by compaction, is not needed for offsets or counts either."""
+    live, log = _live(stream, cuts)
+    log.cut(live.state.begin_of_changelog() or 0)
+    log.compact(tombstones=tombstones)
+    copy = restored(log, _SETTINGS, groups)
+    assert contents(copy, starts=False) == contents(live, starts=False)
+    _goes_on_alike(live, copy)
+    assert contents(copy, starts=False) == contents(live, starts=False)
+
+
+def test_changelog_is_bounded_by_the_window() -> None:
+    """On a long stream most of the changelog is cut off in the end, also of a state that was restored on the way."""
+    live, log = Deduplicator(settings=_SETTINGS), Log()
+    batches = parts(_long_stream(), set(range(3, 160, 3)))
+    written(live, log, batches[:20])
+    log.cut(live.state.begin_of_changelog() or 0)
+    copy = restored(log, _SETTINGS)
+    written(copy, log, batches[20:])
+    begin = copy.state.begin_of_changelog()
+    assert begin is not None
+    assert begin > log.end * 2 // 3
+    assert log.begin < begin
+
+
+def test_tables_that_were_replayed_are_probed() -> None:
+    """Copies that only the SimHash tables find are found by a state that was made from the changelog, at once."""
+    tables_alone = _SETTINGS.model_validate({**_SETTINGS.model_dump(), "landmarks": {"enabled": False}})
+    live, log = Deduplicator(settings=tables_alone), Log()
+    originals = [Article(f"o{n}", body) for n, body in enumerate(bodies()[:20])]
+    written(live, log, [originals[:7], originals[7:]])
+    copy = restored(log, tables_alone)
+    found = [copy.decide([Article("c", f"本报讯{body}")]).decisions[0].link for body in bodies()[:20]]
+    assert [link and link.duplicate_of for link in found] == [article.id for article in originals]
+
+
+def test_state_that_stopped_anywhere_goes_on_from_there() -> None:
+    """A state that has followed a part of the changelog takes the rest, and becomes the state that wrote it."""
+    live, log = _live(_long_stream(), set(range(5, 160, 9)))
+    for stop in range(1, 17, 3):
+        copy = Deduplicator(settings=_SETTINGS)
+        first = list(commits(log, CommitReader(copy.state.index.format)))[:stop]
+        copy.state.replay(first, TOPIC)
+        assert copy.state.place is not None
+        follow(copy, log, copy.state.place.offset)
+        assert contents(copy) == contents(live)
+
+
+class _Breaking(MemoryStore):
+    """A store that dies once within a load.
+
+    Args:
+        share: of the writes that is made before.
+        families: of which all writes are made: a store may load one family after the other.
+    """
+
+    def __init__(self, share: float, families: Collection[Family]) -> None:
+        super().__init__()
+        self._share = share
+        self._whole = families
+        self._broken = False
+
+    def load(self, writes: Sequence[Write]) -> None:
+        """See `Store`."""
+        if self._broken:
+            super().load(writes)
+            return
+        self._broken = True
+        stop = round(self._share * len(writes))
+        super().load([*writes[:stop], *(write for write in writes[stop:] if write.family in self._whole)])
+        raise StoreError("killed")
+
+
+@given(cuts=CUTS, share=st.floats(0, 1), families=st.sets(st.sampled_from(list(Family))), groups=_GROUPS)
+@hypothesis_settings(_GIVEN, max_examples=20)
+def test_replay_that_dies_in_a_load_is_made_again(
+    cuts: set[int], share: float, families: set[Family], groups: list[int]
+) -> None:
+    """Very many commits at once are not one write: what a crash leaves of them does no harm to the next attempt."""
+    live, log = _live(_long_stream(), cuts | set(range(30, 160, 10)))
+    store = _Breaking(share, families)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stream_dedup.state._MANY_ARTICLES", 1)
+        with pytest.raises(StoreError, match="killed"):
+            restored(log, _SETTINGS, [], store)
+        copy = restored(log, _SETTINGS, groups, store)
+    assert contents(copy) == contents(live)
+    _goes_on_alike(live, copy)
+
+
+@pytest.mark.parametrize("missing", [1, 5, 15])
+def test_gap_is_refused(missing: int) -> None:
+    """A commit that does not follow the state is refused, nothing of it is made, and the message says what to do."""
+    live, log = _live(_long_stream(), set(range(5, 160, 9)))
+    copy = Deduplicator(settings=_SETTINGS)
+    all_commits = list(commits(log, CommitReader(live.state.index.format)))
+    copy.state.replay(all_commits[:missing], TOPIC)
+    before = contents(copy)
+    for wrong in (all_commits[missing + 1 :], all_commits[missing - 1 :]):
+        with pytest.raises(ChangelogError, match="Remove the state directory"):
+            copy.state.replay(wrong, TOPIC)
+    with pytest.raises(ChangelogError):
+        copy.state.replay([all_commits[missing], *all_commits[missing + 2 :]], TOPIC)
+    assert contents(copy) == before
+    copy.state.replay(all_commits[missing:], TOPIC)
+    assert contents(copy) == contents(live)
+
+
+# ----------------------------------------------------------------------------------------------------- records
+
+
+def _records() -> tuple[CommitReader, list[LogRecord]]:
+    """Return a reader, and the records of a commit with articles, a withdrawal and the end of an epoch."""
+    engine = Deduplicator(settings=_SETTINGS)
+    judged = engine.decide(_long_stream()[:30])
+    return CommitReader(engine.state.index.format), list(commit_records(engine.commit_of(judged.change, {("a", 1): 7})))
+
+
+def _plain(commit: Commit) -> list[object]:
+    """Return what a commit holds, in a form that compares."""
+    steps = [
+        (
+            step.progress,
+            step.entries.tobytes(),
+            step.names,
+            [int(number) for number in step.removed],
+            step.records,
+        )
+        for step in commit.steps
+    ]
+    return [steps, [put for step in commit.steps for put in step.counts], dict(commit.positions)]
+
+
+@pytest.mark.parametrize("part_bytes", [512 << 10, 1000, 97])
+def test_commit_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, part_bytes: int) -> None:
+    """Steps, entries, records, counts and offsets are the same, however the commit was cut into parts."""
+    monkeypatch.setattr(changelog, "_PART_BYTES", part_bytes)
+    engine = Deduplicator(settings=_SETTINGS)
+    commit = engine.commit_of(engine.decide(_long_stream()[:30]).change, {("主题", 1): 7, ("a/b", 0): 2**40})
+    assert len(commit.steps) > 2
+    reader = CommitReader(engine.state.index.format)
+    for _ in range(2):
+        records = list(commit_records(commit))
+        assert all(value is None or len(value) <= max(part_bytes + 5, 20_000) for _, value in records)
+        found = [reader.feed(key, value) for key, value in records]
+        assert found[:-1] == [None] * (len(records) - 1)
+        assert found[-1] is not None
+        assert _plain(found[-1]) == _plain(commit)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(None, b"x"), (b"", b"x"), (b"x", b"y"), (b"offset", b"\x01"), (b"c" + bytes(10), None), (None, None)],
+)
+def test_foreign_record_is_refused(key: bytes | None, value: bytes | None) -> None:
+    """A record that no stream_dedup wrote is not taken for anything."""
+    reader, _ = _records()
+    with pytest.raises(ChangelogError, match="does not belong into a changelog"):
+        reader.feed(key, value)
+
+
+def test_record_of_another_version_is_refused() -> None:
+    """Records of a version to come are refused, of counts and of steps; the message names both versions."""
+    reader, records = _records()
+    kinds = {key[:1] for key, value in records if value is not None}
+    assert kinds == {b"k", b"c"}
+    for kind in kinds:
+        key, value = next(pair for pair in records if pair[0][:1] == kind and pair[1] is not None)
+        assert value is not None
+        with pytest.raises(ChangelogError, match=re.escape("version 2, this stream_dedup reads version 1")):
+            reader.feed(key, b"\x02" + value[1:])
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_what_a_killed_writer_left_is_passed_over(monkeypatch: pytest.MonkeyPatch, left: int) -> None:
+    """Without transactions a writer may die within a commit: the next one's commits alone count, counts and all."""
+    monkeypatch.setattr(changelog, "_PART_BYTES", 1000)
+    stream = [Article(str(n), bodies()[n]) for n in range(6)]
+    live, log = Deduplicator(settings=_SETTINGS), Log()
+    written(live, log, [stream[:2]])
+    records = list(commit_records(live.commit_of(live.decide(stream[2:4]).change, {})))
+    assert [key[:1] for key, _ in records] == [b"k", *[b"c"] * (len(records) - 1)]
+    assert len(records) > left
+    log.append(records[:left])
+    # The one after it reads another batch first: an article that it has seen, which counts no words.
+    written(live, log, [stream[:1], stream[2:3], stream[3:]])
+    copy = restored(log, _SETTINGS, [1, 2])
+    assert contents(copy, starts=False) == contents(live, starts=False)
+    assert copy.vocabulary() == live.vocabulary()
+
+
+def test_keys_of_a_commit_are_its_own() -> None:
+    """No two records of a changelog have the same key but those of counts: compaction leaves all steps alone."""
+    _, log = _live(_long_stream(), set(range(5, 160, 9)))
+    keys = [key for _, (key, _) in log.records if key[:1] == b"c"]
+    assert len(set(keys)) == len(keys)
+    numbers = [struct.unpack_from(">Q", key, 1)[0] for key in keys]
+    assert numbers == sorted(numbers)
+
+
+def test_offsets_of_all_partitions_stand_where_a_generation_begins() -> None:
+    """A partition that has long been silent keeps its offset though its own commit is cut off."""
+    live, log = Deduplicator(settings=_SETTINGS), Log()
+    judged = live.decide([article("first")])
+    live.apply(judged.change, {("silent", 4): 77}, append(live, judged.change, {("silent", 4): 77}, log))
+    written(live, log, parts(_long_stream()[40:], set(range(3, 160, 7))))
+    begin = live.state.begin_of_changelog()
+    assert begin
+    log.cut(begin)
+    assert restored(log, _SETTINGS).positions()[("silent", 4)] == 77
+
+
+def test_replay_of_counts_on_the_last_step_alone_is_equal() -> None:
+    """Where in a commit its counts stand does not matter: a reader puts them all on its last step."""
+    live, log = _live(_long_stream(), {80})
+    copy = Deduplicator(settings=_SETTINGS)
+    moved = []
+    for commit, offset in commits(log, CommitReader(copy.state.index.format)):
+        counts = [put for step in commit.steps for put in step.counts]
+        steps = [replace(step, counts=[]) for step in commit.steps]
+        moved.append((Commit([replace(steps[0], counts=counts), *steps[1:]], commit.positions), offset))
+    copy.state.replay(moved, TOPIC)
+    assert dict(contents(copy)[Family.COUNTS]) == dict(contents(live)[Family.COUNTS])

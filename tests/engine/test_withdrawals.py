@@ -1,0 +1,237 @@
+"""Withdrawals: what is forgotten, who succeeds, and what is found afterwards.
+
+Knows outcomes, clusters and announcements; random streams stand in test_random_walk.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from stream_dedup import Deduplicator
+from stream_dedup.article import Decision, Unjudged, Withdrawal, Withdrawn
+from stream_dedup.index.store import Family
+from tests.engine.model import BEGIN, DAY, HOUR, Item, article, engine_settings
+
+_SETTINGS = engine_settings(2)
+_URL = "https://u.example/1"
+
+
+@pytest.fixture(params=["one batch", "one by one"])
+def process(request: pytest.FixtureRequest) -> Iterator["Process"]:
+    """An engine that gets the items of a test together, or each alone."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        yield Process(engine, whole=request.param == "one batch")
+
+
+class Process:
+    """An engine, and how it is fed.
+
+    Args:
+        engine: judges.
+        whole: whether items go in as one batch.
+    """
+
+    def __init__(self, engine: Deduplicator, *, whole: bool) -> None:
+        self.engine = engine
+        self._whole = whole
+
+    def __call__(self, *items: Item) -> list[str]:
+        """Judge items; return what became of each in a few words."""
+        batches: Sequence[Sequence[Item]] = [items] if self._whole else [[item] for item in items]
+        self.judged = [self.engine.process(batch) for batch in batches]
+        return [_words(outcome) for judged in self.judged for outcome in judged.outcomes]
+
+    @property
+    def clusters(self) -> dict[str, int | None]:
+        """What is told of clusters by now: copies by canonical article."""
+        told = {name: cluster for judged in self.judged for name, cluster in judged.clusters.items()}
+        return {name: cluster.copies if cluster else None for name, cluster in told.items()}
+
+
+def _words(outcome: Decision | Withdrawn | Unjudged) -> str:
+    if isinstance(outcome, Withdrawn):
+        return f"{outcome.id} withdrawn, now {outcome.canonical}"
+    if isinstance(outcome, Unjudged):
+        return f"{outcome.item.id} {outcome.reason}"
+    link = outcome.link
+    return f"{outcome.article.id} " + (f"{link.relation} of {link.duplicate_of}" if link else "unique")
+
+
+def test_unknown_article_cannot_be_withdrawn(process: Process) -> None:
+    """An id that was never seen, or not in the window, is unknown; nothing changes."""
+    assert process(Withdrawal("a")) == ["a unknown_article"]
+    stream: list[Item] = [
+        article("a"),
+        article("b", 1, at=BEGIN + 2 * DAY + 1),
+        Withdrawal("a"),
+        Withdrawal("b", "https://no"),
+    ]
+    assert process(*stream)[2:] == ["a unknown_article", "b withdrawn, now None"]
+
+
+def test_text_of_a_withdrawn_article_is_new_again(process: Process) -> None:
+    """After a withdrawal the text, and the id, are as if they had never come."""
+    stream: list[Item] = [article("a"), Withdrawal("a"), article("b"), article("a", at=BEGIN + 1)]
+    assert process(*stream) == ["a unique", "a withdrawn, now None", "b unique", "a exact of b"]
+
+
+def test_article_may_come_again_after_its_withdrawal(process: Process) -> None:
+    """The same message under the same id is neither a redelivery nor a revision then."""
+    assert process(article("a"), Withdrawal("a"), article("a"), article("a")) == [
+        "a unique",
+        "a withdrawn, now None",
+        "a unique",
+        "a redelivery of a",
+    ]
+
+
+def test_copy_succeeds_its_canonical_article(process: Process) -> None:
+    """The oldest copy names the cluster; its text is found, links name it, and readers are told."""
+    stream: list[Item] = [
+        article("a"),
+        article("b", variant=2),
+        article("c", variant=1),
+        Withdrawal("a"),
+        article("d", variant=2),
+        article("b", variant=2),
+        article("c", variant=1),
+    ]
+    assert process(*stream)[3:] == ["a withdrawn, now b", "d exact of b", "b redelivery of b", "c redelivery of b"]
+    assert process.clusters == {"a": None, "b": 2}
+    assert not any(judged.successions for judged in process.judged)
+
+
+def test_text_of_the_successor_is_found_also_beside_a_drifted_copy(process: Process) -> None:
+    """The new canonical article is in the index itself, though another member of its cluster is too."""
+    stream: list[Item] = [
+        article("a"),
+        article("b", variant=1),
+        article("c", variant=3),
+        Withdrawal("a"),
+        article("d", variant=0),
+    ]
+    assert process(*stream)[3:] == ["a withdrawn, now b", "d exact of b"]
+
+
+def test_what_is_kept_in_reserve_is_no_candidate(process: Process) -> None:
+    """An entry kept of a copy is not found before its canonical article is withdrawn."""
+    assert process(article("a"), article("b", variant=5), article("c", variant=5))[1:] == [
+        "b contained of a",
+        "c contained of a",
+    ]
+    assert process(Withdrawal("a"), article("d", variant=5)) == ["a withdrawn, now b", "d exact of b"]
+
+
+def test_withdrawn_copy_leaves_its_cluster(process: Process) -> None:
+    """A copy that goes is no longer counted, and the canonical article stays."""
+    stream: list[Item] = [
+        article("a"),
+        article("b", variant=1),
+        article("c", variant=2),
+        Withdrawal("b"),
+        article("b", variant=1),
+    ]
+    assert process(*stream)[3:] == ["b withdrawn, now a", "b exact of a"]
+    assert process.clusters == {"a": 2}
+
+
+def test_withdrawals_of_a_whole_cluster_leave_nothing(process: Process) -> None:
+    """One after the other goes, readers are told of each, and the texts are new again."""
+    stream: list[Item] = [article("a"), article("b", variant=1), article("c", variant=2)]
+    process(*stream)
+    assert process(Withdrawal("a"), Withdrawal("c"), Withdrawal("b"), *stream[:1]) == [
+        "a withdrawn, now b",
+        "c withdrawn, now b",
+        "b withdrawn, now None",
+        "a unique",
+    ]
+    assert process.clusters["b"] is None
+    families = [Family.CLUSTERS, Family.ENTRIES, Family.ARTICLES]
+    assert [len(list(process.engine.state.store.items(family))) for family in families] == [0, 1, 1]
+
+
+def test_second_withdrawal_is_of_an_unknown_article(process: Process) -> None:
+    """What was withdrawn cannot be withdrawn again, by id or by URL."""
+    stream: list[Item] = [article("a", url=_URL), Withdrawal("a"), Withdrawal("a"), Withdrawal("x", _URL)]
+    assert process(*stream)[1:] == ["a withdrawn, now None", "a unknown_article", "x unknown_article"]
+    assert [type(outcome) for outcome in process.judged[-1].outcomes][-1] is Unjudged
+
+
+def test_details_of_unknown_articles_do_not_depend_on_batches() -> None:
+    """The words of a dead letter are the same wherever the stream is cut."""
+    stream: list[Item] = [article("a", url=_URL), Withdrawal("x", _URL), Withdrawal("y", _URL)]
+    with Deduplicator(settings=_SETTINGS) as one, Deduplicator(settings=_SETTINGS) as other:
+        outcomes = [outcome for item in stream for outcome in other.process([item]).outcomes]
+        assert one.process(stream).outcomes == outcomes
+
+
+def test_withdrawal_by_url(process: Process) -> None:
+    """Where no article of the id is known, that of the URL goes: the newest."""
+    stream: list[Item] = [article("a", url=_URL), article("b", 1, url=_URL, at=BEGIN + 1), Withdrawal("url:1", _URL)]
+    assert process(*stream, article("c", 1), article("d")) == [
+        "a unique",
+        "b revision of a",
+        "b withdrawn, now None",
+        "c unique",
+        "d exact of a",
+    ]
+
+
+def test_id_goes_before_url(process: Process) -> None:
+    """A withdrawal whose id is known takes that article, whatever its URL."""
+    stream: list[Item] = [article("a", url=_URL), article("b", 1), Withdrawal("b", _URL), article("c"), article("d", 1)]
+    assert process(*stream)[2:] == ["b withdrawn, now None", "c exact of a", "d unique"]
+
+
+def test_url_stays_with_its_newest_article(process: Process) -> None:
+    """Withdrawing an older article of a URL leaves the newer one its URL."""
+    stream: list[Item] = [
+        article("a", url=_URL),
+        article("b", 1, url=_URL),
+        Withdrawal("a"),
+        article("c", 2, url=_URL),
+        Withdrawal("x", _URL),
+    ]
+    assert process(*stream)[2:] == ["a withdrawn, now None", "c revision of b", "c withdrawn, now None"]
+
+
+def test_successor_that_has_expired_is_not_brought_back(process: Process) -> None:
+    """Of the copies one is put into the index that is still in the window; those that are not stay forgotten."""
+    late = BEGIN + DAY + 20 * HOUR
+    stream: list[Item] = [
+        article("a"),
+        article("b", variant=1),
+        article("c", variant=2, at=late),
+        article("a", variant=3, at=late + 1),
+        article("d", 1, at=BEGIN + 2 * DAY + 1),
+        Withdrawal("a"),
+        article("e", variant=1, at=BEGIN + 2 * DAY + 2),
+    ]
+    outcomes = process(*stream)
+    assert outcomes[3] == "a revision of a"
+    assert outcomes[-2] == "a withdrawn, now b"
+    assert outcomes[-1] == "e unique", "nothing of the cluster is kept that is in the window: its reserve was b's text"
+
+
+def test_successor_is_found_after_its_generation_has_begun() -> None:
+    """An entry in reserve that is older than the newest generation is found from its activation on."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.process([article("a"), article("b", variant=5)])
+        engine.process([article("x", 1, at=BEGIN + DAY), article("y", 2, at=BEGIN + DAY + HOUR)])
+        assert engine.progress.generation == 1
+        engine.process([Withdrawal("a")])
+        link = engine.add(article("c", variant=5, at=BEGIN + 2 * DAY)).link
+        assert link is not None
+        assert (link.duplicate_of, link.relation) == ("b", "exact")
+        assert engine.add(article("d", variant=5, at=BEGIN + 2 * DAY + 1)).unique
+
+
+def test_withdrawal_is_no_article() -> None:
+    """Withdrawals are steps of the state, but are not counted as judged, and no words are counted for them."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.process([article("a")])
+        judged, words = engine.progress.judged, engine.vocabulary()
+        engine.process([Withdrawal("a"), Withdrawal("none")])
+        assert (engine.progress.judged, engine.vocabulary()) == (judged, words)
+        assert list(engine.state.store.items(Family.ARTICLES)) == []
+        assert list(engine.state.store.items(Family.ENTRIES)) == []

@@ -1,0 +1,474 @@
+"""Promises of clusters: which article is canonical, what is counted of copies beyond the bounds, and what is told."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.article import (
+    Announcement,
+    Article,
+    Decision,
+    Link,
+    Origin,
+    Relation,
+    Source,
+    SuccessionReason,
+    Withdrawal,
+    link_json,
+    succession_json,
+    withdrawal_json,
+)
+from stream_dedup.clusters import MOST_MEMBERS, MOST_SOURCES, Cluster, Member, Policy, cluster_json, found, policy_of
+from stream_dedup.index.records import NOT_INDEXED
+from stream_dedup.settings import ClusterSettings
+
+_NOON = 1_792_324_800_000  # 2026-10-18T12:00:00Z
+_POLICIES = ("first_seen", "first_published", "preferred_source", "longest")
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(["新闻-001", "\0", "中" * 400])
+_TIMES = st.none() | st.integers(-2_208_988_800_000, 253_402_300_799_999)
+_MEMBERS = st.builds(
+    Member, _TEXT, st.integers(NOT_INDEXED, 2**63 - 1), st.booleans(), _TIMES, _TIMES, st.integers(0, 10**8), _TEXT
+)
+
+
+def _policy(canonical: str = "first_seen") -> Policy:
+    return policy_of(ClusterSettings.model_validate({"canonical": canonical, "preferred_sources": "新华社, 石桥网"}))
+
+
+def _member(
+    name: str,
+    *,
+    entry: int = NOT_INDEXED,
+    active: bool = False,
+    published_ms: int | None = None,
+    seen_ms: int | None = None,
+    characters: int = 100,
+    source: str = "",
+) -> Member:
+    return Member(name, entry, active, published_ms, seen_ms, characters, source)
+
+
+def _cluster(members: Sequence[Member], policy: Policy | None = None) -> Cluster:
+    """Return the cluster of members that have come in order, called by the first."""
+    cluster = found(7, members[0])
+    for member in members[1:]:
+        cluster = cluster.join(member, policy or _policy())
+    return cluster
+
+
+def _names(cluster: Cluster) -> list[str]:
+    return [member.id for member in cluster.members]
+
+
+def _without(cluster: Cluster, name: str, source: str = "", policy: Policy | None = None) -> Cluster:
+    left = cluster.leave(name, source, policy or _policy())
+    assert left is not None
+    return left
+
+
+def test_cluster_of_one_is_its_founder() -> None:
+    """A founder is canonical, has no copies, and was seen first and last."""
+    founder = _member("a", seen_ms=7, source="石桥网")
+    assert found(7, founder) == Cluster(7, "a", 0, 7, 7, {"石桥网": 1}, 0, (founder,))
+
+
+def test_copy_that_joins_is_counted() -> None:
+    """A copy is a member, of its source, and the last that was seen."""
+    first, second = _member("a", seen_ms=7, source="石桥网"), _member("b", seen_ms=9, source="晚报")
+    assert _cluster([first, second]) == Cluster(7, "a", 1, 7, 9, {"石桥网": 1, "晚报": 1}, 0, (first, second))
+
+
+@pytest.mark.parametrize(
+    ("canonical", "better", "worse"),
+    [
+        ("first_published", _member("better", published_ms=5), _member("worse", published_ms=6)),
+        ("first_published", _member("better", published_ms=5), _member("worse")),
+        ("first_published", _member("better", published_ms=-5), _member("worse", published_ms=5)),
+        ("preferred_source", _member("better", source="新华社"), _member("worse", source="石桥网")),
+        ("preferred_source", _member("better", source="石桥网"), _member("worse", source="晚报")),
+        ("preferred_source", _member("better", source="石桥网"), _member("worse")),
+        ("longest", _member("better", characters=101), _member("worse", characters=100)),
+    ],
+)
+def test_policy_prefers_the_better_of_two(canonical: str, better: Member, worse: Member) -> None:
+    """The better one is canonical whether it comes first or second."""
+    policy = _policy(canonical)
+    assert policy.prefers(better, worse)
+    assert not policy.prefers(worse, better)
+    assert _cluster([better, worse], policy).canonical == "better"
+    assert _cluster([worse, better], policy).canonical == "better"
+
+
+@pytest.mark.parametrize(
+    ("canonical", "first", "second"),
+    [
+        (
+            "first_seen",
+            _member("a", seen_ms=9, published_ms=9),
+            _member("b", seen_ms=1, published_ms=1, characters=999),
+        ),
+        ("first_published", _member("a"), _member("b")),
+        ("first_published", _member("a", published_ms=5), _member("b", published_ms=5)),
+        ("preferred_source", _member("a", source="晚报"), _member("b", source="日报")),
+        ("preferred_source", _member("a", source="石桥网"), _member("b", source="石桥网")),
+        ("longest", _member("a"), _member("b")),
+    ],
+)
+def test_of_equals_the_first_seen_stays(canonical: str, first: Member, second: Member) -> None:
+    """No policy prefers an article to its equal; by `first_seen` all are equals, in the order in which they came."""
+    policy = _policy(canonical)
+    assert not policy.prefers(second, first)
+    assert not policy.prefers(first, second)
+    assert _cluster([first, second], policy).canonical == "a"
+
+
+def test_source_that_is_preferred_twice_has_its_first_place() -> None:
+    """A name that stands twice in the settings counts where it stands first."""
+    settings = ClusterSettings(canonical="preferred_source", preferred_sources=["甲", "乙", "甲"])
+    assert policy_of(settings).prefers(_member("a", source="甲"), _member("b", source="乙"))
+
+
+def test_name_of_a_cluster_never_changes() -> None:
+    """The founder names the cluster when others are canonical, and when it has left."""
+    policy = _policy("longest")
+    cluster = _cluster([_member("a"), _member("b", characters=200)], policy)
+    assert (cluster.number, cluster.canonical) == (7, "b")
+    assert (_without(cluster, "a", policy=policy).number, _without(cluster, "b", policy=policy).number) == (7, 7)
+
+
+def test_times_are_those_of_the_earliest_and_the_latest_message() -> None:
+    """Messages may come out of order, or without a time; those of members that have left still count."""
+    cluster = _cluster([_member("a"), _member("b", seen_ms=5), _member("c", seen_ms=3), _member("d")])
+    assert (cluster.first_ms, cluster.last_ms) == (3, 5)
+    left = _without(_without(cluster, "b"), "c")
+    assert (left.first_ms, left.last_ms) == (3, 5)
+    revised = left.join(_member("a", seen_ms=2), _policy()).join(_member("d", seen_ms=6), _policy())
+    assert (revised.first_ms, revised.last_ms) == (2, 6)
+
+
+def test_another_text_of_a_member_is_not_counted_twice() -> None:
+    """A known id keeps its place; its source is counted anew."""
+    cluster = _cluster([_member("a", source="甲"), _member("b", source="乙"), _member("c", source="乙")])
+    revised = _member("b", source="丙", characters=7, seen_ms=8)
+    joined = cluster.join(revised, _policy())
+    assert (joined.copies, joined.sources, joined.other_members) == (2, {"甲": 1, "乙": 1, "丙": 1}, 0)
+    assert (_names(joined), joined.member("b"), joined.last_ms) == (["a", "b", "c"], revised, 8)
+
+
+def test_another_text_may_change_the_canonical_article() -> None:
+    """A copy that has grown takes over by `longest`; a canonical article that has shrunk hands over to the best."""
+    policy = _policy("longest")
+    cluster = _cluster([_member("a", characters=9), _member("b", characters=7), _member("c", characters=8)], policy)
+    assert cluster.join(_member("b", characters=10), policy).canonical == "b"
+    assert cluster.join(_member("b", characters=9), policy).canonical == "a"
+    assert cluster.join(_member("a", characters=1), policy).canonical == "c"
+    assert cluster.join(_member("a", characters=8), policy).canonical == "a"
+
+
+def test_only_the_first_256_sources_are_named() -> None:
+    """Of 300 sources, 44 count as others; sources that are named already count on."""
+    cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)])
+    assert (len(cluster.sources), cluster.other_members, cluster.copies) == (MOST_SOURCES, 44, 299)
+    again = cluster.join(_member("n", source="s7"), _policy()).join(_member("o", source="s299"), _policy())
+    assert (again.sources["s7"], again.other_members) == (2, 45)
+
+
+def test_members_of_further_sources_leave_their_count() -> None:
+    """A withdrawn article of a source that is not named lowers the others; a source without articles is gone."""
+    cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)])
+    left = _without(_without(cluster, "m299", "s299"), "m100", "s100")
+    assert (len(left.sources), left.other_members, left.copies) == (MOST_SOURCES - 1, 43, 297)
+    assert "s100" not in left.sources
+
+
+def test_only_16_of_1000_members_are_kept() -> None:
+    """All are counted; by `first_seen` the first are kept."""
+    cluster = _cluster([_member(f"m{i}", source=f"s{i % 10}") for i in range(1000)])
+    assert (cluster.copies, cluster.sources) == (999, {f"s{i}": 100 for i in range(10)})
+    assert _names(cluster) == [f"m{i}" for i in range(MOST_MEMBERS)]
+    assert len(cluster.pack()) < 2000
+
+
+def test_least_preferred_member_is_dropped() -> None:
+    """By `longest` the 16 longest are kept, in the order in which they came; of equals the latest goes."""
+    policy = _policy("longest")
+    lengths = [50, 10, *range(100, 114), 60, 50]
+    cluster = _cluster([_member(f"m{i}", characters=length) for i, length in enumerate(lengths)], policy)
+    assert _names(cluster) == ["m0", *(f"m{i}" for i in range(2, 17))]
+    assert cluster.copies == 17
+
+
+def test_canonical_article_is_never_dropped() -> None:
+    """It stays though all others have an entry and it has none."""
+    others = [_member(f"m{i}", entry=i, active=True) for i in range(40)]
+    cluster = _cluster([_member("a"), *others])
+    assert _names(cluster) == ["a", *(f"m{i}" for i in range(15))]
+
+
+def test_member_with_an_entry_is_not_dropped_while_there_are_others() -> None:
+    """What is in the index or in reserve stays, however late it came and whatever the policy thinks of it."""
+    policy = _policy("longest")
+    kept = [_member("e", entry=1, active=True, characters=1), _member("r", entry=2, characters=1)]
+    cluster = _cluster([_member(f"m{i}") for i in range(16)] + kept + [_member("n", characters=99)], policy)
+    assert _names(cluster) == [*(f"m{i}" for i in range(14)), "e", "r"]
+
+
+def test_reserve_goes_before_the_index_where_all_have_an_entry() -> None:
+    """Of 17 members with entries, one in reserve is dropped, the latest; then the latest of all."""
+    members = [_member(f"m{i}", entry=i, active=i not in {3, 5}) for i in range(16)]
+    cluster = _cluster(members).join(_member("n", entry=16, active=True), _policy())
+    assert _names(cluster) == [f"m{i}" for i in range(16) if i != 5] + ["n"]
+    cluster = cluster.join(_member("o", entry=17, active=True), _policy()).join(_member("p", entry=18), _policy())
+    assert _names(cluster) == [f"m{i}" for i in range(16) if i not in {3, 5}] + ["n", "o"]
+
+
+def test_best_member_succeeds_the_canonical_article() -> None:
+    """The one that the policy prefers, of equals the first; the count of copies is one less."""
+    members = [_member("a", characters=9), _member("b", characters=5), _member("c", characters=7)]
+    longest = _without(_cluster(members, _policy("longest")), "a", policy=_policy("longest"))
+    assert (longest.canonical, longest.copies, _names(longest)) == ("c", 1, ["b", "c"])
+    assert _without(_cluster(members), "a").canonical == "b"
+
+
+def test_successor_with_an_entry_goes_before_a_better_one_without() -> None:
+    """Among those with an entry, in the index or in reserve, the policy decides."""
+    members = [
+        _member("a", characters=9),
+        _member("b", characters=8),
+        _member("c", characters=5, entry=3, active=True),
+        _member("d", characters=7, entry=4),
+    ]
+    policy = _policy("longest")
+    assert _without(_cluster(members, policy), "a", policy=policy).canonical == "d"
+    assert _without(_cluster(members), "a").canonical == "c"
+
+
+def test_successor_without_an_entry_stays_against_its_equals() -> None:
+    """Who is canonical after a succession gives way to a strictly better article only."""
+    policy = _policy("longest")
+    cluster = _without(_cluster([_member("a"), _member("b"), _member("c", entry=3)], policy), "a", policy=policy)
+    assert cluster.canonical == "c"
+    assert cluster.join(_member("d"), policy).canonical == "c"
+    assert cluster.join(_member("b", characters=101), policy).canonical == "b"
+
+
+def test_cluster_of_one_ends_with_it() -> None:
+    """Nothing is left when the only article is withdrawn."""
+    assert found(7, _member("a")).leave("a", "", _policy()) is None
+
+
+def test_copies_that_are_not_kept_leave_too() -> None:
+    """Each is counted off, its source too, until only the kept ones are left; then further ids change nothing."""
+    cluster = _cluster([_member(f"m{i}", source="甲" if i % 2 else "乙") for i in range(20)])
+    for i in range(16, 20):
+        cluster = _without(cluster, f"m{i}", "甲" if i % 2 else "乙")
+    assert (cluster.copies, cluster.sources) == (15, {"甲": 8, "乙": 8})
+    assert cluster.leave("m16", "乙", _policy()) is cluster
+
+
+def test_cluster_of_which_no_kept_member_is_left_ends() -> None:
+    """The copies that are still counted have no names: the cluster cannot be called by one of them."""
+    cluster = _cluster([_member(f"m{i}") for i in range(20)])
+    for i in range(15):
+        cluster = _without(cluster, f"m{i}")
+    assert (cluster.canonical, cluster.copies) == ("m15", 4)
+    assert cluster.leave("m15", "", _policy()) is None
+
+
+def test_id_that_was_never_a_member_changes_nothing() -> None:
+    """Where all members are kept, or all of the source, an id that is not among them is none."""
+    small = _cluster([_member("a", source="甲"), _member("b", source="甲")])
+    assert small.leave("z", "甲", _policy()) is small
+    large = _cluster([_member("a", source="甲"), *(_member(f"m{i}", source="乙") for i in range(30))])
+    assert large.leave("z", "甲", _policy()) is large
+    assert large.leave("z", "丙", _policy()) is large
+
+
+def test_source_that_became_a_named_one_late_is_counted_off_in_full() -> None:
+    """A source of which some members count as others and some by name loses both."""
+    cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(257)])
+    cluster = _without(cluster, "m100", "s100").join(_member("late", source="s256"), _policy())
+    assert (cluster.sources["s256"], cluster.other_members) == (1, 1)
+    cluster = _without(_without(cluster, "late", "s256"), "m256", "s256")
+    assert ("s256" in cluster.sources, cluster.other_members, cluster.copies) == (False, 0, 254)
+
+
+def test_stranger_does_not_lower_the_others_where_all_members_are_kept() -> None:
+    """So also where a source counts by name and among the others, and both its members are kept."""
+    members = [_member(f"m{i}", source=f"s{i}") for i in range(256)]
+    cluster = _cluster([*members, _member("m256", source="s256", entry=1)])
+    cluster = _without(cluster, "m100", "s100").join(_member("late", source="s256", entry=2), _policy())
+    for name in {member.id for member in members} - {"m100", *_names(cluster)}:
+        cluster = _without(cluster, name, "s" + name[1:])
+    assert (cluster.copies, cluster.sources["s256"], cluster.other_members) == (15, 1, 1)
+    assert cluster.leave("z", "s1000", _policy()) is cluster
+
+
+def test_entry_of_a_member_can_change() -> None:
+    """Another entry is the only thing that changes; an id that is not kept has none."""
+    first, second = _member("a", entry=1, active=True, source="甲"), _member("b", published_ms=5, seen_ms=6)
+    cluster = _cluster([first, second])
+    changed = cluster.with_entry("b", 7, True)
+    assert changed.members == (first, _member("b", entry=7, active=True, published_ms=5, seen_ms=6))
+    assert changed.with_entry("b", NOT_INDEXED, False) == cluster
+    assert cluster.with_entry("z", 7, True) is cluster
+
+
+@given(st.lists(_MEMBERS, min_size=1, max_size=20), st.integers(0, 2**62), st.sampled_from(_POLICIES))
+def test_clusters_come_back_as_they_were(members: list[Member], number: int, canonical: str) -> None:
+    """Any cluster is the same after packing and unpacking."""
+    cluster = found(number, members[0])
+    for member in members[1:]:
+        cluster = cluster.join(member, _policy(canonical))
+    assert Cluster.unpack(cluster.pack()) == cluster
+
+
+def test_cluster_at_its_bounds_comes_back() -> None:
+    """256 sources with long names, 16 members and others beyond are packed as well."""
+    cluster = _cluster([_member(f"{'长' * 100}{i}", source=f"{'源' * 100}{i}", seen_ms=i) for i in range(400)])
+    assert Cluster.unpack(cluster.pack()) == cluster
+
+
+@pytest.mark.parametrize("record", [b"", b"\x02[]", b"[]"])
+def test_cluster_of_another_version_is_refused(record: bytes) -> None:
+    """The first byte is the version; what has no such byte is no cluster."""
+    with pytest.raises(ValueError, match="version"):
+        Cluster.unpack(record)
+
+
+_STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 15), st.integers(0, 3)), max_size=60)
+
+
+@given(_STEPS, st.sampled_from(["first_seen", "first_published", "longest"]))
+def test_cluster_is_that_of_all_its_members(steps: list[tuple[bool, int, int]], canonical: str) -> None:
+    """While all are kept, joining, revising and leaving in any order give the counts and the best of the whole list.
+
+    No two texts rank alike, so that the best is one. The model is a dictionary: a new value keeps its key's place.
+    """
+    policy = _policy(canonical)
+    start = _member("0", source="s0", characters=10**6, published_ms=10**6)
+    cluster, model = found(7, start), {"0": start}
+    for step, (joins, number, source) in enumerate(steps):
+        name, rank = str(number), step * 7919 % 99_991
+        if joins:
+            model[name] = _member(name, source=f"s{source}", characters=rank, published_ms=rank)
+            cluster = cluster.join(model[name], policy)
+        elif set(model) != {name}:
+            model.pop(name, None)
+            cluster = _without(cluster, name, "", policy)
+        assert list(cluster.members) == list(model.values())
+        assert cluster.copies == len(model) - 1
+        assert cluster.canonical == min(model.values(), key=policy.rank).id
+        assert cluster.sources == Counter(member.source for member in model.values())
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 400), st.booleans()), max_size=400), st.sampled_from(_POLICIES))
+def test_counts_are_those_of_all_members_beyond_the_bounds(steps: list[tuple[bool, int, bool]], canonical: str) -> None:
+    """However many come and go, all are counted, no source has more than its members, and the bounds hold."""
+    policy = _policy(canonical)
+    first = [_member(f"m{i}", source=f"s{i}", characters=i * 37 % 91, published_ms=i % 7) for i in range(300)]
+    cluster, model = _cluster(first, policy), {member.id: member for member in first}
+    for joins, number, indexed in steps:
+        name, source = f"m{number}", f"s{number % 280}"
+        if joins and name not in model:
+            entry = number if indexed else NOT_INDEXED
+            model[name] = _member(name, entry=entry, source=source, characters=number)
+            cluster = cluster.join(model[name], policy)
+        elif not joins and name in model:
+            left = cluster.leave(name, model.pop(name).source, policy)
+            if left is None:
+                assert _names(cluster) == [name]
+                return
+            cluster = left
+        _check(cluster, model)
+
+
+def _check(cluster: Cluster, model: dict[str, Member]) -> None:
+    assert cluster.copies + 1 == len(model) == sum(cluster.sources.values()) + cluster.other_members
+    assert cluster.canonical in _names(cluster)
+    assert all(model[member.id] == member for member in cluster.members)
+    assert len(cluster.members) <= MOST_MEMBERS
+    assert len(cluster.sources) <= MOST_SOURCES
+    counts = Counter(member.source for member in model.values())
+    assert all(0 < count <= counts[source] for source, count in cluster.sources.items())
+
+
+def test_cluster_is_told_with_its_sources() -> None:
+    """Sources stand by descending count, then by name; times are ISO 8601 in UTC."""
+    sources = ["乙", "甲", "丙", "甲", "", "乙"]
+    members = [_member(f"m{i}", source=name, seen_ms=_NOON + 1000 * i) for i, name in enumerate(sources)]
+    assert orjson.loads(cluster_json(_cluster(members), _NOON + 60_001)) == {
+        "canonical": "m0",
+        "copies": 5,
+        "first_seen": "2026-10-18T12:00:00.000Z",
+        "last_seen": "2026-10-18T12:00:05.000Z",
+        "distinct_sources": 4,
+        "sources": [
+            {"source": "乙", "articles": 2},
+            {"source": "甲", "articles": 2},
+            {"source": "", "articles": 1},
+            {"source": "丙", "articles": 1},
+        ],
+        "other_sources_articles": 0,
+        "updated_at": "2026-10-18T12:01:00.001Z",
+    }
+
+
+def test_cluster_of_300_sources_tells_256_and_the_rest() -> None:
+    """Times that are unknown are null."""
+    told = orjson.loads(cluster_json(_cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)]), _NOON))
+    assert (len(told["sources"]), told["distinct_sources"], told["other_sources_articles"]) == (256, 256, 44)
+    assert (told["first_seen"], told["last_seen"]) == (None, None)
+
+
+def test_announcements_have_the_fields_of_a_link() -> None:
+    """A reader of the topic of duplicates meets one schema; only a succession has its reason beside."""
+    link = Link("a", "a", Relation.NEAR, 0.9, 0.9, 3, Source.LANDMARK)
+    fields = list(orjson.loads(link_json(Decision(Article("b", "正文"), False, 1, 0, link, False), link, _NOON)))
+    assert list(orjson.loads(withdrawal_json("b", Withdrawal("b"), "a", _NOON))) == fields
+    assert list(orjson.loads(succession_json("a", "b", SuccessionReason.POLICY, _NOON))) == [*fields, "reason"]
+
+
+def test_withdrawal_is_told_with_its_message() -> None:
+    """The id is that of the article as it was known; what means nothing is null."""
+    withdrawal = Withdrawal("url:1", "https://shiqiao.example/1.html", Origin("articles.in", 3, 91, _NOON))
+    assert _told(withdrawal_json("n-1", withdrawal, "n-2", _NOON + 5)) == {
+        "id": "n-1",
+        "duplicate_of": "n-2",
+        "relation": Announcement.WITHDRAWN,
+        "url": "https://shiqiao.example/1.html",
+        "topic": "articles.in",
+        "partition": 3,
+        "offset": 91,
+        "received_at": "2026-10-18T12:00:00.000Z",
+        "decided_at": "2026-10-18T12:00:00.005Z",
+    }
+
+
+def test_withdrawal_of_the_last_article_names_no_other() -> None:
+    """Nothing is left of its cluster, and nothing known of a message: null."""
+    assert _told(withdrawal_json("n-1", Withdrawal("n-1"), None, _NOON)) == {
+        "id": "n-1",
+        "relation": "withdrawn",
+        "decided_at": "2026-10-18T12:00:00.000Z",
+    }
+
+
+@pytest.mark.parametrize("reason", ["withdrawn", "policy", "moved"])
+def test_succession_is_told_with_its_reason(reason: str) -> None:
+    """The old canonical article, the new one and why: nothing else."""
+    assert _told(succession_json("n-1", "n-2", SuccessionReason(reason), _NOON)) == {
+        "id": "n-1",
+        "duplicate_of": "n-2",
+        "relation": "succession",
+        "reason": reason,
+        "decided_at": "2026-10-18T12:00:00.000Z",
+    }
+
+
+def _told(value: bytes) -> dict[str, object]:
+    return {name: field for name, field in orjson.loads(value).items() if field is not None}

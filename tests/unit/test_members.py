@@ -1,0 +1,174 @@
+"""Promises of the book of clusters: what a run notes is seen at once, and written once."""
+
+import numpy as np
+import pytest
+
+from stream_dedup.article import Relation, Succession, SuccessionReason
+from stream_dedup.clusters import Cluster, policy_of
+from stream_dedup.index.generations import put_record
+from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, EntryFormat, key_of
+from stream_dedup.index.store import Family, MemoryStore, Put
+from stream_dedup.members import ClusterBook, NewEntries, member_of
+from stream_dedup.settings import ClusterSettings
+
+_FORMAT = EntryFormat(16, 4, 2)
+_LIVE = [0, 1]
+
+
+def _record(entries: tuple[int, ...] = (), *, cluster: int = 0, url: int = 0, source: str = "") -> ArticleRecord:
+    return ArticleRecord((1,), entries, 5, 7, 9, Relation.NEAR, cluster, url, source, None)
+
+
+def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterBook:
+    policy = policy_of(ClusterSettings.model_validate({"canonical": canonical}))
+    return ClusterBook(store, _LIVE, _FORMAT, policy, NewEntries(first))
+
+
+def _commit(store: MemoryStore, book: ClusterBook) -> None:
+    for put in book.writes():
+        store.write(list(put_record(put, _LIVE)))
+
+
+def _entry(store: MemoryStore, number: int, name: str, window_ms: int = 0, flags: int = RESERVE) -> None:
+    fixed = np.zeros(1, _FORMAT.layout)
+    fixed["window_ms"], fixed["flags"], fixed["content"] = window_ms, flags, number
+    (packed,) = _FORMAT.pack(fixed, [name.encode()])
+    store.write([Put(Family.ENTRIES, key_of(number), packed)])
+
+
+def _joined(store: MemoryStore, *reserve: int) -> None:
+    """Commit a cluster 0 of a, whose entry is 0, and copies with these entries in reserve: 1 is of b, 2 of c."""
+    book = _book(store)
+    book.note("a", _record((0,)))
+    for number in reserve:
+        name = "abc"[number]
+        book.note(name, _record((number,)))
+        book.join(0, "a", 0, member_of(name, book.record(name), number, active=False), None)
+        _entry(store, number, name)
+    _commit(store, book)
+
+
+def test_record_is_seen_as_of_now() -> None:
+    """What is noted or forgotten is seen before it is written, and after it was."""
+    store = MemoryStore()
+    book = _book(store)
+    assert book.record("a") is None
+    book.note("a", _record())
+    assert book.record("a") == _record()
+    _commit(store, book)
+    later = _book(store)
+    assert later.record("a") == _record()
+    later.forget("a", _record())
+    assert later.record("a") is None
+    _commit(store, later)
+    assert _book(store).record("a") is None
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_url_is_its_newest_article_s(committed: bool) -> None:  # noqa: FBT001  # parametrised
+    """Another article takes a URL over; forgetting the one before it leaves the URL, forgetting the owner frees it."""
+    store = MemoryStore()
+    book = _book(store)
+    for name in ("a", "b"):
+        book.note(name, _record(url=77))
+        if committed:
+            _commit(store, book)
+            book = _book(store)
+    assert book.owner(77) == "b"
+    assert book.owner(78) is None
+    book.forget("a", _record(url=77))
+    assert book.owner(77) == "b"
+    book.forget("b", _record(url=77))
+    assert book.owner(77) is None
+    _commit(store, book)
+    assert list(store.items(Family.URLS)) == []
+
+
+def test_single_article_is_no_cluster_and_its_own_canonical() -> None:
+    """A cluster is written down with its first copy: founder first, with what is known of it."""
+    store = MemoryStore()
+    book = _book(store)
+    book.note("a", _record((0,), source="甲报"))
+    assert (book.cluster(0), book.canonical(0, "a")) == (None, "a")
+    book.join(0, "a", 0, member_of("b", _record(source="乙报"), NOT_INDEXED, active=False), None)
+    cluster = book.cluster(0)
+    assert cluster is not None
+    assert [(one.id, one.entry, one.active, one.source) for one in cluster.members] == [
+        ("a", 0, True, "甲报"),
+        ("b", NOT_INDEXED, False, "乙报"),
+    ]
+    assert book.published == {"a": cluster}
+    _commit(store, book)
+    (stored,) = [Cluster.unpack(value) for _, value in store.items(Family.CLUSTERS)]
+    assert stored == cluster
+    assert _book(store).canonical(0, "x") == "a"
+
+
+def test_reserve_is_wanted_until_there_is_one() -> None:
+    """The entry of the first copy is kept, those of further ones are not."""
+    store = MemoryStore()
+    book = _book(store)
+    book.note("a", _record((0,)))
+    assert book.wants_reserve(0)
+    book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None)
+    assert not book.wants_reserve(0)
+
+
+def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> None:
+    """The copy's entry goes into the index under a new number; its record and the cluster name that number."""
+    store = MemoryStore()
+    _joined(store, 1)
+    book = _book(store)
+    assert book.leave("a", _record((0,)), SuccessionReason.MOVED, floor=0) == "b"
+    assert book.removed == [0, 1]
+    assert book.reindexed
+    cluster, record, new = book.cluster(0), book.record("b"), book.published
+    assert cluster is not None
+    assert record is not None
+    assert [(one.id, one.entry, one.active) for one in cluster.members] == [("b", 10, True)]
+    assert record.entries == (10,)
+    assert new == {"b": cluster, "a": None}
+    assert book.successions == [Succession("a", "b", SuccessionReason.MOVED)]
+
+
+def test_withdrawal_is_no_succession() -> None:
+    """Readers learn of the new canonical article from the withdrawal itself."""
+    store = MemoryStore()
+    _joined(store, 1)
+    book = _book(store)
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=0) == "b"
+    assert book.successions == []
+
+
+def test_expired_entry_is_not_activated() -> None:
+    """The first entry in reserve that is in the window is taken; without any, the cluster is left as it is."""
+    store = MemoryStore()
+    _joined(store, 1, 2)
+    _entry(store, 2, "c", window_ms=50)
+    book = _book(store)
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=50) == "b"
+    cluster = book.cluster(0)
+    assert cluster is not None
+    assert [(one.id, one.active) for one in cluster.members] == [("b", False), ("c", True)]
+    other = _book(store)
+    assert other.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=51) == "b"
+    assert other.removed == [0]
+
+
+def test_last_member_ends_the_cluster() -> None:
+    """When nobody is left the cluster is deleted, and readers are told."""
+    store = MemoryStore()
+    _joined(store, 1)
+    book = _book(store)
+    assert book.leave("b", _record((1,)), SuccessionReason.WITHDRAWN, floor=0) == "a"
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=0) is None
+    assert book.published == {"a": None}
+    _commit(store, book)
+    assert list(store.items(Family.CLUSTERS)) == []
+
+
+def test_article_without_copies_leaves_no_word() -> None:
+    """A single article that goes was never told of as a cluster."""
+    book = _book(MemoryStore())
+    assert book.leave("a", _record((3, 2)), SuccessionReason.WITHDRAWN, floor=0) is None
+    assert (book.removed, book.published, book.writes()) == ([3, 2], {}, [])
