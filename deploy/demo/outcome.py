@@ -75,6 +75,11 @@ class Outcome:
         return len(self.unique) + len(self.links) + len(self.dead)
 
     @property
+    def copies(self) -> int:
+        """How many articles are copies of another; the same message again is none."""
+        return sum(link.relation != "redelivery" for link in self.links.values())
+
+    @property
     def complete(self) -> bool:
         """Whether each message has come out once, and nothing else has."""
         return len(self) == len(self.samples) and not self.surplus

@@ -15,6 +15,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from deploy.demo.clusters import Cluster, largest
+from deploy.demo.correction import Correction
 from deploy.demo.detection import Detection, Tally
 from deploy.demo.measures import Measures
 from deploy.demo.outcome import Link, Outcome
@@ -23,6 +25,7 @@ from deploy.demo.topics import Topics
 
 _WRONG_SHOWN = 5
 _STAGES_SHOWN = 4
+_CLUSTERS_SHOWN = 5
 _METRIC = "stream_dedup_"
 _RELATION_STYLES = {"exact": "green", "near": "cyan", "contained": "magenta", "contains": "blue"}
 
@@ -57,12 +60,21 @@ def shortened(text: str, cells: int) -> str:
     return text.rstrip() + "…"
 
 
-def print_report(console: Console, outcome: Outcome, detection: Detection, measures: Measures) -> None:
+def print_report(
+    console: Console,
+    outcome: Outcome,
+    detection: Detection,
+    clusters: Mapping[str, Cluster],
+    correction: Correction,
+    measures: Measures,
+) -> None:
     """Print all sections about the stream."""
     sections: list[tuple[str, ConsoleRenderable]] = [
         ("What came out", _counts(outcome)),
         ("Reposts: how many of each kind were found, and one link of each", _reposts(outcome, detection)),
         ("Held against the samples' labels", _labels(outcome, detection)),
+        ("The most copied articles, by the topic of clusters", _clusters(outcome, clusters)),
+        ("A withdrawal: a message without value under the id of the first of them", _correction(outcome, correction)),
         ("Dead letters", _dead_letters(outcome)),
         ("What the service says of itself on /metrics", _metrics(measures)),
     ]
@@ -183,6 +195,39 @@ def _labels(outcome: Outcome, detection: Detection) -> ConsoleRenderable:
     return table
 
 
+def _clusters(outcome: Outcome, clusters: Mapping[str, Cluster]) -> ConsoleRenderable:
+    table = _table()
+    for heading in ("copies", "sources"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    table.add_column("article", ratio=2)
+    table.add_column("published by", ratio=3)
+    titles = _titles(outcome)
+    for cluster in largest(clusters)[:_CLUSTERS_SHOWN]:
+        sources = ", ".join(f"{source} {articles}" for source, articles in cluster.sources)
+        table.add_row(
+            str(cluster.copies),
+            str(len(cluster.sources)),
+            Shortened(titles.get(cluster.canonical, cluster.canonical)),
+            Shortened(sources),
+        )
+    copies = sum(cluster.copies for cluster in clusters.values())
+    return Group(table, Text(f"{len(clusters)} clusters with {copies} copies in all", "dim"))
+
+
+def _correction(outcome: Outcome, correction: Correction) -> ConsoleRenderable:
+    table = _grid()
+    table.add_column(no_wrap=True)
+    withdrawn, late = correction.withdrawn, correction.late
+    rows = (
+        ("withdrawn", withdrawn.id, _titles(outcome).get(withdrawn.id, "")),
+        ("its cluster is called by", withdrawn.duplicate_of, "from now on; the link 'withdrawn' says so"),
+        ("a copy that comes later", late.id, f"{late.relation}, a duplicate of {late.duplicate_of}"),
+    )
+    for what, article, detail in rows:
+        table.add_row(what, Text(article, "cyan"), Shortened(detail))
+    return table
+
+
 def _dead_letters(outcome: Outcome) -> ConsoleRenderable:
     table = _table()
     table.add_column("message", no_wrap=True)
@@ -202,7 +247,8 @@ def _metrics(measures: Measures) -> ConsoleRenderable:
         "articles_total": _listed(measures.by(f"{_METRIC}articles_total", "decision")),
         "candidates_total": _listed(measures.by(f"{_METRIC}candidates_total", "source")),
         "candidates_confirmed_total": _listed(measures.by(f"{_METRIC}candidates_confirmed_total", "source")),
-        "commits_total": f"{measures.total(f'{_METRIC}commits_total'):.0f}",
+        "transactions_total": _listed(measures.by(f"{_METRIC}transactions_total", "outcome")),
+        "commit_messages": f"p50 {measures.quantile(f'{_METRIC}commit_messages', 0.5):.0f}, in a transaction",
         "stage_seconds_total": _per_article(measures),
         "decision_seconds": f"p50 {_ms(measures, 0.5)}, p99 {_ms(measures, 0.99)}, from message to committed decision",
     }

@@ -15,6 +15,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from deploy.broker.process import GuardedProcess
+from deploy.demo.measures import Measures
 from deploy.demo.topics import Topics
 
 CONFIG = Path(__file__).parents[2] / "config" / "stream-dedup.toml"
@@ -118,7 +119,10 @@ class Service:
                 return False, "starting Python"
             self._url = found[1]
         status, line = self._get("/readyz")
-        return status == _OK, line.strip()
+        if status != _OK:
+            return False, line.strip()
+        # A replica that stands by is ready as well: this one shall have gone on to reading.
+        return Measures(self._get("/metrics")[1]).total("stream_dedup_ready") > 0, "waiting for the index to be its own"
 
     def _get(self, path: str) -> tuple[int, str]:
         """Return status and text of an answer; no answer is status 0."""
@@ -146,6 +150,7 @@ def _command(bootstrap: str, topics: Topics, state: Path) -> list[str]:
         "output.unique": topics.unique,
         "output.duplicates": topics.duplicates,
         "output.dead": topics.dead,
+        "output.clusters": topics.clusters,
         "state.directory": state,
         "http.port": 0,  # any free one; the log tells which
     }

@@ -4,7 +4,7 @@ Knows Kafka's clients and the pace; knows nothing of what the messages mean.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -154,6 +154,32 @@ def stream_samples(bootstrap: str, topics: Topics, outcome: Outcome, watch: Watc
         _collect_all(collector, outcome, watch)
     finally:
         collector.close()
+
+
+def stream_more(bootstrap: str, topics: Topics, outcome: Outcome, samples: Sequence[Sample], watch: Watch) -> Outcome:
+    """Send further messages behind a stream that has come out, and return the books of both together.
+
+    Args:
+        bootstrap: address of the broker.
+        topics: where to.
+        outcome: of the stream; it stays as it is.
+        samples: the further messages.
+        watch: told how many have gone in.
+
+    Raises:
+        StreamFailedError: as `stream_samples`.
+    """
+    both = Outcome([*outcome.samples, *samples])
+    feed = Feed(bootstrap, topics.articles)
+    for sample in samples:
+        feed.send(sample)
+    feed.finish()
+    collector = Collector(bootstrap, topics, both)
+    try:
+        _collect_all(collector, both, watch)
+    finally:
+        collector.close()
+    return both
 
 
 def _send_all(feed: Feed, collector: Collector, outcome: Outcome, watch: Watch) -> None:

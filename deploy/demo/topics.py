@@ -47,14 +47,24 @@ class Topics:
         return f"{self.run}.articles.dead"
 
     @property
+    def clusters(self) -> str:
+        """Topic of the clusters, which the service creates."""
+        return f"{self.run}.articles.clusters"
+
+    @property
     def outputs(self) -> tuple[str, str, str]:
-        """The three topics that the service writes."""
+        """The three topics of which one answers each message."""
         return self.unique, self.duplicates, self.dead
+
+    @property
+    def groups(self) -> tuple[str, str]:
+        """The consumer groups of the service: that of the input, and that of those who could own the index."""
+        return self.run, f"{self.run}.owner"
 
 
 @contextmanager
 def demo_topics(bootstrap: str) -> Iterator[Topics]:
-    """Make the topics and the name of the consumer group; remove topics and group at the end.
+    """Make the topics and the name of the consumer group; remove all topics and groups of the run at the end.
 
     They are removed from a broker of the demonstration's own too: one way for both kinds of brokers.
 
@@ -86,8 +96,8 @@ def _make(admin: AdminClient, topics: Topics) -> None:
 
 def _remove(admin: AdminClient, topics: Topics) -> None:
     removals = [
-        *admin.delete_topics([topics.articles, *topics.outputs]).values(),
-        *admin.delete_consumer_groups([topics.run]).values(),
+        *admin.delete_topics(_names(admin, topics)).values(),
+        *admin.delete_consumer_groups([*topics.groups]).values(),
     ]
     for removal in removals:
         try:
@@ -95,3 +105,12 @@ def _remove(admin: AdminClient, topics: Topics) -> None:
         except (KafkaException, TimeoutError):
             # Not there yet, not there any more, or the broker is gone: nothing that could still be removed.
             continue
+
+
+def _names(admin: AdminClient, topics: Topics) -> list[str]:
+    """Return the topics of the run: those of the service's state are its own business, and among them."""
+    try:
+        existing = admin.list_topics(timeout=_ADMIN_SECONDS).topics
+    except KafkaException:
+        return [topics.articles, *topics.outputs]  # the broker is gone
+    return [name for name in existing if name.startswith(f"{topics.run}.")]

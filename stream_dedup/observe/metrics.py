@@ -8,7 +8,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 _LATENCY_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600)
-_BATCH_ARTICLES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
+_COMMIT_MESSAGES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
 _COMMIT_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 
 
@@ -35,11 +35,14 @@ class Metrics:
         )
         self.matches = self._counter("matches", "Links, by the index that found the matched article.", "source")
         self.stage_seconds = self._counter("stage_seconds", "Time spent, by stage.", "stage")
-        self.commits = self._counter("commits", "Batches whose outputs were confirmed and whose state was written.")
-        self.batch_articles = self._histogram("batch_articles", "Messages of a batch.", _BATCH_ARTICLES)
+        self.transactions = self._counter("transactions", "Commits, by outcome: committed, aborted.", "outcome")
+        self.commit_messages = self._histogram("commit_messages", "Messages of a commit.", _COMMIT_MESSAGES)
         self.commit_seconds = self._histogram(
-            "commit_seconds", "Time from the first output of a batch to its committed state.", _COMMIT_SECONDS
+            "commit_seconds", "Time from the first output of a commit to the written state.", _COMMIT_SECONDS
         )
+        self.withdrawals = self._counter("withdrawals", "Articles withdrawn.")
+        self.successions = self._counter("successions", "Clusters that got another canonical article.")
+        self.rebalances = self._counter("rebalances", "Times that input partitions were given or taken.")
         self.decision_seconds = self._histogram(
             "decision_seconds",
             "Time from a message's timestamp to its committed decision.",
@@ -53,7 +56,21 @@ class Metrics:
         self.epoch = self._gauge("idf_epoch", "Number of the IDF epoch in force.")
         self.vocabulary = self._gauge("idf_vocabulary_words", "Words counted.")
         self.judged = self._gauge("state_articles_judged", "Articles judged since the state began.")
-        self.entries = self._gauge("index_entries", "Articles made findable since the state began.")
+        self.entries = self._gauge(
+            "index_entries", "Entries kept, those in reserve and those not expired yet among them."
+        )
+        self.generations = self._gauge("window_generations", "Parts of the window that are kept.")
+        self.stream_time = self._gauge("stream_time_seconds", "Time of the newest article so far, since 1970 in UTC.")
+        self.changelog_position = self._gauge("changelog_position", "Offset of the changelog that the state stands at.")
+        self.changelog_remaining = self._gauge(
+            "changelog_records_remaining", "Records of the changelog that the state has yet to follow."
+        )
+        self.role = self._gauge("role", "1 for the role of this process: restoring, standby or active.", "role")
+
+    def become(self, role: str) -> None:
+        """Show a role: restoring, standby or active."""
+        for known in ("restoring", "standby", "active"):
+            self.role.labels(known).set(known == role)
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"stream_dedup_{name}", meaning, labels, registry=self.registry)

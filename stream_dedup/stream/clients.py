@@ -1,6 +1,6 @@
-"""librdkafka's clients and their properties, and the topics of the outputs.
+"""librdkafka's clients and their properties.
 
-Knows which properties the service depends on; knows nothing of messages.
+Knows which properties the service depends on, and which errors pass; knows nothing of topics or messages.
 """
 
 import logging
@@ -12,21 +12,17 @@ from contextlib import contextmanager
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from stream_dedup.settings import Settings, SettingsError
 
+_FETCH_BYTES = 256 << 10
 _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
-_ADMIN_SECONDS = 20.0
-_ADMIN_SLICE_SECONDS = 2.0
 _QUIET_SECONDS = 10.0
-_DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
-_OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
+_TRANSACTION_MARGIN_SECONDS = 30.0
+_LONGEST_TRANSACTION_SECONDS = 900.0  # what brokers allow unless their transaction.max.timeout.ms says otherwise
+_REPLAY_FETCH_BYTES = 16 << 20
+_REPLAY_QUEUE_KILOBYTES = 64 << 10
 
 # The service's promises rest on these: whoever overrides one breaks them, so it is refused.
 _FIXED_CONSUMER = {
@@ -37,11 +33,38 @@ _FIXED_CONSUMER = {
 }
 _FIXED_PRODUCER = {"enable.idempotence": "true", "acks": "all"}
 
+_PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
+        KafkaError._RESOLVE,  # noqa: SLF001  # the same
+        KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+        # The group goes on without this consumer, which joins again at the next poll.
+        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+
 log = structlog.get_logger()
 
 
 class BrokerError(Exception):
     """The broker cannot be reached or refuses something. The message says what to do."""
+
+
+def passes(error: KafkaError) -> bool:
+    """Tell whether a consumer gets over an error by itself."""
+    return not error.fatal() and (error.code() in _PASSING or error.retriable())
 
 
 def consumer_properties(settings: Settings) -> dict[str, str]:
@@ -54,35 +77,89 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
         "group.id": settings.input.group,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        # After a kill the broker hands the partitions to the next process once the session has run out.
-        "session.timeout.ms": "10000",
+        # After a kill the broker hands the partitions to the next process once the session has run out; 6 s is the
+        # least that brokers allow by default.
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "1500",
         "allow.auto.create.topics": "false",
         "topic.metadata.refresh.interval.ms": "10000",
         # Bounds what is held in memory beside the batch at hand.
-        "queued.max.messages.kbytes": str(settings.batch.bytes >> 10),
-        "fetch.message.max.bytes": str(min(settings.batch.bytes, settings.input.max_message_bytes, _LARGEST)),
+        "queued.max.messages.kbytes": str(settings.commit.bytes >> 10),
+        # Partitions are read in turns of this size: of a backlog in larger ones the first would be days ahead of the
+        # others, whose articles would be late. A larger message is delivered all the same.
+        "fetch.message.max.bytes": str(_FETCH_BYTES),
     }
     return _merged("consumer", defaults, settings.kafka, {**_FIXED_CONSUMER, "group.id": settings.input.group})
 
 
-def producer_properties(settings: Settings) -> dict[str, str]:
-    """Return the producer's properties; see `consumer_properties`.
+def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
+    """Return the properties of the consumer whose membership in a group is the ownership of the index.
 
     Raises:
         SettingsError: a property is set that the service depends on.
     """
+    # The hand-over after a kill takes as long as the session: 6 s is the least that brokers allow by default.
+    defaults = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1500", "allow.auto.create.topics": "false"}
+    chosen = _merged("consumer", defaults, settings.kafka, _FIXED_CONSUMER)
+    # A static member keeps its partition when it leaves: the next owner would wait for the end of the session.
+    chosen.pop("group.instance.id", None)
+    return {**chosen, "client.id": _client_id("owner"), "group.id": group}
+
+
+def changelog_properties(settings: Settings, topic: str) -> dict[str, str]:
+    """Return the properties of the changelog's reader, which belongs to no group and replays as fast as it can.
+
+    Raises:
+        SettingsError: a property is set that the service depends on.
+    """
+    chosen = _merged("consumer", {}, settings.kafka, _FIXED_CONSUMER)
+    return {
+        **chosen,
+        # What is set for the input's consumer holds here as far as it is about the way to the broker.
+        "client.id": _client_id("changelog"),
+        "group.id": topic,  # librdkafka wants one; nothing joins it
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",  # an offset that is gone must not be passed over in silence
+        "enable.partition.eof": "true",
+        "allow.auto.create.topics": "false",
+        "fetch.message.max.bytes": str(_REPLAY_FETCH_BYTES),
+        "queued.max.messages.kbytes": str(_REPLAY_QUEUE_KILOBYTES),
+        "fetch.queue.backoff.ms": "5",  # the default lets a full queue idle for a second
+        "fetch.wait.max.ms": "50",
+    }
+
+
+def producer_properties(settings: Settings, transactional_id: str = "") -> dict[str, str]:
+    """Return the producer's properties, transactional if an id is given; see `consumer_properties`.
+
+    Raises:
+        SettingsError: a property is set that the service depends on.
+    """
+    deadline = settings.commit.deadline_seconds
     defaults = {
         "compression.type": "lz4",
         "linger.ms": "5",
         # Room for the outputs of a batch and a largest message: its reading is bounded by its bytes but for one.
         "queue.buffering.max.kbytes": str(
-            min(2 * (settings.batch.bytes + settings.input.max_message_bytes) >> 10, 2_097_151)
+            min(2 * (settings.commit.bytes + settings.input.max_message_bytes) >> 10, 2_097_151)
         ),
-        "delivery.timeout.ms": str(int(settings.output.flush_seconds * 1000)),
+        "delivery.timeout.ms": str(int(deadline * 1000)),
         # Which size a topic takes is for the broker to say.
-        "message.max.bytes": str(min(_LARGEST, 2 * settings.batch.bytes + settings.input.max_message_bytes)),
+        "message.max.bytes": str(min(_LARGEST, 2 * settings.commit.bytes + settings.input.max_message_bytes)),
     }
-    return _merged("producer", defaults, settings.kafka, _FIXED_PRODUCER)
+    if "transactional.id" in {name.removeprefix("producer.") for name in settings.kafka}:
+        raise SettingsError("kafka.transactional.id: the service sets it itself, from state.name")
+    if not transactional_id:
+        return _merged("producer", defaults, settings.kafka, _FIXED_PRODUCER)
+    # The outputs and the commit may take the deadline each. The broker ends what a killed process left open after this
+    # time, if nobody takes over before.
+    longest = min(2 * deadline + _TRANSACTION_MARGIN_SECONDS, _LONGEST_TRANSACTION_SECONDS)
+    defaults |= {
+        "transaction.timeout.ms": str(int(longest * 1000)),
+        # librdkafka waits this long for the answer of a broker that is silent, whatever timeout a call is given.
+        "socket.timeout.ms": "10000",
+    }
+    return _merged("producer", defaults, settings.kafka, {**_FIXED_PRODUCER, "transactional.id": transactional_id})
 
 
 def _merged(
@@ -94,28 +171,47 @@ def _merged(
     for name, value in fixed.items():
         if chosen.get(name, value).lower() not in {value, "-1" if value == "all" else value}:
             raise SettingsError(f"kafka.{name} = {chosen[name]!r}: the service depends on {value!r}")
-    client = {"client.id": f"stream-dedup-{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"}
-    return {**client, **defaults, **chosen, **fixed}
+    return {"client.id": _client_id(role), **defaults, **chosen, **fixed}
 
 
-def make_consumer(settings: Settings) -> Consumer:
-    """Return a consumer which has not subscribed yet.
-
-    Raises:
-        SettingsError: librdkafka refuses a property.
-    """
-    with _refusals():
-        return Consumer(consumer_properties(settings), logger=_RdkafkaLogger())
+def _client_id(role: str) -> str:
+    # Clients of one name in one process get into each other's way (librdkafka's issue 4783).
+    return f"stream-dedup-{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 
 
-def make_producer(settings: Settings) -> Producer:
-    """Return a producer.
+def make_consumer(settings: Settings, properties: Mapping[str, str] | None = None) -> Consumer:
+    """Return a consumer which has not subscribed yet; that of the input, unless other properties are given.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
+    chosen = consumer_properties(settings) if properties is None else dict(properties)
     with _refusals():
-        return Producer(producer_properties(settings), logger=_RdkafkaLogger())
+        return Consumer(chosen, logger=RdkafkaLogger())
+
+
+def make_producer(settings: Settings, transactional_id: str = "") -> Producer:
+    """Return a producer, a transactional one if an id is given.
+
+    Raises:
+        SettingsError: librdkafka refuses a property.
+    """
+    properties = producer_properties(settings, transactional_id)
+    with _refusals():
+        return Producer(properties, logger=RdkafkaLogger())
+
+
+def make_admin(settings: Settings) -> AdminClient:
+    """Return a client for topics.
+
+    Raises:
+        SettingsError: librdkafka refuses a property.
+    """
+    properties: dict[str, str | int | float | bool] = {
+        name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))
+    }
+    with _refusals():
+        return AdminClient(properties, logger=RdkafkaLogger())
 
 
 @contextmanager
@@ -135,10 +231,10 @@ def check_properties(settings: Settings) -> None:
     """
     quiet = settings.model_copy(update={"kafka": {**settings.kafka, "bootstrap.servers": ""}})
     make_consumer(quiet).close()
-    make_producer(quiet)
+    make_producer(quiet, "check" if quiet.commit.guarantee == "exactly_once" else "")
 
 
-class _RdkafkaLogger:
+class RdkafkaLogger:
     """Hands librdkafka's own log lines to the service's log: the shape of a `logging.Logger`.
 
     While a broker is away librdkafka tells so many times a second: one line of a kind in a while is enough.
@@ -156,68 +252,3 @@ class _RdkafkaLogger:
             return
         self._told[kind] = now
         (log.warning if level >= logging.WARNING else log.debug)("kafka_client", line=" ".join(map(str, details)))
-
-
-class Topics:
-    """The topics of the outputs on the broker.
-
-    Args:
-        settings: their names and the way to the broker.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        properties: dict[str, str | int | float | bool] = {
-            name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))
-        }
-        self._admin = AdminClient(properties, logger=_RdkafkaLogger())
-
-    def prepare(self) -> None:
-        """Create the output topics that are missing.
-
-        Raises:
-            BrokerError: the broker cannot be reached, or a topic is missing and cannot be created.
-        """
-        output = self._settings.output
-        names = {output.unique, output.duplicates, output.dead}
-        missing = sorted(names - self._existing())
-        if missing and not output.create:
-            raise BrokerError(f"no topic {', '.join(missing)}: create it, or set output.create = true")
-        for name, future in (
-            self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).items() if missing else ()
-        ):
-            try:
-                future.result(_ADMIN_SECONDS)
-                log.info("topic_created", topic=name)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise BrokerError(f"cannot create topic {name}: {error.args[0].str()}") from None
-
-    def room(self, topic: str) -> int:
-        """Return how much a message may bring along to a topic: bytes of value, key and headers together.
-
-        Where the broker does not tell, for want of rights, Kafka's default is assumed.
-        """
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        try:
-            entries = self._admin.describe_configs([resource])[resource].result(_ADMIN_SECONDS)
-            limit = int(entries["max.message.bytes"].value)
-        except (KafkaException, KeyError, TypeError, ValueError) as error:
-            log.warning("topic_limit_unknown", topic=topic, assumed=_DEFAULT_MAX_MESSAGE, error=str(error))
-            limit = _DEFAULT_MAX_MESSAGE
-        return max(limit - _OWN_BYTES, limit // 2)
-
-    def _existing(self) -> set[str]:
-        deadline = time.monotonic() + _ADMIN_SECONDS
-        while True:
-            try:
-                # In short calls: a signal is heard between two of them only.
-                return set(self._admin.list_topics(timeout=_ADMIN_SLICE_SECONDS).topics)
-            except KafkaException as error:
-                if time.monotonic() < deadline:
-                    continue
-                servers = self._settings.kafka["bootstrap.servers"]
-                raise BrokerError(
-                    f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
-                    "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
-                ) from None

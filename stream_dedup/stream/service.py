@@ -1,75 +1,83 @@
-"""The poll loop: read a batch, decode, decide, publish, commit.
+"""The service: a warm standby that follows the changelog, and the one that reads the input and decides.
 
-Knows the order of the steps and how the loop ends; knows nothing of texts or of librdkafka's properties.
+Knows roles, what a start needs and how the loop ends; knows nothing of texts or of librdkafka's properties.
 """
 
 import gc
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import Message
 
-from stream_dedup.article import Article, Origin
-from stream_dedup.decode import Decoder, Reason, UndecodableError
-from stream_dedup.dedup import Deduplicator, Judged
-from stream_dedup.index.store import Store, open_store
+from stream_dedup.decode import Decoder
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.index.peek import is_state
+from stream_dedup.index.rocks import opened_store
+from stream_dedup.index.store import StoreDamagedError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import Settings
-from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.stream.clients import BrokerError, Topics
+from stream_dedup.stream.changelog import ChangelogReader, ChangelogTruncatedError
+from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.meter import Meter
-from stream_dedup.stream.sink import Sink, size_beside_value
+from stream_dedup.stream.ownership import Ownership
+from stream_dedup.stream.pipeline import Pipeline
+from stream_dedup.stream.rebuild import History, commit_in_silence
+from stream_dedup.stream.replay import Follower
+from stream_dedup.stream.sink import Sink
+from stream_dedup.stream.snapshots import SnapshotDesk
 from stream_dedup.stream.source import Source
+from stream_dedup.stream.states import (
+    check_old_format,
+    digest_of,
+    discard,
+    other_states,
+    refusal,
+    state_directory,
+)
+from stream_dedup.stream.topics import StateTopics, Topics, state_topics
+from stream_dedup.stream.upkeep import Upkeep
+from stream_dedup.stream.writer import AbortedError, StuckError, Writer
 from stream_dedup.version import __version__
 
-_CONFIRM_SECONDS = 0.2  # between looks at the stop signal
-_STOP_SECONDS = 4.0  # what the last batch may still take of the ten seconds to closing; closing takes some too
+_STOP_SECONDS = 4.0  # what the last commit may still take of the ten seconds to closing; closing takes some too
+_REPORT_SECONDS = 5.0  # between two lines about a long restore
+_CLOSE_SECONDS = 4.5
+_FOLLOW_SECONDS = 0.1  # that a standby waits for the next record
+_PAUSE_SECONDS = 0.5  # after an aborted transaction
 
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A batch of messages decoded.
-
-    Attributes:
-        articles: those that are articles, with their messages.
-        dead: the others, with the reason.
-    """
-
-    articles: list[tuple[Message, Article]]
-    dead: list[tuple[Message, UndecodableError]]
+class StoppedError(Exception):
+    """A stop was asked for while the service could not go on anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a batch passes through."""
+    """What a process has in every role."""
 
     engine: Deduplicator
-    source: Source
-    decoder: Decoder
-    sink: Sink
+    topics: Topics
+    names: StateTopics
+    identity: str
+    reader: ChangelogReader
+    ownership: Ownership
     meter: Meter
+    upkeep: Upkeep
 
 
 class Service:
     """The running service.
 
-    Each batch goes these steps:
-
-    1. read messages, at most as many as the epoch has room for;
-    2. decode them into articles and dead letters;
-    3. decide: the engine returns decisions and a pending change, nothing has changed yet;
-    4. publish unique articles, links and dead letters, and wait until the broker has confirmed them all;
-    5. commit: one atomic write makes the change and keeps the input offsets behind the batch.
-
-    A kill before 5 repeats the batch with the same decisions; a kill after 5 continues behind it.
+    Of all processes of one index (`state.name`) one owns it: it reads the input, decides and commits, in the steps of
+    `protocol`. The others follow the changelog and take over when it leaves or is lost.
 
     Args:
         settings: all of them.
@@ -82,131 +90,249 @@ class Service:
         self._health = Health(settings.http.stuck_seconds)
         self._stopping = threading.Event()
         self._stopping_since: float | None = None
+        self._ownership: Ownership | None = None
+        self._source: Source | None = None
+        self._aborting_since: float | None = None
         self.starting = True
 
     def stop(self) -> None:
-        """Ask the loop to end after the batch at hand. May be called from a signal handler."""
+        """Ask the loop to end after the commit at hand. May be called from a signal handler."""
         self._stopping.set()
 
     def run(self) -> None:
         """Run until `stop`.
 
+        A state that is damaged, or older than what the changelog still holds, is thrown away once, and restored from
+        the changelog.
+
         Raises:
             BrokerError: the broker cannot be reached or refuses something.
-            StoreError: the state cannot be opened, read or written.
+            FencedError: another process has taken over, and writes to the index now.
+            StoreError: the state cannot be opened, read or written, or belongs to other settings.
+            ChangelogError: the changelog cannot be read.
             OSError: the HTTP port is taken.
         """
+        check_old_format(self._settings)
+        digest = digest_of(self._settings)
+        directory = state_directory(self._settings, digest)
+        topics = Topics(self._settings)
+        self._check_generation(topics, digest, directory)
+        try:
+            self._run_on(directory, topics, digest)
+        except (StoreDamagedError, ChangelogTruncatedError) as error:
+            log.warning("state_discarded", state=str(directory), error=str(error), then="restored from the changelog")
+            discard(directory)
+            self._run_on(directory, topics, digest)
+
+    def _check_generation(self, topics: Topics, digest: str, directory: Path) -> None:
+        others = other_states(self._settings, digest)
+        if is_state(directory) or not others:
+            return
+        # A state of these settings may have been made elsewhere: then its changelog is there.
+        if not topics.exists(state_topics(self._settings, digest).changelog):
+            raise refusal(self._settings, topics.other_changelogs(digest), others)
+
+    def _run_on(self, directory: Path, topics: Topics, digest: str) -> None:
         # The state comes first: a second instance must hear that it is in use, not that the port is.
         with (
-            closing(open_store(self._settings.state.directory, self._settings.state)) as store,
+            opened_store(directory, self._settings.state) as store,
             Observatory(self._settings.http, self._metrics, self._health) as observatory,
         ):
-            log.info("starting", http=observatory.url, state=str(self._settings.state.directory))
-            parts = self._prepare(store)
-            try:
-                self._loop(parts)
-            finally:
-                self._health.wait_for("the end")
-                parts.sink.close()
-                parts.source.close()
-                log.info("stopped", judged=parts.engine.progress.judged)
+            log.info("starting", http=observatory.url, state=str(directory))
+            self._health.wait_for("the state to load, and the loops to compile at an installation's first start")
+            engine = Deduplicator(settings=self._settings, store=store)
+            engine.warm_up()
+            # What is loaded by now lives as long as the process: the collector need not look at it again and again.
+            gc.freeze()
+            desk = SnapshotDesk(self._settings.state.directory, store, digest)
+            with Upkeep(store, desk) as upkeep, self._connected(engine, topics, digest, upkeep) as parts:
+                try:
+                    self._take_roles(parts)
+                except StoppedError as stopped:
+                    log.info("stopping", detail=str(stopped))
+                finally:
+                    self._health.wait_for("the end")
+            log.info("stopped", judged=engine.progress.judged)
 
-    def _prepare(self, store: Store) -> _Parts:
-        self._health.wait_for("the state to load, and the loops to compile at an installation's first start")
-        engine = Deduplicator(settings=self._settings, store=store)
-        engine.warm_up()
-        # What is loaded by now lives as long as the process: the collector need not look at it again and again.
-        gc.freeze()
+    @contextmanager
+    def _connected(self, engine: Deduplicator, topics: Topics, digest: str, upkeep: Upkeep) -> Iterator[_Parts]:
         self._health.wait_for("the broker")
-        topics = Topics(self._settings)
-        topics.prepare()
-        output = self._settings.output
-        source = Source(self._settings, engine.positions())
-        log.info("started", judged=engine.progress.judged, idf_epoch=engine.epoch.number)
-        return _Parts(
-            engine,
-            source,
-            Decoder(self._settings.input, topics.room(output.unique)),
-            Sink(self._settings, topics.room(output.dead), self._while_waiting),
-            Meter(self._metrics, engine, source),
-        )
+        names = state_topics(self._settings, digest)
+        changelogs = [] if engine.progress.steps else topics.other_changelogs(digest)
+        if changelogs and not topics.exists(names.changelog):
+            raise refusal(self._settings, changelogs, other_states(self._settings, digest))
+        topics.prepare(names)
+        reader = ChangelogReader(self._settings, names.changelog, self._heartbeat)
+        with closing(reader):
+            if changelogs and reader.bounds()[1] == 0:
+                raise refusal(self._settings, changelogs, other_states(self._settings, digest))
+            self.starting = False
+            self._metrics.become("restoring")
+            self._health.wait_for("the changelog to be replayed")
+            identity = topics.identity(names.changelog)
+            self._catch_up(self._follower(engine, reader, identity))
+            ownership = self._ownership = Ownership(self._settings, names.owner)
+            try:
+                meter = Meter(self._metrics, engine)
+                yield _Parts(engine, topics, names, identity, reader, ownership, meter, upkeep)
+            finally:
+                self._ownership = None
+                ownership.leave()
 
-    def _loop(self, parts: _Parts) -> None:
-        self._health.wait_for("partitions")
-        self.starting = False
+    def _follower(self, engine: Deduplicator, reader: ChangelogReader, identity: str) -> Follower:
+        return Follower(engine.state, reader, identity, self._heartbeat)
+
+    def _catch_up(self, follower: Follower) -> None:
+        began = reported = time.monotonic()
+
+        def report(left: int) -> None:
+            nonlocal reported
+            self._metrics.changelog_remaining.set(left)
+            if time.monotonic() - reported >= _REPORT_SECONDS:
+                reported = time.monotonic()
+                log.info("restoring", records_remaining=left, articles=follower.replayed)
+
+        follower.catch_up(report)
+        if follower.replayed:
+            log.info("restored", articles=follower.replayed, seconds=round(time.monotonic() - began, 2))
+
+    # ------------------------------------------------------------------------------------------------ roles
+
+    def _take_roles(self, parts: _Parts) -> None:
+        log.info("started", judged=parts.engine.progress.judged, idf_epoch=parts.engine.epoch.number)
         while not self._stopping.is_set():
-            self._health.beat()
-            messages = parts.source.poll(parts.engine.batch_room(), self._stopping)
-            self._health.wait_for("" if parts.source.assigned else "partitions")
-            if messages:
-                self._process(messages, parts)
-            parts.meter.tick()
+            self._stand_by(parts)
+            if not self._stopping.is_set():
+                self._own(parts)
 
-    def _process(self, messages: Sequence[Message], parts: _Parts) -> None:
-        watch = Stopwatch()
-        decoded = _decode(messages, parts.decoder)
-        watch.lap("decode")
-        judged = parts.engine.decide([article for _, article in decoded.articles])
-        watch.lap("decide")
-        _publish(decoded, judged, parts.sink)
-        watch.lap("produce")
-        self._await_confirmation(parts.sink)
-        watch.lap("flush")
-        positions = _next_offsets(messages)
-        parts.engine.apply(judged.change, positions)
-        watch.lap("commit")
-        parts.source.advance(positions)
-        parts.meter.batch(messages, [error for _, error in decoded.dead], judged, watch)
+    def _stand_by(self, parts: _Parts) -> None:
+        """Follow the changelog until the index is this process's."""
+        self._metrics.become("standby")
+        parts.meter.idle()
+        follower = self._follower(parts.engine, parts.reader, parts.identity)
+        while not (self._stopping.is_set() or parts.ownership.owner):
+            follower.follow(_FOLLOW_SECONDS)
+            parts.reader.bounds()
+            parts.meter.following(follower.position, follower.remaining)
+            parts.upkeep.turn(parts.engine.progress)
+            behind = follower.remaining > self._settings.state.lag_records
+            self._health.wait_for("the changelog to be replayed" if behind else "")
 
-    def _await_confirmation(self, sink: Sink) -> None:
-        """Wait for the broker. librdkafka's delivery timeout bounds it, and a stop shortens it."""
-        while not sink.confirmed(_CONFIRM_SECONDS):
-            self._while_waiting()
+    def _own(self, parts: _Parts) -> None:
+        """Read the input and decide, until the index is taken away."""
+        self._health.wait_for("the changelog to be replayed")
+        began, term = time.monotonic(), parts.ownership.term
+        output = self._settings.output
+        # The id fences whoever wrote to this changelog before; a writer with other settings is fenced by the input's
+        # group, which has another generation by then.
+        with self._closing_together(parts.ownership) as closers:
+            writer = Writer(self._settings, parts.names.changelog, parts.names.changelog, self._heartbeat)
+            closers.append(writer.close)
+            writer.open()
+            self._catch_up(self._follower(parts.engine, parts.reader, parts.identity))
+            decoder = Decoder(self._settings.input, parts.topics.room(output.unique))
+            self._judge_history(parts, decoder, writer)
+            source = self._source = Source(self._settings, parts.engine.positions())
+            closers.append(source.close)
+            pipeline = Pipeline(
+                parts.engine,
+                decoder,
+                source,
+                Sink(output, writer, parts.topics.room(output.dead)),
+                writer,
+                parts.identity,
+            )
+            self._trim(parts)
+            self._metrics.become("active")
+            log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
+            while not self._stopping.is_set() and self._owns(parts.ownership, term):
+                if not self._turn(parts, source, pipeline):
+                    break
 
-    def _while_waiting(self) -> None:
+    def _judge_history(self, parts: _Parts, decoder: Decoder, writer: Writer) -> None:
+        """Judge in silence what the group has decided beyond the state, one that is new or of other settings.
+
+        All of it before anything is published: a copy in one partition may be of an article in another.
+        """
+        with closing(History(self._settings, parts.engine.positions())) as history:
+            if not history.total:
+                return
+            reason = "the group has decided these messages, the state does not know them"
+            log.warning("judged_again_in_silence", messages=history.total, reason=reason)
+            for messages in history.batches(self._settings.commit.articles):
+                commit_in_silence(messages, parts.engine, decoder, writer, parts.identity)
+                self._heartbeat()
+                if self._stopping.is_set():
+                    raise StoppedError("what the group has decided was being judged again: the next start goes on")
+
+    @contextmanager
+    def _closing_together(self, ownership: Ownership) -> Iterator[list[Callable[[], None]]]:
+        """Close what is in the list at the end, all at once: with the broker gone each waits for it in vain."""
+        closers: list[Callable[[], None]] = []
+        try:
+            yield closers
+        finally:
+            self._source = None
+            if self._stopping.is_set():
+                closers.append(ownership.leave)
+            threads = [threading.Thread(target=close, daemon=True) for close in closers]
+            for thread in threads:
+                thread.start()
+            deadline = time.monotonic() + _CLOSE_SECONDS
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _owns(self, ownership: Ownership, term: int) -> bool:
+        ownership.poll()
+        return ownership.owner and ownership.term == term
+
+    def _turn(self, parts: _Parts, source: Source, pipeline: Pipeline) -> bool:
+        """Commit what there is; return whether the source can go on."""
         self._health.beat()
+        messages = source.poll(self._stopping)
+        self._health.wait_for("" if source.assigned else "partitions")
+        parts.meter.tick(source)
+        parts.upkeep.turn(parts.engine.progress)
+        return not messages or self._commit(parts, source, pipeline, messages)
+
+    def _commit(self, parts: _Parts, source: Source, pipeline: Pipeline, messages: Sequence[Message]) -> bool:
+        before = parts.engine.progress.live
+        try:
+            parts.meter.committed(pipeline.commit(messages))
+        except AbortedError as error:
+            return self._go_back(parts, source, messages, error)
+        self._aborting_since = None
+        if parts.engine.progress.live[0] != before[0]:
+            self._trim(parts)
+        return True
+
+    def _go_back(self, parts: _Parts, source: Source, messages: Sequence[Message], error: AbortedError) -> bool:
+        """Read the messages of an aborted transaction again: they are decided anew, on the same state."""
+        parts.meter.aborted()
+        self._aborting_since = self._aborting_since or time.monotonic()
+        if time.monotonic() - self._aborting_since > self._settings.commit.deadline_seconds:
+            raise BrokerError(f"given up after commit.deadline_seconds: {error}") from None
+        if isinstance(error, StuckError):
+            log.warning("writer_renewed", detail=str(error))
+            return False
+        self._stopping.wait(_PAUSE_SECONDS)
+        return source.rewind(messages)
+
+    def _trim(self, parts: _Parts) -> None:
+        """Cut off what the changelog need not keep any more."""
+        offset = parts.engine.state.begin_of_changelog()
+        if offset:
+            trimmed = parts.topics.forget(parts.names.changelog, offset)
+            log.info("changelog_trimmed", begins=offset, done=trimmed)
+
+    def _heartbeat(self) -> None:
+        """Go on living while something takes long."""
+        self._health.beat()
+        if self._ownership is not None:
+            self._ownership.poll()
+        if self._source is not None:
+            self._source.keep_alive()
         if self._stopping.is_set():
             self._stopping_since = self._stopping_since or time.monotonic()
             if time.monotonic() - self._stopping_since > _STOP_SECONDS:
-                raise BrokerError("stopped while the broker did not confirm: the last batch will be repeated")
-
-
-def _decode(messages: Sequence[Message], decoder: Decoder) -> Decoded:
-    now_ms = time.time_ns() // 1_000_000
-    decoded = Decoded([], [])
-    for message in messages:
-        try:
-            article = decoder.decode(message.value(), now_ms, _origin(message), beside=size_beside_value(message))
-            decoded.articles.append((message, article))
-        except UndecodableError as error:
-            decoded.dead.append((message, error))
-        except Exception as error:  # whatever one message does, the stream goes on
-            log.exception("message_not_decoded", topic=message.topic(), offset=message.offset())
-            reason = f"{type(error).__name__}: {error}"
-            decoded.dead.append((message, UndecodableError(Reason.INTERNAL, reason)))
-    return decoded
-
-
-def _origin(message: Message) -> Origin:
-    kind, timestamp = message.timestamp()
-    return Origin(
-        str(message.topic()),
-        int(message.partition() or 0),
-        int(message.offset() or 0),
-        None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-    )
-
-
-def _publish(decoded: Decoded, judged: Judged, sink: Sink) -> None:
-    decided_ms = time.time_ns() // 1_000_000
-    for (message, _), decision in zip(decoded.articles, judged.decisions, strict=True):
-        sink.decision(message, decision, decided_ms)
-    for message, error in decoded.dead:
-        sink.dead_letter(message, error)
-
-
-def _next_offsets(messages: Sequence[Message]) -> dict[tuple[str, int], int]:
-    """Return the offset behind the last message of each partition."""
-    return {
-        (str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) + 1 for message in messages
-    }
+                raise StoppedError("the broker did not answer: what was not committed will be decided again")

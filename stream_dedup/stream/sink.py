@@ -1,58 +1,48 @@
-"""The outputs: unique articles, links and dead letters, and the wait until the broker has them all.
+"""The outputs: unique articles, links, announcements, clusters and dead letters.
 
-Knows topics, keys and headers; knows nothing of how a decision is made.
+Knows topics, keys and headers; knows nothing of how a decision is made or when it is committed.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import cast
 
-import structlog
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import Message
 
-from stream_dedup.article import Decision, fingerprint_hex, link_json
+from stream_dedup.article import (
+    Decision,
+    Succession,
+    Withdrawn,
+    fingerprint_hex,
+    link_json,
+    succession_json,
+    withdrawal_json,
+)
+from stream_dedup.clusters import Cluster, cluster_json
 from stream_dedup.decode import Reason, UndecodableError
-from stream_dedup.settings import OutputSettings, Settings
-from stream_dedup.stream.clients import BrokerError, make_producer, producer_properties
+from stream_dedup.settings import OutputSettings
+from stream_dedup.stream.writer import Headers, Writer
 
 HEADER_PREFIX = "stream_dedup."
 _LONGEST_HEADER = 1_000  # characters of a header of ours
 _LONGEST_NAME = 40  # characters of a foreign header's name in one of ours
-_FULL_QUEUE_SECONDS = 0.05
-_CONNECT_SECONDS = 5.0
-
-log = structlog.get_logger()
-
-Headers = list[tuple[str, str | bytes | None]]
 
 
 class Sink:
-    """Produces the outputs of a batch; `confirmed` says when the broker has confirmed them all.
+    """Sends what becomes of messages to the topic where it belongs.
 
     Args:
-        settings: topics and the way to the broker.
+        settings: the topics.
+        writer: sends.
         dead_room: how much of a message the topic of dead letters takes, in bytes.
-        while_waiting: called again and again while the queue is full; may raise to give up.
     """
 
-    def __init__(self, settings: Settings, dead_room: int, while_waiting: Callable[[], None]) -> None:
-        self._output: OutputSettings = settings.output
-        properties = producer_properties(settings)
-        most = min(int(properties["queue.buffering.max.kbytes"]) << 10, int(properties["message.max.bytes"])) // 2
-        self._dead_room = min(dead_room, most)
-        self._while_waiting = while_waiting
-        self._producer = make_producer(settings)
-        self._fault: KafkaError | None = None
-        self._connect()
-
-    def _connect(self) -> None:
-        """Let the producer find the broker and get its id now: the first batch need not wait for either."""
-        try:
-            self._producer.list_topics(self._output.unique, timeout=_CONNECT_SECONDS)
-        except KafkaException as error:
-            log.warning("producer_waits", error=error.args[0].str())
+    def __init__(self, settings: OutputSettings, writer: Writer, dead_room: int) -> None:
+        self._output = settings
+        self._writer = writer
+        self._dead_room = dead_room
 
     def decision(self, message: Message, decision: Decision, decided_ms: int) -> None:
-        """Send a decision to the topic where it belongs: the article as it came, or its link."""
+        """Send a decision: the article as it came, or its link."""
         key = decision.article.id.encode()
         if decision.unique:
             own = _own_headers(
@@ -60,9 +50,27 @@ class Sink:
                 idf_epoch=str(decision.epoch),
                 **({"relation": decision.link.relation, "matched": decision.link.matched} if decision.link else {}),
             )
-            self._send(self._output.unique, key, message.value(), [*(_incoming_headers(message) or []), *own])
+            headers = [*(_incoming_headers(message) or []), *own]
+            self._writer.send(self._output.unique, key, message.value(), headers)
         elif decision.link is not None:
-            self._send(self._output.duplicates, key, link_json(decision, decision.link, decided_ms), [])
+            self._writer.send(self._output.duplicates, key, link_json(decision, decision.link, decided_ms), [])
+
+    def withdrawn(self, withdrawn: Withdrawn, decided_ms: int) -> None:
+        """Announce that an article was withdrawn, and what its cluster is called by now."""
+        value = withdrawal_json(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, decided_ms)
+        self._writer.send(self._output.duplicates, withdrawn.id.encode(), value, [])
+
+    def successions(self, successions: Sequence[Succession], decided_ms: int) -> None:
+        """Announce new canonical articles, under the id of the old ones."""
+        for one in successions:
+            value = succession_json(one.old, one.new, one.reason, decided_ms)
+            self._writer.send(self._output.duplicates, one.old.encode(), value, [])
+
+    def clusters(self, clusters: Mapping[str, Cluster | None], decided_ms: int) -> None:
+        """Send clusters as they are now; a tombstone where nothing is called by that id any more."""
+        for canonical, cluster in clusters.items():
+            value = cluster_json(cluster, decided_ms) if cluster is not None else None
+            self._writer.send(self._output.clusters, canonical.encode(), value, [])
 
     def dead_letter(self, message: Message, error: UndecodableError) -> None:
         """Send a message that cannot be judged to the topic of dead letters, as it came, with the reason.
@@ -89,42 +97,7 @@ class Sink:
         if key is not None and message_size(value, key, headers) > self._dead_room:
             own += _own_headers(key_left_out=f"{len(key)} bytes")
             key = None
-        self._send(self._output.dead, key, value, [*headers, *own])
-
-    def confirmed(self, seconds: float) -> bool:
-        """Wait for a while and tell whether the broker has confirmed everything.
-
-        Raises:
-            BrokerError: it refused a message, or gave no answer within `output.flush_seconds`.
-        """
-        waiting = self._producer.flush(seconds)
-        if self._fault is not None:
-            raise BrokerError(f"the broker refused an output: {self._fault.str()} ({self._fault.name()})")
-        return waiting == 0
-
-    def close(self) -> None:
-        """Forget what is not sent yet: its batch was not committed and will be judged again."""
-        self._producer.purge()
-        self._producer.flush(1)
-
-    def _send(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, value, key, headers=headers, on_delivery=self._delivered)
-                break
-            except BufferError:
-                if len(self._producer) == 0:
-                    raise BrokerError(f"a message to {topic} is larger than the producer's queue takes") from None
-                # The queue is full: a slow broker slows the reading.
-                self.confirmed(_FULL_QUEUE_SECONDS)
-                self._while_waiting()
-            except KafkaException as error:
-                raise BrokerError(f"cannot write to {topic}: {error.args[0].str()}") from None
-        self._producer.poll(0)
-
-    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None and self._fault is None:
-            self._fault = error
+        self._writer.send(self._output.dead, key, value, [*headers, *own])
 
 
 def message_size(value: bytes | None, key: bytes | None, headers: Headers) -> int:

@@ -5,37 +5,21 @@ Knows subscription, assignment and offsets; knows nothing of what messages hold.
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer
+from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer, passes
+
+Place = tuple[str, int]  # topic and partition
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
 _POLL_SECONDS = 0.05
+_IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _QUIET_SECONDS = 30.0  # between two lines about the same trouble
-_PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
-        KafkaError._RESOLVE,  # noqa: SLF001  # the same
-        KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
-        # The group goes on without this consumer, which joins again at the next poll.
-        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.REBALANCE_IN_PROGRESS,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
+_KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
 log = structlog.get_logger()
 
@@ -44,66 +28,123 @@ class Source:
     """Reads the input topics from the offsets that the state stands at.
 
     Where the state has none for a partition, reading begins as `auto.offset.reset` says (the earliest message by
-    default): the offsets which the group commits are for lag monitors, the state alone is the truth.
+    default): what the group has committed is for the monitors of its lag, and for states that are made anew.
 
     Args:
-        settings: topics, group and batch bounds.
+        settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
     """
 
-    def __init__(self, settings: Settings, positions: Mapping[tuple[str, int], int]) -> None:
-        self._batch = settings.batch
+    def __init__(self, settings: Settings, positions: Mapping[Place, int]) -> None:
+        self._commit = settings.commit
         self._positions = dict(positions)
         self._consumer: Consumer = make_consumer(settings)
         reset = consumer_properties(settings)["auto.offset.reset"]
         self._first_offset = OFFSET_END if reset in {"latest", "largest", "end"} else OFFSET_BEGINNING
         self._complaints: dict[str, float] = {}
         self._fault: KafkaError | None = None
-        self.assigned: set[tuple[str, int]] = set()
+        self._polled_at = time.monotonic()
+        self.assigned: set[Place] = set()
+        self.rebalances = 0
+        self._at_hand: set[Place] = set()  # partitions with messages in the last poll
+        self._moved: set[Place] = set()  # those of them that were taken or given since
         self._consumer.subscribe(
             settings.input.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
-    def poll(self, room: int, stopping: threading.Event) -> list[Message]:
-        """Return the next messages: what is at hand, up to a full batch, or what comes first within the waiting time.
+    def poll(self, stopping: threading.Event) -> list[Message]:
+        """Return the messages of the next commit: as many, or as large, or as long as a commit may wait; or none.
 
         Args:
-            room: most messages, beside the bounds of the settings.
             stopping: ends the waiting.
 
         Raises:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
         messages: list[Message] = []
-        newest: dict[tuple[str, int], int] = {}
-        most, size = min(self._batch.articles, room), 0
-        deadline = time.monotonic() + self._batch.wait_ms / 1000
-        while len(messages) < most and size < self._batch.bytes and not stopping.is_set():
+        newest: dict[Place, int] = {}
+        self._at_hand.clear()
+        self._moved.clear()
+        size, deadline = 0, time.monotonic() + _IDLE_SECONDS
+        while len(messages) < self._commit.articles and size < self._commit.bytes and not stopping.is_set():
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 break
-            # consume() waits its whole time unless it gets all it asks for: so once something is here, only
-            # what is at hand already is taken.
-            wait = 0.0 if messages else min(_POLL_SECONDS, remaining)
-            chunk = self._good(self._consumer.consume(min(_CHUNK, most - len(messages)), wait), newest)
-            if messages and not chunk:
-                break
+            # consume() waits its whole time unless it gets all it asks for: one message is asked for as long as there
+            # is none, and then what is at hand.
+            most = min(_CHUNK, self._commit.articles - len(messages)) if messages else 1
+            chunk = self._good(self._consumer.consume(most, min(_POLL_SECONDS, remaining)), newest)
+            self._polled_at = time.monotonic()
             if self._fault is not None:
                 raise BrokerError(f"cannot take up the assigned partitions: {self._fault.str()}")
+            if chunk and not messages:
+                deadline = time.monotonic() + self._commit.interval_ms / 1000
             messages += chunk
+            self._at_hand |= {_place(message) for message in chunk}
             size += sum(len(message) for message in chunk)
         return messages
 
-    def advance(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """Note that the state now stands at these next offsets, and tell the group."""
+    def holds(self, messages: Sequence[Message]) -> bool:
+        """Tell whether the partitions of the messages of the last poll have been this process's ever since."""
+        # One that was taken and given back is read from the state's position again.
+        return {_place(message) for message in messages} <= self.assigned - self._moved
+
+    def group(self) -> object:
+        """Return the group's metadata of now: every transaction wants its own."""
+        return self._consumer.consumer_group_metadata()
+
+    def advance(self, positions: Mapping[Place, int]) -> None:
+        """Note that the state now stands at these next offsets. Without transactions, tell the group as well.
+
+        Args:
+            positions: next offset by topic and partition.
+        """
         self._positions |= positions
+        if self._commit.guarantee == "exactly_once":
+            return
         offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
             self._complain("group_commit_failed", error.args[0])
 
-    def lag(self) -> dict[tuple[str, int], int]:
+    def rewind(self, messages: Sequence[Message]) -> bool:
+        """Go back to the first of the messages of the last poll; return whether that can be done.
+
+        It cannot where one of their partitions was taken, or taken and given back: then this source is of no use.
+
+        Raises:
+            BrokerError: the broker or librdkafka refuses.
+        """
+        # The group may have gone on without this process: it joins again, and hears what it has left.
+        self._look_in()
+        if not self.holds(messages):
+            return False
+        firsts: dict[Place, int] = {}
+        for message in messages:
+            place, offset = _place(message), int(message.offset() or 0)
+            firsts[place] = min(offset, firsts.get(place, offset))
+        try:
+            for place, offset in firsts.items():
+                self._consumer.seek(TopicPartition(*place, offset))
+        except KafkaException as error:
+            raise BrokerError(f"cannot go back in the input: {error.args[0].str()}") from None
+        return True
+
+    def keep_alive(self) -> None:
+        """Stay in the group while a commit takes long: nothing is read meanwhile."""
+        if time.monotonic() - self._polled_at < _KEEP_ALIVE_SECONDS:
+            return
+        self._look_in()
+
+    def _look_in(self) -> None:
+        """Hear from the group without reading anything."""
+        self._polled_at = time.monotonic()
+        self._consumer.pause([TopicPartition(*place) for place in self.assigned])
+        self._good(self._consumer.consume(1, 0.0), {})
+        self._consumer.resume([TopicPartition(*place) for place in self.assigned])
+
+    def lag(self) -> dict[Place, int]:
         """Return how many messages of each assigned partition are still to be read, as far as is known."""
         # The consumer's position, not the last message's: a transaction ends with a marker, which is no message.
         positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
@@ -119,7 +160,7 @@ class Source:
         """Leave the group."""
         self._consumer.close()
 
-    def _good(self, messages: Iterable[Message], newest: dict[tuple[str, int], int]) -> list[Message]:
+    def _good(self, messages: Iterable[Message], newest: dict[Place, int]) -> list[Message]:
         """Return the messages that are none twice in this poll, and note the newest offsets.
 
         A partition which is revoked and assigned again in between is read from the state's position once more.
@@ -128,11 +169,11 @@ class Source:
         for message in messages:
             error = message.error()
             if error is None:
-                place, offset = (str(message.topic()), int(message.partition() or 0)), int(message.offset() or 0)
+                place, offset = _place(message), int(message.offset() or 0)
                 if offset > newest.get(place, -1):
                     newest[place] = offset
                     good.append(message)
-            elif error.fatal() or (error.code() not in _PASSING and not error.retriable()):
+            elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
                 self._complain("input_waits", error)
@@ -146,21 +187,31 @@ class Source:
             log.warning(event, error=error.name(), detail=error.str())
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        for partition in partitions:
-            partition.offset = self._positions.get((partition.topic, partition.partition), self._first_offset)
         try:
+            for partition in partitions:
+                partition.offset = self._positions.get((partition.topic, partition.partition), self._first_offset)
             consumer.incremental_assign(partitions)
         except KafkaException as error:
             # An exception would get lost on its way out of a callback: `poll` raises it.
             self._fault = error.args[0]
             return
-        self.assigned |= {(partition.topic, partition.partition) for partition in partitions}
+        self.rebalances += 1
+        places = {(partition.topic, partition.partition) for partition in partitions}
+        self._moved |= places & self._at_hand
+        self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self.assigned -= {(partition.topic, partition.partition) for partition in partitions}
+        self.rebalances += 1
+        places = {(partition.topic, partition.partition) for partition in partitions}
+        self._moved |= places & self._at_hand
+        self.assigned -= places
         log.info("partitions_revoked", partitions=_named(partitions))
 
 
 def _named(partitions: list[TopicPartition]) -> list[str]:
     return sorted(f"{partition.topic}/{partition.partition}" for partition in partitions)
+
+
+def _place(message: Message) -> Place:
+    return str(message.topic()), int(message.partition() or 0)

@@ -11,8 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LARGE = 16 << 20
-READY_SECONDS = 40.0
+READY_SECONDS = 60.0  # where five processes start at a time on two cores; alone it is four
 STOP_SECONDS = 10.0
 OWN_PREFIX = "stream_dedup."
 _ADMIN_SECONDS = 20.0
@@ -57,6 +56,7 @@ class Topics:
         unique: topic of unique articles.
         duplicates: topic of links.
         dead: topic of dead letters.
+        clusters: compacted topic of clusters; the service creates it.
         group: consumer group.
     """
 
@@ -64,11 +64,12 @@ class Topics:
     unique: str
     duplicates: str
     dead: str
+    clusters: str
     group: str
 
     @property
     def outputs(self) -> tuple[str, str, str]:
-        """The three output topics."""
+        """The three output topics that answer each message once."""
         return self.unique, self.duplicates, self.dead
 
     def with_other_outputs(self, bootstrap: str) -> "Topics":
@@ -76,13 +77,20 @@ class Topics:
         other = named_topics()
         for name in other.outputs:
             create_topic(bootstrap, name)
-        return Topics(self.input, *other.outputs, other.group)
+        return replace(other, input=self.input)
 
 
 def named_topics() -> Topics:
     """Return names that no other test uses; no topic is created."""
     prefix = f"t{uuid4().hex[:12]}"
-    return Topics(f"{prefix}.in", f"{prefix}.unique", f"{prefix}.duplicates", f"{prefix}.dead", prefix)
+    return Topics(
+        input=f"{prefix}.in",
+        unique=f"{prefix}.unique",
+        duplicates=f"{prefix}.duplicates",
+        dead=f"{prefix}.dead",
+        clusters=f"{prefix}.clusters",
+        group=prefix,
+    )
 
 
 def fresh_topics(bootstrap: str, *, partitions: int = 1, dead_bytes: int = LARGE) -> Topics:
@@ -111,6 +119,18 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, *, max_bytes: i
 def existing_topics(bootstrap: str) -> set[str]:
     """Return the names of all topics."""
     return set(_admin(bootstrap).list_topics(timeout=_ADMIN_SECONDS).topics)
+
+
+def changelogs(bootstrap: str, topics: Topics) -> list[str]:
+    """Return the changelogs of a run, one for each set of settings that it was run with."""
+    return sorted(name for name in existing_topics(bootstrap) if name.startswith(f"{topics.group}.changelog."))
+
+
+def delete_topic(bootstrap: str, name: str) -> None:
+    """Delete a topic and wait until it is gone."""
+    admin = _admin(bootstrap)
+    admin.delete_topics([name])[name].result(_ADMIN_SECONDS)
+    wait_until(lambda: name not in existing_topics(bootstrap), f"{name} is gone")
 
 
 def _admin(bootstrap: str) -> AdminClient:
@@ -182,13 +202,14 @@ def produce(bootstrap: str, topic: str, messages: Iterable[Incoming], *, transac
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message that the service wrote."""
+    """A message of a topic."""
 
     topic: str
     offset: int
     key: bytes | None
     value: bytes | None
     headers: Headers
+    partition: int = 0
 
     def own(self, name: str) -> str | None:
         """Return one of the service's headers; there is at most one of each name."""
@@ -241,14 +262,41 @@ def collect(
     Raises:
         AssertionError: they hold fewer at the deadline, or when the service has ended.
     """
-    found: dict[str, list[Record]] = {name: [] for name in topics.outputs}
-    with _reading(bootstrap, topics.outputs) as (consumer, partitions):
+
+    def check_service(counts: str) -> None:
+        assert service is None or service.running, f"it ended before {count} outputs: {counts}"
+
+    found = read_topics(bootstrap, topics.outputs, count, seconds, check_service)
+    return Outputs(*(found[name] for name in topics.outputs))
+
+
+def read_topics(
+    bootstrap: str,
+    names: Sequence[str],
+    count: int = 0,
+    seconds: float = 45.0,
+    while_waiting: Callable[[str], None] = lambda _counts: None,
+) -> dict[str, list[Record]]:
+    """Read topics, read_committed, from the beginning to their ends, once they hold `count` messages together.
+
+    Args:
+        bootstrap: the broker.
+        names: of the topics; one that does not exist is empty.
+        count: messages to wait for.
+        seconds: deadline.
+        while_waiting: told again and again how many there are in each; may raise to give up.
+
+    Raises:
+        AssertionError: they hold fewer at the deadline.
+    """
+    found: dict[str, list[Record]] = {name: [] for name in names}
+    with _reading(bootstrap, names) as (consumer, partitions):
         ended: set[tuple[str, int]] = set()
         deadline = time.monotonic() + seconds
         while sum(map(len, found.values())) < count or len(ended) < partitions:
-            counts = {name: len(records) for name, records in found.items()}
-            assert time.monotonic() < deadline, f"not {count} outputs within {seconds:g} s: {counts}"
-            assert service is None or service.running, f"it ended before {count} outputs: {counts}"
+            counts = str({name: len(records) for name, records in found.items()})
+            assert time.monotonic() < deadline, f"not {count} messages within {seconds:g} s: {counts}"
+            while_waiting(counts)
             for message in consumer.consume(500, 0.05):
                 place = str(message.topic()), int(message.partition() or 0)
                 error = message.error()
@@ -258,7 +306,7 @@ def collect(
                 else:
                     assert error.code() == KafkaError._PARTITION_EOF, error  # noqa: SLF001  # librdkafka's name
                     ended.add(place)
-    return Outputs(*(found[name] for name in topics.outputs))
+    return found
 
 
 @contextmanager
@@ -287,32 +335,36 @@ def _reading(bootstrap: str, names: Sequence[str]) -> Iterator[tuple[Consumer, i
 
 def _record(message: Message) -> Record:
     headers: Any = message.headers() or []
-    return Record(str(message.topic()), int(message.offset() or 0), message.key(), message.value(), list(headers))
+    return Record(
+        str(message.topic()),
+        int(message.offset() or 0),
+        message.key(),
+        message.value(),
+        list(headers),
+        int(message.partition() or 0),
+    )
 
 
-class Watermarks:
-    """How many messages the output topics hold, asked again and again; use it as a context manager."""
+class Arrivals:
+    """How many committed messages the output topics hold, asked again and again; use it as a context manager."""
 
     def __init__(self, bootstrap: str, topics: Topics) -> None:
-        self._topics = topics
-        self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": f"watch-{uuid4().hex[:12]}", "log_level": 0}
-        )
+        self._reading = _reading(bootstrap, topics.outputs)
+        self._count = 0
 
     def __enter__(self) -> Self:
+        self._consumer, _ = self._reading.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._consumer.close()
+        self._reading.__exit__(kind, error, trace)
 
-    def outputs(self) -> int:
-        """Return how many messages the outputs hold; each has one partition."""
-        return sum(
-            int(self._consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ADMIN_SECONDS)[1])
-            for name in self._topics.outputs
-        )
+    def count(self) -> int:
+        """Return how many have come by now."""
+        self._count += sum(message.error() is None for message in self._consumer.consume(500, _LOOK_SECONDS))
+        return self._count
 
 
 # --------------------------------------------------------------------------------------------- service
@@ -349,6 +401,7 @@ class Service:
         topics: what it reads and writes.
         flags: more settings, as `group.name=value`.
         environment: more variables.
+        program: module that runs the service's command line, and its own arguments.
     """
 
     started: "list[Service]" = []  # noqa: RUF012  # the processes whose logs a failing test shows
@@ -360,10 +413,11 @@ class Service:
         topics: Topics,
         *flags: str,
         environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = ("stream_dedup",),
     ) -> None:
         self.directory = directory
         self.log_file = directory / f"log-{uuid4().hex[:8]}.jsonl"
-        self._command = [*run_command(write_settings(directory, bootstrap, topics)), *set_flags(flags)]
+        self._command = [*run_command(write_settings(directory, bootstrap, topics), program), *set_flags(flags)]
         self._environment = environment or {}
 
     def __enter__(self) -> Self:
@@ -389,6 +443,12 @@ class Service:
     def pid(self) -> int:
         """Process id."""
         return self._process.pid
+
+    @property
+    def state(self) -> Path:
+        """Directory of the state that belongs to its settings."""
+        wait_until(lambda: bool(self.events("starting")) or not self._still_running(), "the state's directory")
+        return Path(self.events("starting")[0]["state"])
 
     @property
     def running(self) -> bool:
@@ -417,6 +477,14 @@ class Service:
         self._process.kill()
         self._process.wait()
 
+    def pause(self) -> None:
+        """Send SIGSTOP: it stands still until `resume`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Send SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
     def wait_end(self, seconds: float) -> int:
         """Wait until it ends by itself and return its exit code."""
         return self._process.wait(seconds)
@@ -436,11 +504,11 @@ class Service:
         events = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in events if event.get("event") == name]
 
-    @cached_property
+    @property
     def address(self) -> tuple[str, int]:
-        """Where its HTTP port listens."""
+        """Where its HTTP port listens: a service that throws a damaged state away starts anew, on another one."""
         wait_until(lambda: self._still_running() and bool(self.events("starting")), "the HTTP port")
-        parts = urlsplit(self.events("starting")[0]["http"])
+        parts = urlsplit(self.events("starting")[-1]["http"])
         return str(parts.hostname), int(parts.port or 0)
 
     def ask(self, path: str, method: str = "GET") -> Answer:
@@ -487,7 +555,7 @@ class Metrics:
 def write_settings(directory: Path, bootstrap: str, topics: Topics) -> Path:
     """Write a settings file and return its path; the state lies beside it."""
     file = directory / "stream-dedup.toml"
-    quoted = {name: json.dumps(getattr(topics, name)) for name in ("input", "unique", "duplicates", "dead")}
+    quoted = {name: json.dumps(getattr(topics, name)) for name in ("input", "unique", "duplicates", "dead", "clusters")}
     file.write_text(
         f"""
 [input]
@@ -497,6 +565,7 @@ group = {json.dumps(topics.group)}
 unique = {quoted["unique"]}
 duplicates = {quoted["duplicates"]}
 dead = {quoted["dead"]}
+clusters = {quoted["clusters"]}
 [state]
 directory = "state"
 [http]
@@ -511,9 +580,9 @@ bootstrap.servers = {json.dumps(bootstrap)}
     return file
 
 
-def run_command(settings: Path) -> list[str]:
-    """Return the command that runs the service."""
-    return [sys.executable, "-m", "stream_dedup", "run", "--config", str(settings)]
+def run_command(settings: Path, program: Sequence[str] = ("stream_dedup",)) -> list[str]:
+    """Return the command that runs the service, by a module and its own arguments."""
+    return [sys.executable, "-m", *program, "run", "--config", str(settings)]
 
 
 def set_flags(flags: Sequence[str]) -> list[str]:

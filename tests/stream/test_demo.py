@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class _Run:
     status: int
     output: str
     folder: Path
+    groups_before: list[str] = field(default_factory=list)
 
 
 def _start(bootstrap: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -44,7 +45,7 @@ def _start(bootstrap: str, folder: Path, *arguments: str) -> subprocess.Popen[st
 
     The user's environment holds a setting that the service refuses: the demonstration runs it as it is shipped.
     """
-    own = {"KAFKA_BOOTSTRAP": bootstrap, "TMPDIR": str(folder), "STREAM_DEDUP_BATCH__ARTICLES": "0"}
+    own = {"KAFKA_BOOTSTRAP": bootstrap, "TMPDIR": str(folder), "STREAM_DEDUP_COMMIT__ARTICLES": "0"}
     return subprocess.Popen(
         [sys.executable, "-m", "deploy.demo", *arguments],
         cwd=_ROOT,
@@ -78,6 +79,11 @@ def _left_behind(bootstrap: str, folder: Path) -> list[str]:
     return [*processes, *(path.name for path in folder.iterdir()), *(name for name in topics if "demo-" in name)]
 
 
+def _groups_left(bootstrap: str) -> list[str]:
+    groups = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result(10).valid
+    return [group.group_id for group in groups or () if "demo-" in group.group_id]
+
+
 def _command_line(process: psutil.Process) -> str:
     try:
         return " ".join(process.cmdline())
@@ -88,8 +94,8 @@ def _command_line(process: psutil.Process) -> str:
 @pytest.fixture(scope="module")
 def demo(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> _Run:
     """One run from beginning to end."""
-    folder = tmp_path_factory.mktemp("demo")
-    return _finish(_start(bootstrap, folder), folder)
+    folder, groups = tmp_path_factory.mktemp("demo"), _groups_left(bootstrap)
+    return replace(_finish(_start(bootstrap, folder), folder), groups_before=groups)
 
 
 @pytest.fixture
@@ -135,9 +141,41 @@ def test_metrics_are_those_of_the_run(demo: _Run) -> None:
     line = re.search(r"(\d+) unique \+ (\d+) links", demo.output)
     assert line is not None
     assert f"duplicate {line[2]}, unique {line[1]}" in demo.output
-    for name in ("candidates_total", "candidates_confirmed_total", "stage_seconds_total", "decision_seconds"):
-        assert re.search(rf"^stream_dedup_{name} .*\d", demo.output, re.MULTILINE), name
+    for name in ("candidates_total", "candidates_confirmed_total", "commit_messages", "decision_seconds"):
+        assert re.search(rf"^stream_dedup_{name} .*[1-9]", demo.output, re.MULTILINE), name
+    assert re.search(r"^stream_dedup_transactions_total +committed [1-9]", demo.output, re.MULTILINE)
+    assert re.search(r"^stream_dedup_stage_seconds_total .*transaction \d", demo.output, re.MULTILINE)
     assert "nan" not in demo.output
+
+
+def test_most_copied_articles_are_shown_and_hold_all_copies(demo: _Run) -> None:
+    """The five largest clusters stand in order of their copies; all of them together have as many as there are links.
+
+    A redelivery is no copy.
+    """
+    section = demo.output.partition("The most copied articles")[2].partition("A withdrawal")[0]
+    shown = [int(copies) for copies in re.findall(r"^ +(\d+) +\d+ \S", section, re.MULTILINE)]
+    assert len(shown) == 5
+    assert shown == sorted(shown, reverse=True)
+    total = re.search(r"(\d+) clusters with (\d+) copies in all", section)
+    links = re.search(r"^links +(\d+) .*redelivery (\d+)", demo.output, re.MULTILINE)
+    assert total is not None
+    assert links is not None
+    assert int(total[2]) == int(links[1]) - int(links[2])
+
+
+def test_withdrawal_hands_the_cluster_over(demo: _Run) -> None:
+    """The most copied article is withdrawn; a later copy of it is linked to the one that its cluster is called by."""
+    section = demo.output.partition("A withdrawal:")[2].partition("Dead letters")[0]
+    withdrawn = re.search(r"^withdrawn +(\S+)", section, re.MULTILINE)
+    successor = re.search(r"^its cluster is called by +(\S+)", section, re.MULTILINE)
+    late = re.search(r"^a copy that comes later +(\S+) +\S+, a duplicate of (\S+?)…?\s*$", section, re.MULTILINE)
+    assert withdrawn is not None
+    assert successor is not None
+    assert late is not None
+    assert late[1] == f"{withdrawn[1]}.late"
+    assert successor[1].startswith(f"{withdrawn[1]}.")
+    assert successor[1].startswith(late[2])
 
 
 def test_output_fits_into_100_columns(demo: _Run) -> None:
@@ -146,8 +184,9 @@ def test_output_fits_into_100_columns(demo: _Run) -> None:
 
 
 def test_nothing_is_left_behind(demo: _Run, bootstrap: str) -> None:
-    """No process, no temporary file and no topic outlives the demonstration."""
+    """No process, no temporary file, no topic and no consumer group outlives the demonstration."""
     assert _left_behind(bootstrap, demo.folder) == []
+    assert _groups_left(bootstrap) == demo.groups_before
 
 
 def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -> None:
@@ -187,7 +226,7 @@ def test_service_that_dies_is_shown_with_its_log(bootstrap: str, folder: Path) -
     run = _finish(process, folder)
     assert run.status == 1
     assert "the service ended with exit code 137" in run.output
-    assert "partitions_assigned" in run.output
+    assert " partitions_assigned " in run.output
 
 
 _SAMPLES = (

@@ -26,7 +26,7 @@ def broken_messages(published_at: str) -> list[Sample]:
         _altered("wrong_type", whole, "number", body=20261018),
         _broken("wrong_type", _json({**whole, "id": {"site": 3, "doc": 91}}).encode(), name="id-object"),
         _broken("not_an_object", _json([whole, whole]).encode(), name="array"),
-        _broken("null_value", None, name="tombstone"),
+        _broken("unknown_article", None, name="tombstone"),
         _altered("invalid_time", whole, "nonsense-time", published_at=phrases()["broken"]["time"]),
         _altered("future_time", whole, "far-future", published_at="2099-01-01T00:00:00+08:00"),
         _altered("too_large", whole, "giant", body=_IMAGE.ljust(_GIANT_CHARS, "A")),

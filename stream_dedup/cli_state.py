@@ -1,0 +1,223 @@
+"""The command line's `state`: stats, verify, restore, rebuild, snapshot.
+
+Knows arguments, progress bars and tables; knows nothing of how anything is done.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from stream_dedup.dedup import comparability
+from stream_dedup.index.ledger import FORMAT_VERSION
+from stream_dedup.index.records import UNKNOWN_TIME
+from stream_dedup.index.rocks import open_store
+from stream_dedup.index.store import StoreError, StoreLockedError
+from stream_dedup.settings import Settings
+from stream_dedup.state import State
+from stream_dedup.stream.rebuild import Rebuild
+from stream_dedup.stream.restore import Report, opened_to_read, restore, verify
+from stream_dedup.stream.snapshots import ask
+from stream_dedup.stream.states import digest_of, other_states, state_directory
+from stream_dedup.stream.topics import state_topics
+from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
+
+_SNAPSHOT_SECONDS = 60.0
+_MOST_FAULTS = 100
+
+app = typer.Typer(help="Look at the state of an index, check it, restore it, make it anew.", no_args_is_help=True)
+
+
+@app.command("stats")
+def stats_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what the state holds. A running service is not disturbed."""
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        stats = _stats(settings)
+        if as_json:
+            out.print_json(orjson.dumps(stats).decode())
+        else:
+            out.print(_stats_table(stats))
+
+    guarded(work)
+
+
+@app.command("verify")
+def verify_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not compare with a replay of the changelog.")] = False,
+) -> None:
+    """Check that indexes, records, counts and changelog agree; exit code 1 where they do not."""
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        faults = []
+        with _progress() as report:
+            for fault in verify(settings, report, with_changelog=not offline):
+                faults.append(fault)
+                if len(faults) <= _MOST_FAULTS:
+                    errors.print(f"[bold red]fault[/]: {escaped(fault)}")
+        if faults:
+            more = len(faults) - _MOST_FAULTS
+            raise StoreError(
+                f"{len(faults)} faults{f', {more} of them not shown' if more > 0 else ''}: stop the service and "
+                "restore the state with `stream-dedup state restore --fresh`"
+            )
+        out.print("the state is in order" if offline else "the state is in order, and as its changelog says")
+
+    guarded(work)
+
+
+@app.command("restore")
+def restore_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what the directory holds first.")] = False,
+) -> None:
+    """Bring the state directory to the end of its changelog, as a start of the service would."""
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        with _progress() as report:
+            articles = restore(settings, report, fresh=fresh)
+        out.print(f"{articles} articles replayed into {escaped(str(state_directory(settings, digest_of(settings))))}")
+
+    guarded(work)
+
+
+@app.command("rebuild")
+def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> None:
+    """Make a state with the settings of now from what the input topics hold, publishing nothing.
+
+    The service may go on running with its old settings. Started with the new ones, it takes the new state. What is
+    interrupted can be gone on with.
+    """
+    settings = settings_of(config, flags)
+    stopping = threading.Event()
+
+    def work() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        with _progress() as report:
+            articles = Rebuild(settings, report, stopping).run()
+        ended = "interrupted: go on with the same command" if stopping.is_set() else "the next start takes it"
+        out.print(f"{articles} articles judged into {digest_of(settings)}; {ended}")
+        if stopping.is_set():
+            raise typer.Exit(EXIT_FAILED)
+
+    guarded(work)
+
+
+@app.command("snapshot")
+def snapshot_command(
+    directory: Annotated[Path, typer.Argument(help="Of the copy; a service can start on it.", metavar="DIR")],
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Copy the state with its place in the changelog, also while a service runs on it."""
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        digest = digest_of(settings)
+        with opened_to_read(settings):
+            pass  # there is one
+        try:
+            with closing(open_store(state_directory(settings, digest), settings.state)) as store:
+                store.checkpoint(directory.absolute() / digest)
+        except StoreLockedError:
+            ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
+        out.print(f"snapshot in {escaped(str(directory))}: start on it with state.directory", soft_wrap=True)
+
+    guarded(work)
+
+
+def _stats(settings: Settings) -> dict[str, Any]:
+    digest = digest_of(settings)
+    with opened_to_read(settings) as store:
+        state = State(store, settings, comparability(settings))
+        progress, place = state.progress, state.place
+        return {
+            "directory": str(state_directory(settings, digest)),
+            "format": FORMAT_VERSION,
+            "changelog": state_topics(settings, digest).changelog,
+            "changelog_position": place.offset if place else None,
+            "steps": progress.steps,
+            "articles_judged": progress.judged,
+            "entries": progress.entries - progress.generations[0].first_entry,
+            "stream_time": _time(progress.stream_ms),
+            "window_generations": [
+                {"number": one.number, "since": _time(one.start_ms), "first_entry": one.first_entry}
+                for one in progress.generations
+            ],
+            "idf_epoch": state.epoch.number,
+            "idf_words": state.counts.words,
+            "idf_documents": state.counts.documents,
+            "input": [
+                {"topic": topic, "partition": partition, "next_offset": offset}
+                for (topic, partition), offset in sorted(state.positions().items())
+            ],
+            "bytes": {str(family): size for family, size in store.sizes().items()},
+            "other_states": [str(path) for path in other_states(settings, digest)],
+        }
+
+
+def _stats_table(stats: dict[str, Any]) -> Table:
+    table = Table(show_header=False, box=None)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, value in stats.items():
+        if isinstance(value, dict):
+            lines = [f"{key} {item:,}" for key, item in value.items()]
+        elif isinstance(value, list):
+            lines = [_line(item) for item in value]
+        else:
+            lines = [f"{value:,}" if isinstance(value, int) else str(value)]
+        table.add_row(name.replace("_", " "), escaped("\n".join(lines)))
+    return table
+
+
+def _line(item: object) -> str:
+    if isinstance(item, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items())
+    return str(item)
+
+
+def _time(milliseconds: int) -> str | None:
+    if milliseconds == UNKNOWN_TIME:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def _progress() -> Iterator[Report]:
+    """A bar on standard error for each thing that goes on."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=None)
+            progress.update(tasks[what], completed=done, total=total or None)
+
+        yield report

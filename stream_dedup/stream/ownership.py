@@ -1,0 +1,106 @@
+"""Which process may write to the index: the one that holds the only partition of the owner topic.
+
+Knows the group and its rebalancing; knows nothing of what an owner does. Fencing, not this, keeps a late one from harm.
+"""
+
+import time
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError, make_consumer, ownership_properties, passes
+
+_QUIET_SECONDS = 30.0  # between two lines about the same trouble
+
+log = structlog.get_logger()
+
+
+class Ownership:
+    """A membership in the group of those who could write, of which Kafka gives the partition to one.
+
+    A member that joins does not take it from the one that has it. Whoever is killed loses it after
+    `session.timeout.ms`, and whoever does not `poll` after `max.poll.interval.ms`.
+
+    Args:
+        settings: the way to the broker.
+        owner_topic: a topic of one partition, which also names the group.
+    """
+
+    def __init__(self, settings: Settings, owner_topic: str) -> None:
+        self._topic = owner_topic
+        self._owner = self._joined = self._left = False
+        self._term = 0
+        self._fault: KafkaError | None = None
+        self._complaints: dict[str, float] = {}
+        self._consumer: Consumer = make_consumer(settings, ownership_properties(settings, owner_topic))
+
+    @property
+    def owner(self) -> bool:
+        """Whether the partition was this process's at the last `poll`."""
+        return self._owner
+
+    @property
+    def term(self) -> int:
+        """How often it was gained. If this has grown since, somebody else may have owned the index in between."""
+        return self._term
+
+    def poll(self, seconds: float = 0.0) -> None:
+        """Take part in the group: hear what was given or taken, for at most this long. The first call joins it.
+
+        Raises:
+            BrokerError: the broker refuses for good, for instance for want of rights.
+        """
+        if not self._joined:
+            # Not before: a member that has never polled is given the partition, and then no silence takes it away.
+            self._joined = True
+            self._consumer.subscribe(
+                [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+            )
+        message = self._consumer.poll(seconds)
+        if self._fault is not None:
+            raise BrokerError(f"cannot take up {self._topic}: {self._fault.str()}")
+        error = message.error() if message is not None else None
+        if error is None:
+            return
+        if not passes(error):
+            raise BrokerError(
+                f"cannot join the group {self._topic}: {error.str()} ({error.name()}); needed are the rights Read on "
+                "that group, and Read and Describe on the topic of that name"
+            )
+        self._complain(error)
+
+    def leave(self) -> None:
+        """Leave the group for good: the next owner need not wait for the end of the session."""
+        if not self._left:
+            self._left = True
+            self._consumer.close()
+            self._owner = False
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if not partitions:
+            return  # another member came or went
+        for partition in partitions:
+            partition.offset = 0  # any: nothing is read
+        try:
+            consumer.incremental_assign(partitions)
+            consumer.pause(partitions)
+        except KafkaException as error:
+            # An exception would get lost on its way out of a callback: `poll` raises it.
+            self._fault = error.args[0]
+            return
+        self._owner = True
+        self._term += 1
+        log.info("ownership_gained", group=self._topic, term=self._term)
+
+    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            self._owner = False
+            log.info("ownership_lost", group=self._topic, term=self._term)
+
+    def _complain(self, error: KafkaError) -> None:
+        """Log a passing trouble, but not many times a second."""
+        now = time.monotonic()
+        if now - self._complaints.get(error.name(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
+            self._complaints[error.name()] = now
+            log.warning("ownership_waits", error=error.name(), detail=error.str())

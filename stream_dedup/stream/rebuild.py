@@ -1,0 +1,198 @@
+"""A state made anew from the input topics, with the settings of now.
+
+Knows the input up to where the group has decided; publishes nothing, and knows nothing of the terminal.
+"""
+
+import re
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from stream_dedup.decode import Decoder
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.index.changelog import commit_records
+from stream_dedup.index.ledger import ChangelogPlace
+from stream_dedup.index.rocks import opened_store
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError, make_consumer, passes
+from stream_dedup.stream.pipeline import decode_all, next_offsets
+from stream_dedup.stream.restore import Report, catch_up
+from stream_dedup.stream.states import digest_of, state_directory
+from stream_dedup.stream.topics import Topics, state_topics
+from stream_dedup.stream.writer import Writer
+
+_READ_MESSAGES = 1_000
+_BUFFERED = 2_000  # messages of a partition that wait for those of the others
+_POLL_SECONDS = 0.1
+_ASK_SECONDS = 10.0
+
+Place = tuple[str, int]  # topic and partition
+
+
+class Rebuild:
+    """Makes a state of the settings of now from the input topics, up to where the group has decided.
+
+    It publishes nothing. The service that starts with these settings next finds the state, judges what was decided
+    since in silence as well, and goes on from there.
+
+    Args:
+        settings: of now.
+        report: called with the progress.
+        stopping: ends it; it can be gone on with later.
+    """
+
+    def __init__(self, settings: Settings, report: Report, stopping: threading.Event) -> None:
+        self._settings = settings
+        self._report = report
+        self._stopping = stopping
+
+    def run(self) -> int:
+        """Make it; return how many articles were judged.
+
+        Raises:
+            StoreError: the directory is in use, or cannot be read or written.
+            FencedError: a service with these settings has started meanwhile.
+            BrokerError: the broker refuses, or gives no answer.
+        """
+        digest = digest_of(self._settings)
+        names, topics = state_topics(self._settings, digest), Topics(self._settings)
+        topics.prepare(names)
+        identity = topics.identity(names.changelog)
+        with (
+            opened_store(state_directory(self._settings, digest), self._settings.state) as store,
+            closing(Writer(self._settings, names.changelog, names.changelog, lambda: None)) as writer,
+        ):
+            engine = Deduplicator(settings=self._settings, store=store)
+            writer.open()
+            catch_up(engine.state, self._settings, names.changelog, identity, self._report)
+            decoder = Decoder(self._settings.input, topics.room(self._settings.output.unique))
+            judged = engine.progress.judged
+            with closing(History(self._settings, engine.positions())) as history:
+                for messages in history.batches(self._settings.commit.articles):
+                    if self._stopping.is_set():
+                        break
+                    commit_in_silence(messages, engine, decoder, writer, identity)
+                    self._report("messages of the input", history.done, history.total)
+            return engine.progress.judged - judged
+
+
+def commit_in_silence(
+    messages: Sequence[Message], engine: Deduplicator, decoder: Decoder, writer: Writer, identity: str
+) -> None:
+    """Judge messages that the group has decided already: only the state learns of them.
+
+    Args:
+        messages: in order.
+        engine: decides.
+        decoder: reads messages.
+        writer: commits the change to the changelog.
+        identity: name of the changelog, with the id that Kafka gave it.
+
+    Raises:
+        AbortedError: the transaction was aborted; nothing has changed.
+        FencedError: another process writes to the index now.
+        BrokerError: the broker refuses, or gives no answer.
+        StoreError: the state cannot be read or written.
+    """
+    judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
+    positions = next_offsets(messages)
+    writer.begin()
+    behind = writer.commit(list(commit_records(engine.commit_of(judged.change, positions))), {}, None)
+    place = ChangelogPlace(identity, behind) if behind is not None else None
+    engine.apply(judged.change, positions, place)
+
+
+class History:
+    """What the input topics hold up to where the group has decided, in order of the messages' times.
+
+    Partitions are merged by time, so that one that is read faster does not make the others' articles late.
+
+    Args:
+        settings: topics and group.
+        positions: next offset by topic and partition, of those that are read already.
+
+    Raises:
+        BrokerError: the broker refuses, or gives no answer.
+    """
+
+    def __init__(self, settings: Settings, positions: Mapping[Place, int]) -> None:
+        self._consumer: Consumer = make_consumer(settings)
+        self._queues: dict[Place, deque[Message]] = {}
+        self._ends: dict[Place, int] = {}
+        self._paused: set[Place] = set()
+        self._starts: list[TopicPartition] = []
+        self.total = self.done = 0
+        try:
+            self._find(settings, positions)
+        except KafkaException as error:
+            self._consumer.close()
+            raise BrokerError(f"cannot read the input: {error.args[0].str()}") from None
+
+    def batches(self, size: int) -> Iterator[list[Message]]:
+        """Yield batches of messages.
+
+        Raises:
+            BrokerError: the broker refuses.
+        """
+        batch: list[Message] = []
+        while self._ends or any(self._queues.values()):
+            self._fetch()
+            # A partition of which nothing is here yet may hold what comes first.
+            while any(self._queues.values()) and all(self._queues[place] for place in self._ends):
+                waiting = [place for place, queue in self._queues.items() if queue]
+                place = min(waiting, key=lambda one: self._queues[one][0].timestamp()[1])
+                batch.append(self._queues[place].popleft())
+                self.done += 1
+                if len(batch) == size:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._consumer.close()
+
+    def _find(self, settings: Settings, positions: Mapping[Place, int]) -> None:
+        """Find out from where to where each partition is read, and begin."""
+        places = [
+            TopicPartition(name, partition)
+            for name, topic in self._consumer.list_topics(timeout=_ASK_SECONDS).topics.items()
+            if any(
+                re.match(wanted, name) if wanted.startswith("^") else wanted == name for wanted in settings.input.topics
+            )
+            for partition in topic.partitions
+        ]
+        for place in self._consumer.committed(places, timeout=_ASK_SECONDS) if places else ():
+            first, _ = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
+            start = max(first, positions.get((place.topic, place.partition), 0))
+            if place.offset > start:
+                key = place.topic, place.partition
+                self._queues[key], self._ends[key] = deque(), place.offset
+                self._starts.append(TopicPartition(*key, start))
+                self.total += place.offset - start
+        self._consumer.assign(self._starts)
+
+    def _fetch(self) -> None:
+        """Take what is there into the queues, and hold back partitions that are far ahead of the others."""
+        for message in self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS):
+            error = message.error()
+            if error is not None and not passes(error):
+                raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
+            key = str(message.topic()), int(message.partition() or 0)
+            if error is None and int(message.offset() or 0) < self._ends.get(key, 0):
+                self._queues[key].append(message)
+        self._end()
+        full = {key for key, queue in self._queues.items() if len(queue) > _BUFFERED}
+        self._consumer.pause([TopicPartition(*key) for key in full - self._paused])
+        self._consumer.resume([TopicPartition(*key) for key in self._paused - full])
+        self._paused = full
+
+    def _end(self) -> None:
+        """Note which partitions are read to their end: by position, since transactions end with a marker."""
+        for place in self._consumer.position([TopicPartition(*key) for key in self._ends]) if self._ends else ():
+            if place.offset >= self._ends[place.topic, place.partition]:
+                del self._ends[place.topic, place.partition]

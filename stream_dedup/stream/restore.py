@@ -1,0 +1,122 @@
+"""A state without a service: restored from its changelog, or checked against it.
+
+Knows the changelog; knows nothing of the terminal.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from stream_dedup.dedup import comparability
+from stream_dedup.index.integrity import Integrity, differences
+from stream_dedup.index.peek import is_state
+from stream_dedup.index.rocks import RocksStore, open_store, opened_store
+from stream_dedup.index.store import StoreError
+from stream_dedup.settings import Settings
+from stream_dedup.state import State
+from stream_dedup.stream.changelog import ChangelogReader
+from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.replay import Follower
+from stream_dedup.stream.states import digest_of, discard, state_directory
+from stream_dedup.stream.topics import Topics, state_topics
+
+Report = Callable[[str, int, int], None]  # what goes on, how much is done, of how much
+
+
+def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
+    """Bring the state directory to the end of its changelog; return how many articles were replayed.
+
+    Args:
+        settings: which state, and where it and the broker are.
+        report: called with the progress.
+        fresh: whether what the directory holds is thrown away before.
+
+    Raises:
+        StoreError: the directory is in use, or cannot be read or written.
+        BrokerError: the broker refuses, or gives no answer.
+        ChangelogError: the changelog cannot be read.
+    """
+    digest = digest_of(settings)
+    directory = state_directory(settings, digest)
+    topics, names = Topics(settings), state_topics(settings, digest)
+    if not topics.exists(names.changelog):
+        raise BrokerError(f"there is no changelog {names.changelog}: nothing to restore from")
+    if fresh and is_state(directory):
+        open_store(directory, settings.state).close()  # refused while a service has it
+        discard(directory)
+    with opened_store(directory, settings.state) as store:
+        state = State(store, settings, comparability(settings))
+        return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
+
+
+def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Iterator[str]:
+    """Yield a line on each fault of the state: within it, and beside what its changelog says.
+
+    A running service is not disturbed: the state is read as it is at this moment.
+
+    Args:
+        settings: which state, and where it and the broker are.
+        report: called with the progress.
+        with_changelog: whether it is compared with a replay of the changelog, on disk beside the temporary files.
+
+    Raises:
+        StoreError: there is no such state, or it cannot be read.
+        BrokerError: the broker refuses, or gives no answer.
+        ChangelogError: the changelog cannot be read.
+    """
+    digest = digest_of(settings)
+    with opened_to_read(settings) as store:
+        state = State(store, settings, comparability(settings))
+        integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
+        yield from integrity.faults(settings.idf.max_words)
+        if not with_changelog:
+            return
+        place = state.place
+        if place is None:
+            yield "the state has no place in a changelog"
+            return
+        names, topics = state_topics(settings, digest), Topics(settings)
+        identity = topics.identity(names.changelog)
+        with (
+            tempfile.TemporaryDirectory(prefix="stream-dedup-verify-") as scratch,
+            closing(RocksStore(Path(scratch) / "replay")) as other_store,
+        ):
+            other = State(other_store, settings, comparability(settings))
+            catch_up(other, settings, names.changelog, identity, report, stop=place.offset)
+            yield from differences(store, other_store, lambda what, done: report(what, done, 0))
+
+
+@contextmanager
+def opened_to_read(settings: Settings) -> Iterator[RocksStore]:
+    """Open the state of the settings to read, also while a service runs on it.
+
+    Raises:
+        StoreError: there is none, or it cannot be read.
+    """
+    directory = state_directory(settings, digest_of(settings))
+    if not is_state(directory):
+        raise StoreError(f"{directory} is no state of these settings: see state.directory, or `state restore`")
+    with closing(RocksStore(directory, read_only=True)) as store:
+        yield store
+
+
+def catch_up(
+    state: State, settings: Settings, changelog: str, identity: str, report: Report, stop: int | None = None
+) -> int:
+    """Bring a state to the end of its changelog, or to an offset; return how many articles were replayed.
+
+    Args:
+        state: follows.
+        settings: the way to the broker.
+        changelog: name of the topic.
+        identity: the same with the id that Kafka gave it.
+        report: called with the progress.
+        stop: offset behind the last record to follow; None for the end.
+    """
+    with closing(ChangelogReader(settings, changelog)) as reader:
+        follower = Follower(state, reader, identity, lambda: None)
+        first, end = reader.bounds()
+        total = min(end, stop if stop is not None else end) - first
+        follower.catch_up(lambda left: report("records of the changelog", total - left, total), stop)
+        return follower.replayed

@@ -1,0 +1,85 @@
+"""Which state belongs to which settings: a directory and a changelog for each set that can be compared.
+
+Knows digests, directories and what is refused; knows nothing of what a state holds.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_dedup.dedup import comparability
+from stream_dedup.index.ledger import FORMAT_VERSION, differing_settings
+from stream_dedup.index.peek import is_state, settings_of_state
+from stream_dedup.index.store import StoreError
+from stream_dedup.settings import Settings
+
+_DIGEST_BYTES = 4
+
+
+def digest_of(settings: Settings) -> str:
+    """Return the digest of the settings whose fingerprints can be compared: 8 hexadecimal digits."""
+    known = {"format": FORMAT_VERSION, **comparability(settings)}
+    return hashlib.blake2b(orjson.dumps(known, option=orjson.OPT_SORT_KEYS), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def state_directory(settings: Settings, digest: str) -> Path:
+    """Return the directory of the state that belongs to settings."""
+    return settings.state.directory / digest
+
+
+def other_states(settings: Settings, digest: str) -> list[Path]:
+    """Return the directories of states that belong to other settings."""
+    root = settings.state.directory
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if path.name != digest and is_state(path))
+
+
+def check_old_format(settings: Settings) -> None:
+    """Refuse a directory that an older version has written, which had its database in it directly.
+
+    Raises:
+        StoreError: there is one.
+    """
+    if is_state(settings.state.directory):
+        raise StoreError(
+            f"{settings.state.directory} holds a state without a changelog, of format 1 or made by `stream-dedup dedup "
+            f"--state`; the service keeps states of format {FORMAT_VERSION} with one. Choose a new directory "
+            "(state.directory): the index is made again from what the input topics hold, and what the consumer group "
+            "has decided is not published again"
+        )
+
+
+def refusal(settings: Settings, changelogs: Sequence[str], others: Sequence[Path]) -> StoreError:
+    """Return why a state of other settings is not taken, and the way out.
+
+    Args:
+        settings: of now.
+        changelogs: of other settings, on the broker.
+        others: states of other settings, in the directory.
+    """
+    there = [str(path) for path in others] or list(changelogs)
+    differing = _differing(others, comparability(settings))
+    told = f": {'; '.join(differing)}" if differing else ""
+    return StoreError(
+        f"the index has a state of other settings ({', '.join(there)}), whose fingerprints cannot be compared with "
+        f"those of now{told}. Set them back; or make a state with the settings of now from the input topics with "
+        "`stream-dedup state rebuild`; or begin a new index (state.name and state.directory)"
+    )
+
+
+def discard(directory: Path) -> None:
+    """Delete a state: the changelog has it."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _differing(others: Sequence[Path], here: Mapping[str, Any]) -> list[str]:
+    for path in others:
+        there = settings_of_state(path)
+        if there is not None:
+            return differing_settings(there, here)
+    return []

@@ -1,0 +1,239 @@
+"""The topics on the broker: those of the outputs, the changelog, and the one whose partition is the ownership.
+
+Knows their names and how each must be configured; knows nothing of what is written to them.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError, make_admin
+
+_ADMIN_SECONDS = 20.0
+_ADMIN_SLICE_SECONDS = 2.0
+_FORGET_SECONDS = 2.0  # the service waits for it between two commits
+_DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
+_OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
+_LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name goes on behind it
+
+_CLUSTERS = {"cleanup.policy": "compact"}
+_CHANGELOG = {
+    # `delete` lets the owner cut off the beginning: Kafka refuses that to a topic which is compacted only. Neither
+    # time nor size may delete anything: the index would be lost with it.
+    "cleanup.policy": "compact,delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "min.cleanable.dirty.ratio": "0.3",
+    "segment.bytes": str(64 << 20),
+    "max.compaction.lag.ms": str(24 * 3_600_000),
+    # A replica that was away for longer than this may miss that a key was deleted.
+    "delete.retention.ms": str(7 * 24 * 3_600_000),
+    "max.message.bytes": str(8 << 20),
+}
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StateTopics:
+    """The topics of an index.
+
+    Attributes:
+        owner: whoever holds its one partition writes to the index.
+        changelog: every change of the index, in order.
+    """
+
+    owner: str
+    changelog: str
+
+
+def state_topics(settings: Settings, digest: str) -> StateTopics:
+    """Return the names of the index's topics.
+
+    Args:
+        settings: `state.name`, or else the consumer group, names the index.
+        digest: of the settings on which the meaning of the state depends.
+    """
+    return StateTopics(f"{_state_name(settings)}.owner", f"{_changelog_prefix(settings)}{digest}")
+
+
+def _state_name(settings: Settings) -> str:
+    # Any text can name a group.
+    return re.sub(r"[^a-zA-Z0-9._-]", "_", settings.state.name or settings.input.group)[:_LONGEST_NAME]
+
+
+def _changelog_prefix(settings: Settings) -> str:
+    return f"{_state_name(settings)}.changelog."
+
+
+class Topics:
+    """The topics on the broker.
+
+    Args:
+        settings: their names and the way to the broker.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = make_admin(settings)
+        self._complaints: set[int] = set()
+
+    def prepare(self, state: StateTopics) -> None:
+        """Create the topics that are missing, and check those of the state that are there.
+
+        Raises:
+            BrokerError: the broker cannot be reached, a topic is missing and cannot be created, or one would not keep
+                the state.
+        """
+        existing = self._existing()
+        wanted = self._wanted(state)
+        missing = sorted(wanted.keys() - existing.keys())
+        if missing and not self._settings.output.create:
+            raise BrokerError(f"no topic {', '.join(missing)}: create it, or set output.create = true")
+        self._check(state, existing)
+        self._create([wanted[name] for name in missing])
+
+    def room(self, topic: str) -> int:
+        """Return how much a message may bring along to a topic: bytes of value, key and headers together.
+
+        Where the broker does not tell, for want of rights, Kafka's default is assumed.
+        """
+        try:
+            limit = int(self._configuration(topic)["max.message.bytes"])
+        except (KafkaException, KeyError, ValueError) as error:
+            log.warning("topic_limit_unknown", topic=topic, assumed=_DEFAULT_MAX_MESSAGE, error=str(error))
+            limit = _DEFAULT_MAX_MESSAGE
+        return max(limit - _OWN_BYTES, limit // 2)
+
+    def exists(self, topic: str) -> bool:
+        """Tell whether a topic is there.
+
+        Raises:
+            BrokerError: the broker cannot be reached.
+        """
+        return topic in self._existing()
+
+    def identity(self, topic: str) -> str:
+        """Return a topic's name with the id that Kafka gave it when it was made: a topic made anew has another one.
+
+        Raises:
+            BrokerError: the broker does not tell.
+        """
+        try:
+            described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(_ADMIN_SECONDS)
+        except KafkaException as error:
+            raise BrokerError(f"cannot describe {topic}: {error.args[0].str()}") from None
+        return f"{topic}/{described.topic_id}"
+
+    def other_changelogs(self, digest: str) -> list[str]:
+        """Return the changelogs which this index has under other settings, by name.
+
+        Raises:
+            BrokerError: the broker cannot be reached.
+        """
+        prefix = _changelog_prefix(self._settings)
+        return sorted(name for name in self._existing() if name.startswith(prefix) and name != prefix + digest)
+
+    def forget(self, topic: str, offset: int) -> bool:
+        """Delete the records of a topic's only partition that lie before an offset, and tell whether that was done.
+
+        They are behind what a start needs, and only take room: so a refusal is no error.
+        """
+        place = TopicPartition(topic, 0, offset)
+        try:
+            self._admin.delete_records([place], request_timeout=_FORGET_SECONDS)[place].result(2 * _FORGET_SECONDS)
+        except (KafkaException, TimeoutError) as error:
+            self._complain(topic, error)
+            return False
+        return True
+
+    def _complain(self, topic: str, error: KafkaException | TimeoutError) -> None:
+        fault = error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001  # librdkafka's name
+        if fault.code() in self._complaints:
+            return
+        self._complaints.add(fault.code())
+        needed = {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: "the right Delete on the topic",
+            KafkaError.POLICY_VIOLATION: "cleanup.policy = compact,delete and retention.ms = -1",
+        }.get(fault.code(), "")
+        log.warning("changelog_not_trimmed", topic=topic, error=fault.str(), needed=needed)
+
+    def _wanted(self, state: StateTopics) -> dict[str, NewTopic]:
+        output = self._settings.output
+        return {
+            **{name: NewTopic(name, -1, -1) for name in (output.unique, output.duplicates, output.dead)},
+            output.clusters: NewTopic(output.clusters, -1, -1, config=_CLUSTERS),
+            state.owner: NewTopic(state.owner, 1, -1),
+            state.changelog: NewTopic(state.changelog, 1, -1, config=_CHANGELOG),
+        }
+
+    def _create(self, topics: list[NewTopic]) -> None:
+        for name, future in self._admin.create_topics(topics).items() if topics else ():
+            try:
+                future.result(_ADMIN_SECONDS)
+                log.info("topic_created", topic=name)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise BrokerError(f"cannot create topic {name}: {error.args[0].str()}") from None
+
+    def _check(self, state: StateTopics, existing: Mapping[str, int]) -> None:
+        for name in (state.owner, state.changelog):
+            if existing.get(name, 1) != 1:
+                raise BrokerError(f"topic {name} has {existing[name]} partitions, it must have 1: {_remedy(name)}")
+        if state.changelog in existing:
+            self._check_retention(state.changelog)
+
+    def _check_retention(self, changelog: str) -> None:
+        try:
+            found = self._configuration(changelog)
+        except KafkaException as error:
+            log.warning("changelog_configuration_unknown", topic=changelog, error=error.args[0].str())
+            return
+        policies = {policy.strip() for policy in found.get("cleanup.policy", "compact").split(",")}
+        if "compact" not in policies:
+            raise BrokerError(
+                f"topic {changelog} has cleanup.policy = {found['cleanup.policy']}, it must be compact or "
+                f"compact,delete: {_remedy(changelog)}"
+            )
+        for name in ("retention.ms", "retention.bytes") if "delete" in policies else ():
+            if found.get(name, "-1") != "-1":
+                raise BrokerError(
+                    f"topic {changelog} has {name} = {found[name]}, so that Kafka would delete the state; it must be "
+                    f"-1: {_remedy(changelog)}"
+                )
+
+    def _configuration(self, topic: str) -> dict[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        entries = self._admin.describe_configs([resource])[resource].result(_ADMIN_SECONDS)
+        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+    def _existing(self) -> dict[str, int]:
+        """Return how many partitions each topic has."""
+        deadline = time.monotonic() + _ADMIN_SECONDS
+        while True:
+            try:
+                # In short calls: a signal is heard between two of them only.
+                topics = self._admin.list_topics(timeout=_ADMIN_SLICE_SECONDS).topics
+                return {name: len(topic.partitions) for name, topic in topics.items()}
+            except KafkaException as error:
+                if time.monotonic() < deadline:
+                    continue
+                servers = self._settings.kafka["bootstrap.servers"]
+                raise BrokerError(
+                    f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
+                    "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
+                ) from None
+
+
+def _remedy(topic: str) -> str:
+    return f"correct it, or delete {topic} and let the service create it, or choose another state.name"

@@ -1,0 +1,80 @@
+"""What a service does beside its commits: disk space given back, snapshots made.
+
+Knows when something has expired and who asks; knows nothing of decisions.
+"""
+
+import queue
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from stream_dedup.index.generations import EXPIRING
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.records import generation_prefix, key_of
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import Family, StoreError
+from stream_dedup.stream.snapshots import SnapshotDesk
+
+_TURN_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+class Upkeep:
+    """Works from entering to leaving the context; space is given back in a thread of its own.
+
+    Args:
+        store: the state.
+        desk: where snapshots are asked for.
+    """
+
+    def __init__(self, store: RocksStore, desk: SnapshotDesk) -> None:
+        self._store = store
+        self._desk = desk
+        self._oldest = -1
+        self._turned_at = 0.0
+        self._expired: queue.SimpleQueue[Generation | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._reclaim, name="reclaim", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Whatever it is at ends when the store is closed.
+        self._expired.put(None)
+
+    def turn(self, progress: Progress) -> None:
+        """Look once a second whether there is something to do.
+
+        Args:
+            progress: of the state.
+        """
+        now = time.monotonic()
+        if now - self._turned_at < _TURN_SECONDS:
+            return
+        self._turned_at = now
+        oldest = progress.generations[0]
+        if oldest.number != self._oldest:
+            # At the first turn too: an earlier process may have ended before it was done.
+            self._oldest = oldest.number
+            self._expired.put(oldest)
+        self._desk.serve()
+
+    def _reclaim(self) -> None:
+        while (oldest := self._expired.get()) is not None:
+            began = time.monotonic()
+            try:
+                for family in EXPIRING:
+                    self._store.reclaim(family, generation_prefix(0), generation_prefix(oldest.number))
+                self._store.reclaim(Family.ENTRIES, key_of(0), key_of(oldest.first_entry))
+            except StoreError as error:
+                log.warning("space_not_reclaimed", error=str(error))
+            else:
+                seconds = round(time.monotonic() - began, 2)
+                log.debug("space_reclaimed", before_generation=oldest.number, seconds=seconds)

@@ -1,0 +1,252 @@
+"""Replay of the changelog: where it ends, and what it does when the log is not the one that it knew."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
+from stream_dedup.stream.clients import BrokerError
+from tests.stream.harness import Incoming, create_topic, existing_topics, produce, wait_until
+
+SECONDS = 20.0
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    """A new topic of one partition."""
+    name = f"t{uuid4().hex[:12]}"
+    create_topic(bootstrap, name)
+    return name
+
+
+@pytest.fixture
+def reader(bootstrap: str, topic: str) -> Iterator[ChangelogReader]:
+    """A reader of the topic, which has not been told where to begin."""
+    with closing(ChangelogReader(settings(bootstrap), topic)) as made:
+        yield made
+
+
+def settings(bootstrap: str) -> Settings:
+    """Return settings with less patience than users may set, so that a test need not wait that long."""
+    made = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap}})
+    return made.model_copy(update={"commit": made.commit.model_copy(update={"deadline_seconds": 2.0})})
+
+
+def transactional(bootstrap: str) -> Producer:
+    """Return a producer in a transaction."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"t-{uuid4().hex[:12]}", "log_level": 0})
+    producer.init_transactions(SECONDS)
+    producer.begin_transaction()
+    return producer
+
+
+def put(producer: Producer, topic: str, *keys: bytes) -> None:
+    """Write records and wait until the broker has them; the transaction stays open."""
+    for key in keys:
+        producer.produce(topic, b"of " + key, key)
+    assert producer.flush(SECONDS) == 0
+
+
+def delete_records(bootstrap: str, topic: str, before: int) -> None:
+    """Delete what lies before an offset."""
+    place = TopicPartition(topic, 0, before)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_records([place])[place].result(SECONDS)
+
+
+def settle(reader: ChangelogReader, end: int) -> None:
+    """Wait for the end: a commit is done before its markers are written, which let readers pass."""
+    wait_until(lambda: reader.bounds() == (0, end), f"the end at {end}")
+
+
+def replay(reader: ChangelogReader) -> list[LogRecord]:
+    """Read until nothing remains."""
+    records: list[LogRecord] = []
+
+    def done() -> bool:
+        records.extend(reader.read(0.1, MEGABYTE))
+        return reader.remaining() == 0
+
+    wait_until(done, "the end of the log", SECONDS)
+    return records
+
+
+def test_replay_gives_every_record_in_order(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """Offsets, keys and values are as they were written, and a deletion is told from an empty value."""
+    produce(bootstrap, topic, [Incoming(b"1", key=b"a"), Incoming(None, key=b"a"), Incoming(b"", key=b"b")])
+    assert reader.bounds() == (0, 3)
+    reader.seek(0)
+    assert reader.remaining() == 3
+    assert replay(reader) == [LogRecord(0, b"a", b"1"), LogRecord(1, b"a", None), LogRecord(2, b"b", b"")]
+    assert reader.position == 3
+
+
+def test_replay_of_an_empty_log_is_done_at_once(reader: ChangelogReader) -> None:
+    """Nothing remains of nothing."""
+    reader.seek(0)
+    assert reader.bounds() == (0, 0)
+    assert reader.remaining() == 0
+    assert reader.read(0.0, MEGABYTE) == []
+
+
+def test_replay_ends_behind_the_marker_of_the_last_transaction(
+    bootstrap: str, topic: str, reader: ChangelogReader
+) -> None:
+    """The marker takes an offset that no record has: the position passes it, and nothing remains."""
+    producer = transactional(bootstrap)
+    put(producer, topic, b"a", b"b")
+    producer.commit_transaction(SECONDS)
+    settle(reader, 3)
+    reader.seek(0)
+    assert [record.offset for record in replay(reader)] == [0, 1]
+    assert reader.position == 3
+
+
+def test_replay_ends_behind_an_aborted_tail(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """Aborted records are not given, and the position passes all of them and their marker."""
+    producer = transactional(bootstrap)
+    put(producer, topic, b"a")
+    producer.commit_transaction(SECONDS)
+    producer.begin_transaction()
+    put(producer, topic, *(b"%d" % n for n in range(20)))
+    producer.abort_transaction(SECONDS)
+    settle(reader, 23)
+    reader.seek(0)
+    assert [record.key for record in replay(reader)] == [b"a"]
+    assert reader.position == 23
+
+
+def test_replay_from_the_position_of_an_earlier_one_gives_what_is_new(
+    bootstrap: str, topic: str, reader: ChangelogReader
+) -> None:
+    """A position behind a marker, or before it, leads to the same next record."""
+    producer = transactional(bootstrap)
+    put(producer, topic, b"a")
+    producer.commit_transaction(SECONDS)
+    producer.begin_transaction()
+    put(producer, topic, b"b")
+    producer.commit_transaction(SECONDS)
+    settle(reader, 4)
+    for position in (1, 2):
+        reader.seek(position)
+        assert reader.remaining() == 4 - position
+        assert replay(reader) == [LogRecord(2, b"b", b"of b")]
+        assert reader.position == 4
+
+
+def test_open_transaction_ends_the_log_for_the_time_being(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """The end is the last stable offset; a commit moves it, and the same reader gives what came."""
+    produce(bootstrap, topic, [Incoming(b"1", key=b"a")])
+    producer = transactional(bootstrap)
+    put(producer, topic, b"b")
+    produce(bootstrap, topic, [Incoming(b"1", key=b"c")])
+    reader.seek(0)
+    assert reader.bounds() == (0, 1)
+    assert [record.key for record in replay(reader)] == [b"a"]
+    assert reader.read(0.0, MEGABYTE) == []
+    producer.commit_transaction(SECONDS)
+    settle(reader, 4)
+    assert [record.key for record in replay(reader)] == [b"b", b"c"]
+
+
+def test_no_more_is_taken_than_was_asked_for(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """However much is at hand, a read stops at its bound, but for the last record."""
+    produce(bootstrap, topic, [Incoming(bytes(100_000), key=b"%d" % n) for n in range(60)])
+    reader.seek(0)
+    taken: list[int] = []
+
+    def done() -> bool:
+        taken.append(sum(len(record.value or b"") for record in reader.read(1.0, 500_000)))
+        return reader.remaining() == 0
+
+    wait_until(done, "the end of the log")
+    assert sum(taken) == 6_000_000
+    assert max(taken) <= 600_000
+
+
+def test_waiting_is_for_the_first_record_only(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """What is at hand is returned at once, however long the caller would have waited."""
+    produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
+    reader.seek(0)
+    began = time.monotonic()
+    assert len(reader.read(SECONDS, MEGABYTE)) == 1
+    assert time.monotonic() - began < SECONDS / 2
+
+
+def test_truncated_log_is_told_before_anything_is_read(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """A position that the topic no longer holds is not passed over; the first one that it holds is good."""
+    produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
+    delete_records(bootstrap, topic, 6)
+    with pytest.raises(ChangelogTruncatedError, match="begins at 6, the state stands at 5"):
+        reader.seek(5)
+    reader.seek(6)
+    assert [record.offset for record in replay(reader)] == [6, 7, 8, 9]
+
+
+def test_log_that_is_truncated_past_a_waiting_reader_is_told(
+    bootstrap: str, topic: str, reader: ChangelogReader
+) -> None:
+    """A reader at the end of the log, whose next records are deleted before it got them, does not skip them."""
+    produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
+    reader.seek(0)
+    assert len(replay(reader)) == 1
+    # The transaction keeps what follows from the reader until it is deleted.
+    put(transactional(bootstrap), topic, b"b", b"c")
+    produce(bootstrap, topic, [Incoming(b"v", key=b"d")])
+    delete_records(bootstrap, topic, 4)
+
+    def told() -> bool:
+        try:
+            return bool(reader.read(0.1, MEGABYTE))
+        except ChangelogTruncatedError:
+            return True
+
+    wait_until(told, "the reader notices")
+    with pytest.raises(ChangelogTruncatedError):
+        reader.seek(reader.position)
+    assert reader.position == 1
+
+
+def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """A position behind the end means that this is another topic of the same name."""
+    produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
+    reader.seek(10)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(SECONDS)
+    wait_until(lambda: topic not in existing_topics(bootstrap), "the topic is gone")
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [Incoming(b"v", key=b"other")])
+    with closing(ChangelogReader(settings(bootstrap), topic)) as other:
+        wait_until(lambda: other.bounds() == (0, 1), "the new topic")
+        with pytest.raises(ChangelogLostError, match="ends at 1, the state stands at 10"):
+            other.seek(10)
+
+
+def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) -> None:
+    """It may have been created a moment ago: until the deadline it is asked for again, and the caller hears of it."""
+    waits: list[int] = []
+    absent = ChangelogReader(settings(bootstrap), f"none-{uuid4().hex}", lambda: waits.append(1))
+    with closing(absent) as reader, pytest.raises(BrokerError, match="cannot read none-"):
+        reader.bounds()
+    assert waits
+
+
+def test_properties_of_the_input_do_not_reach_the_replay(bootstrap: str, topic: str) -> None:
+    """Whoever reads the input from its end, uncommitted, still replays the changelog whole and committed."""
+    producer = transactional(bootstrap)
+    put(producer, topic, b"a")
+    producer.abort_transaction(SECONDS)
+    produce(bootstrap, topic, [Incoming(b"v", key=b"b")])
+    properties = {"consumer.auto.offset.reset": "latest", "consumer.isolation.level": "read_uncommitted"}
+    chosen = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, **properties}})
+    with closing(ChangelogReader(chosen, topic)) as reader:
+        settle(reader, 3)
+        reader.seek(0)
+        assert [record.key for record in replay(reader)] == [b"b"]

@@ -1,0 +1,213 @@
+"""Ownership of the index: one has it, nobody takes it from a live owner, and it passes on when the owner goes."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from deploy.broker import KafkaBroker
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.ownership import Ownership
+from tests.stream.harness import Incoming, clean_environment, create_topic, produce, wait_until
+
+SESSION_SECONDS = 6.0
+QUICK = {"session_timeout_ms": "1500", "heartbeat_interval_ms": "300", "max_poll_interval_ms": "1500"}
+Joins = Callable[..., Ownership]
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[str]:
+    """Address of a broker that keeps access lists and allows short sessions."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "group.min.session.timeout.ms": "500",
+    }
+    with KafkaBroker(properties) as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    """A new topic of one partition."""
+    name = f"t{uuid4().hex[:12]}.owner"
+    create_topic(bootstrap, name)
+    return name
+
+
+@pytest.fixture
+def join(bootstrap: str, topic: str) -> Iterator[Joins]:
+    """Makes members of the topic's group, which leave at the end."""
+    with ExitStack() as members:
+
+        def make(**properties: str) -> Ownership:
+            member = Ownership(settings(bootstrap, **properties), topic)
+            members.callback(member.leave)
+            return member
+
+        yield make
+
+
+def settings(bootstrap: str, **properties: str) -> Settings:
+    """Return settings; properties are spelled with underscores for dots."""
+    dotted = {name.replace("_", "."): value for name, value in properties.items()}
+    return Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, **dotted}})
+
+
+@contextmanager
+def closing_member(member: Ownership) -> Iterator[Ownership]:
+    """Let a member leave at the end."""
+    try:
+        yield member
+    finally:
+        member.leave()
+
+
+def members(bootstrap: str, group: str) -> list[str]:
+    """Return the members of a group that is at rest."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    found = admin.describe_consumer_groups([group])[group].result(20)
+    return [member.member_id for member in found.members] if found.state == ConsumerGroupState.STABLE else []
+
+
+def owns(member: Ownership, *others: Ownership) -> Callable[[], bool]:
+    """Return a condition that is true once a member owns, while all of them take part in the group."""
+
+    def look() -> bool:
+        for other in (*others, member):
+            other.poll(0.02)
+        return member.owner
+
+    return look
+
+
+def test_one_member_becomes_owner(join: Joins) -> None:
+    """Alone in the group, it owns after a moment, and that is its first term."""
+    member = join()
+    assert (member.owner, member.term) == (False, 0)
+    wait_until(owns(member), "it owns")
+    assert member.term == 1
+
+
+def test_who_joins_takes_nothing_from_the_owner_and_follows_when_it_leaves(
+    bootstrap: str, topic: str, join: Joins
+) -> None:
+    """The first keeps the partition while the second joins; when it leaves, the second has it at once."""
+    first = join()
+    wait_until(owns(first), "the first owns")
+    second = join()
+    wait_until(lambda: owns(first, second)() and len(members(bootstrap, topic)) == 2, "the second is a member")
+    assert all(owns(first, second)() for _ in range(50))
+    assert (first.term, second.term) == (1, 0)
+    first.leave()
+    assert not first.owner
+    wait_until(owns(second), "the second owns", SESSION_SECONDS / 2)
+
+
+MEMBER = """
+    import sys
+    from stream_dedup.settings import Settings
+    from stream_dedup.stream.ownership import Ownership
+
+    member = Ownership(Settings.model_validate({"kafka": {"bootstrap.servers": sys.argv[1]}}), sys.argv[2])
+    while True:
+        member.poll(0.1)
+"""
+
+
+def test_killed_owner_is_followed_after_its_session(bootstrap: str, topic: str, join: Joins) -> None:
+    """A process that is killed cannot leave: the next owner follows it after the session, and not much later."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(MEMBER), bootstrap, topic],
+        env=clean_environment({"PYTHONPATH": ":".join(sys.path)}),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        with process.stdout:
+            assert "ownership_gained" in process.stdout.readline()
+        member = join()
+        assert not any(owns(member)() for _ in range(20))
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(owns(member), "the next owns", SESSION_SECONDS + 4)
+
+
+def test_owner_that_stood_still_knows_that_it_was_not_owner_all_the_time(strict: str) -> None:
+    """It loses the partition to another, and has it again: the term tells, though it is owner before and after."""
+    create_topic(strict, "still.owner")
+    with (
+        closing_member(Ownership(settings(strict, **QUICK), "still.owner")) as first,
+        closing_member(Ownership(settings(strict, **QUICK), "still.owner")) as second,
+    ):
+        wait_until(owns(first), "the first owns")
+        wait_until(owns(second), "the second owns while the first stands still")
+        second.leave()
+        assert (first.owner, first.term) == (True, 1)
+        wait_until(lambda: owns(first)() and first.term > 1, "the first owns again")
+        assert first.term == 2
+
+
+def test_nobody_is_owner_before_it_polls(join: Joins) -> None:
+    """Whoever is still starting stands in nobody's way: the group is joined by the first poll."""
+    joiners = [join() for _ in range(3)]
+    member = join()
+    wait_until(owns(member), "it owns")
+    assert all(owns(member)() for _ in range(20))
+    assert not any(joiner.owner for joiner in joiners)
+
+
+def test_records_in_the_owner_topic_do_no_harm(bootstrap: str, topic: str, join: Joins) -> None:
+    """Nothing is read from it: whoever writes there disturbs nobody."""
+    produce(bootstrap, topic, [Incoming(b"?")])
+    member = join()
+    wait_until(owns(member), "it owns")
+    produce(bootstrap, topic, [Incoming(b"!")])
+    assert all(owns(member)() for _ in range(10))
+
+
+def test_static_membership_of_the_input_does_not_delay_the_hand_over(join: Joins) -> None:
+    """A static member would keep its partition for a session after it left."""
+    first = join(group_instance_id="static")
+    wait_until(owns(first), "the first owns")
+    second = join(group_instance_id="other")
+    owns(first, second)()
+    first.leave()
+    wait_until(owns(second), "the second owns", SESSION_SECONDS / 2)
+
+
+def test_refusal_says_which_rights_are_missing(strict: str) -> None:
+    """Without the right to read with the group there is no ownership: that is an error, with what to grant."""
+    create_topic(strict, "refused.owner")
+    admin = AdminClient({"bootstrap.servers": strict})
+    rule = AclBinding(
+        ResourceType.GROUP,
+        "refused.owner",
+        ResourcePatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.DENY,
+    )
+    admin.create_acls([rule])[rule].result(20)
+    with (
+        closing_member(Ownership(settings(strict), "refused.owner")) as member,
+        pytest.raises(BrokerError, match="Read on that group"),
+    ):
+        wait_until(owns(member), "a refusal")

@@ -1,0 +1,202 @@
+"""The topics that the service creates, those that it refuses, and the cutting off of a changelog's beginning."""
+
+from collections.abc import Mapping
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from structlog.testing import capture_logs
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.topics import StateTopics, Topics, state_topics
+from tests.stream.harness import Incoming, existing_topics, produce, wait_until
+
+SECONDS = 20.0
+DIGEST = "0123abcd"
+
+
+def settings(bootstrap: str, name: str, *, create: bool = True) -> Settings:
+    """Return settings whose topics begin with a name."""
+    outputs = {output: f"{name}.{output}" for output in ("unique", "duplicates", "dead", "clusters")}
+    return Settings.model_validate(
+        {
+            "input": {"topics": [f"{name}.in"], "group": name},
+            "output": {**outputs, "create": create},
+            "kafka": {"bootstrap.servers": bootstrap},
+        }
+    )
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test uses."""
+    return f"t{uuid4().hex[:12]}"
+
+
+def create(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    """Create a topic as somebody else would."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, -1, config=dict(config or {}))])[topic].result(SECONDS)
+    wait_until(lambda: topic in existing_topics(bootstrap), "the broker lists the topic")
+
+
+def configuration(bootstrap: str, topic: str) -> dict[str, str]:
+    """Return how a topic is configured."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    entries = admin.describe_configs([resource])[resource].result(SECONDS)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def partitions(bootstrap: str, topic: str) -> int:
+    """Return how many partitions a topic has."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return len(admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
+
+
+def first_offset(bootstrap: str, topic: str) -> int:
+    """Return the first offset that is still there."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{uuid4().hex[:8]}"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS)[0])
+    finally:
+        consumer.close()
+
+
+def test_missing_topics_are_created_and_a_second_start_finds_them_right(bootstrap: str, name: str) -> None:
+    """Four outputs, the owner topic and the changelog come to be, and preparing them again changes nothing."""
+    chosen = settings(bootstrap, name)
+    state = state_topics(chosen, DIGEST)
+    for _ in range(2):
+        Topics(chosen).prepare(state)
+    made = {topic for topic in existing_topics(bootstrap) if topic.startswith(name)}
+    assert made == {
+        *(f"{name}.{output}" for output in ("unique", "duplicates", "dead", "clusters")),
+        f"{name}.owner",
+        f"{name}.changelog.{DIGEST}",
+    }
+    assert partitions(bootstrap, state.owner) == 1
+    assert partitions(bootstrap, state.changelog) == 1
+
+
+def test_state_is_kept_by_compaction_alone(bootstrap: str, name: str) -> None:
+    """The changelog and the clusters are compacted, and neither time nor size deletes anything of the changelog."""
+    chosen = settings(bootstrap, name)
+    state = state_topics(chosen, DIGEST)
+    Topics(chosen).prepare(state)
+    found = configuration(bootstrap, state.changelog)
+    assert found["cleanup.policy"] == "compact,delete"
+    assert (found["retention.ms"], found["retention.bytes"]) == ("-1", "-1")
+    assert int(found["max.message.bytes"]) >= 2 << 20
+    assert configuration(bootstrap, f"{name}.clusters")["cleanup.policy"] == "compact"
+    assert configuration(bootstrap, f"{name}.unique")["cleanup.policy"] == "delete"
+
+
+def test_all_missing_topics_are_named_where_none_may_be_created(bootstrap: str, name: str) -> None:
+    """With output.create = false nothing is created, and one error lists what there is to do."""
+    chosen = settings(bootstrap, name, create=False)
+    create(bootstrap, f"{name}.unique")
+    with pytest.raises(BrokerError, match=r"output\.create") as error:
+        Topics(chosen).prepare(state_topics(chosen, DIGEST))
+    missing = ("duplicates", "dead", "clusters", "owner", f"changelog.{DIGEST}")
+    assert all(f"{name}.{topic}" in str(error.value) for topic in missing)
+    assert f"{name}.unique" not in str(error.value)
+    assert {topic for topic in existing_topics(bootstrap) if topic.startswith(name)} == {f"{name}.unique"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "count", "config", "told"),
+    [
+        ("owner", 2, {}, "has 2 partitions"),
+        (f"changelog.{DIGEST}", 3, {"cleanup.policy": "compact"}, "has 3 partitions"),
+        (f"changelog.{DIGEST}", 1, {"cleanup.policy": "delete"}, "cleanup.policy = delete"),
+        (
+            f"changelog.{DIGEST}",
+            1,
+            {"cleanup.policy": "compact,delete", "retention.ms": "604800000"},
+            "retention.ms = 604800000",
+        ),
+        (
+            f"changelog.{DIGEST}",
+            1,
+            {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "1000000"},
+            "retention.bytes = 1000000",
+        ),
+    ],
+)
+def test_topic_that_would_not_keep_the_state_is_refused(
+    bootstrap: str, name: str, topic: str, count: int, config: dict[str, str], told: str
+) -> None:
+    """A topic of the state that somebody made otherwise is named, with what is wrong, and nothing is created."""
+    create(bootstrap, f"{name}.{topic}", count, config)
+    chosen = settings(bootstrap, name)
+    with pytest.raises(BrokerError) as error:
+        Topics(chosen).prepare(state_topics(chosen, DIGEST))
+    assert f"{name}.{topic}" in str(error.value)
+    assert told in str(error.value)
+    assert f"{name}.unique" not in existing_topics(bootstrap)
+
+
+def test_changelog_that_is_only_compacted_is_taken(bootstrap: str, name: str) -> None:
+    """It keeps the state, whatever its retention says: that counts for deletion alone."""
+    chosen = settings(bootstrap, name)
+    state = state_topics(chosen, DIGEST)
+    create(bootstrap, state.changelog, config={"cleanup.policy": "compact", "retention.ms": "1000"})
+    Topics(chosen).prepare(state)
+    assert state.owner in existing_topics(bootstrap)
+
+
+def test_state_has_its_own_name_or_that_of_the_group() -> None:
+    """A name of one's own goes first; a group's characters that no topic can have are replaced."""
+    own = Settings.model_validate({"state": {"name": "wire"}, "kafka": {}})
+    assert state_topics(own, "d") == StateTopics("wire.owner", "wire.changelog.d")
+    group = Settings.model_validate({"input": {"group": "去重 a/b"}, "kafka": {}})
+    assert state_topics(group, "d") == StateTopics("___a_b.owner", "___a_b.changelog.d")
+    longest = state_topics(Settings.model_validate({"input": {"group": "g" * 300}, "kafka": {}}), "f" * 32)
+    assert len(longest.changelog) <= 249
+
+
+def test_changelogs_of_other_settings_are_found(bootstrap: str, name: str) -> None:
+    """They are those of the same name with another digest, not those of a name that begins alike."""
+    for topic in (f"{name}.changelog.bbb", f"{name}.changelog.aaa", f"{name}.changelog.ccc", f"{name}x.changelog.ddd"):
+        create(bootstrap, topic)
+    topics = Topics(settings(bootstrap, name))
+    assert topics.other_changelogs("ccc") == [f"{name}.changelog.aaa", f"{name}.changelog.bbb"]
+
+
+def test_beginning_of_a_changelog_is_cut_off(bootstrap: str, name: str) -> None:
+    """Records before the offset are gone, those from it on are there."""
+    chosen = settings(bootstrap, name)
+    topics, state = Topics(chosen), state_topics(chosen, DIGEST)
+    topics.prepare(state)
+    produce(bootstrap, state.changelog, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
+    assert topics.forget(state.changelog, 7)
+    assert first_offset(bootstrap, state.changelog) == 7
+
+
+def test_refusal_to_cut_off_is_told_once_and_is_no_error(bootstrap: str, name: str) -> None:
+    """Kafka deletes no records of a topic that is only compacted: the log says what it would take."""
+    chosen = settings(bootstrap, name)
+    topics, state = Topics(chosen), state_topics(chosen, DIGEST)
+    create(bootstrap, state.changelog, config={"cleanup.policy": "compact"})
+    produce(bootstrap, state.changelog, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
+    with capture_logs() as lines:
+        assert not topics.forget(state.changelog, 7)
+        assert not topics.forget(state.changelog, 8)
+    warnings = [line for line in lines if line["event"] == "changelog_not_trimmed"]
+    assert len(warnings) == 1
+    assert "compact,delete" in warnings[0]["needed"]
+    assert first_offset(bootstrap, state.changelog) == 0
+
+
+def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
+    """What the service adds to a message is left out of the room."""
+    create(bootstrap, name, config={"max.message.bytes": "3000000"})
+    assert 2_900_000 < Topics(settings(bootstrap, name)).room(name) < 3_000_000
