@@ -51,6 +51,15 @@ bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTIC
 	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
 	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 
+bench-window: $(READY) ## Disk, memory and index on an endless stream in compressed time (WINDOWS=, OUT=)
+	@$(BIN)/python -m tests.benchmarks.window $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(OUT),--out $(OUT))
+
+bench-replay: $(READY) ## How fast a lost state is restored from the changelog
+	@$(BIN)/python -m tests.benchmarks.replay
+
+soak: $(READY) ## Constant load and random faults for MINUTES=5, with plots in OUT=
+	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),5) $(if $(OUT),--out $(OUT))
+
 lock: $(READY) ## Renew the lock files
 	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --extra parquet -o requirements.lock
 	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --all-extras --group dev -o requirements-dev.lock
@@ -62,4 +71,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit lint format broker bench lock settings-page clean
+.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay soak lock settings-page clean

@@ -1,4 +1,4 @@
-"""Rate of the whole service, Kafka to Kafka, beside bare `rjieba.cut` over the same texts on one core.
+"""Rate of the whole service, Kafka to Kafka, with either guarantee, beside bare `rjieba.cut` on one core.
 
 Knows how to time the service as a process; asserts nothing: it prints figures and ratios of one run.
 """
@@ -14,8 +14,9 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +34,8 @@ from deploy.demo.samples import sample_stream
 PARTITIONS = 3
 _REPOSTS, _LEAPS = 0.4, 0.3
 TIMEOUT_SECONDS = 600.0
+WARM_UP = 4_000  # articles, for the broker, the kernels and the page cache
+GUARANTEES = ("exactly_once", "at_least_once")
 console = Console()
 
 
@@ -118,6 +121,7 @@ def running_service(bootstrap: str, prefix: str, state: Path, extra: list[str]) 
         "output.unique": f"{prefix}.unique",
         "output.duplicates": f"{prefix}.duplicates",
         "output.dead": f"{prefix}.dead",
+        "output.clusters": f"{prefix}.clusters",
         "state.directory": str(state),
         "http.port": "0",
         "log.level": "warning",
@@ -160,43 +164,95 @@ def collect(bootstrap: str, prefix: str, expected: int) -> tuple[list[tuple[str,
     return outputs, (max(stamps) - min(stamps)) / 1000
 
 
-def measure(articles: list[bytes], links: Path | None, extra: list[str]) -> dict[str, float | int]:
-    """Run the service over the articles on a real broker and return the figures."""
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One run over all articles.
+
+    Attributes:
+        outputs: topic, key and value of each.
+        seconds: from the first output to the last.
+        cpu_seconds: of the service, its start included.
+        memory: of the service at the end, resident bytes.
+        disk: of its state, bytes.
+    """
+
+    outputs: list[tuple[str, bytes, bytes]]
+    seconds: float
+    cpu_seconds: float
+    memory: int
+    disk: int
+
+    def links(self) -> list[bytes]:
+        """Return the links, as JSON."""
+        return [value for topic, _, value in self.outputs if topic.endswith(".duplicates")]
+
+    def figures(self, articles: int) -> dict[str, float | int | bool]:
+        """Return what is printed of it."""
+        return {
+            "out exactly once": len({key for _, key, _ in self.outputs}) == len(self.outputs) == articles,
+            "links": len(self.links()),
+            "service, articles/s": round(articles / self.seconds),
+            "service, CPU seconds / 1,000 articles": round(1000 * self.cpu_seconds / articles, 3),
+            "service, resident MB": round(self.memory / 1e6),
+            "state on disk, bytes / article": round(self.disk / articles),
+        }
+
+
+def measure(articles: list[bytes], guarantees: Sequence[str], extra: list[str]) -> tuple[dict[str, Timed], float]:
+    """Run the service over the articles on a real broker with each guarantee.
+
+    Returns:
+        The runs by guarantee, and articles a second of bare segmenting: the mean of before, between and after.
+    """
     prefix = f"bench-{os.getpid()}"
     with kafka_for_session() as bootstrap, tempfile.TemporaryDirectory() as folder:
-        console.print("warming up: broker, kernels, page cache", style="dim")
-        _run(bootstrap, f"{prefix}-warm", articles[: min(len(articles), 4000)], Path(folder) / "warm", extra)
-        before = segmenting_rate(articles)
-        console.print(f"timing {len(articles)} articles", style="dim")
-        outputs, seconds, cpu, memory = _run(bootstrap, prefix, articles, Path(folder) / "state", extra)
-        after = segmenting_rate(articles)
-        disk = sum(path.stat().st_size for path in (Path(folder) / "state").rglob("*") if path.is_file())
-    found = [value for topic, _, value in outputs if topic.endswith(".duplicates")]
-    if links is not None:
-        links.write_bytes(b"".join(value + b"\n" for value in found))
-    rate, segmenting = len(articles) / seconds, (before + after) / 2
-    return {
-        "articles": len(articles),
-        "mean characters": round(sum(len(orjson.loads(a)["body"]) for a in articles) / len(articles)),
-        "out exactly once": len({key for _, key, _ in outputs}) == len(outputs) == len(articles),
-        "links": len(found),
-        "service, articles/s": round(rate),
-        "rjieba.cut alone, articles/s": round(segmenting),
-        "service / rjieba.cut": round(rate / segmenting, 3),
-        "service, CPU seconds / 1,000 articles": round(1000 * cpu / len(articles), 3),
-        "service, peak resident MB": round(memory / 1e6),
-        "state on disk, bytes / article": round(disk / len(articles)),
-    }
+        for guarantee in guarantees:
+            console.print(f"warming up: broker, kernels, page cache ({guarantee})", style="dim")
+            flags = ["--set", f"commit.guarantee={guarantee}", *extra]
+            _run(bootstrap, f"{prefix}-warm-{guarantee}", articles[:WARM_UP], Path(folder), flags)
+        runs, segmenting = {}, [segmenting_rate(articles)]
+        for guarantee in guarantees:
+            console.print(f"timing {len(articles)} articles ({guarantee})", style="dim")
+            flags = ["--set", f"commit.guarantee={guarantee}", *extra]
+            runs[guarantee] = _run(bootstrap, f"{prefix}-{guarantee}", articles, Path(folder), flags)
+            segmenting.append(segmenting_rate(articles))
+    return runs, sum(segmenting) / len(segmenting)
 
 
-def _run(
-    bootstrap: str, prefix: str, articles: list[bytes], state: Path, extra: list[str]
-) -> tuple[list[tuple[str, bytes, bytes]], float, float, int]:
+def _run(bootstrap: str, prefix: str, articles: list[bytes], folder: Path, extra: list[str]) -> Timed:
     produce(bootstrap, f"{prefix}.in", articles)
+    state = folder / prefix
     with running_service(bootstrap, prefix, state, extra) as process:
         outputs, seconds = collect(bootstrap, prefix, len(articles))
-        cpu = process.cpu_times()
-        return outputs, seconds, cpu.user + cpu.system, process.memory_info().rss
+        cpu, memory = process.cpu_times(), process.memory_info().rss
+    disk = sum(path.stat().st_size for path in state.rglob("*") if path.is_file())
+    return Timed(outputs, seconds, cpu.user + cpu.system, memory, disk)
+
+
+def table_of(articles: list[bytes], runs: Mapping[str, Timed], segmenting: float, machine: str) -> Table:
+    """Return the figures of all runs, one a column."""
+    table = Table(title=f"Kafka to Kafka, one process ({machine})", title_justify="left")
+    table.add_column("figure")
+    for guarantee in runs:
+        table.add_column(guarantee, justify="right")
+    characters = round(sum(len(orjson.loads(article)["body"]) for article in articles) / len(articles))
+    columns = [
+        {
+            "articles": len(articles),
+            "mean characters": characters,
+            **run.figures(len(articles)),
+            "rjieba.cut alone, articles/s": round(segmenting),
+            "service / rjieba.cut": round(len(articles) / run.seconds / segmenting, 3),
+        }
+        for run in runs.values()
+    ]
+    for name in columns[0]:
+        table.add_row(name, *(_written(column[name]) for column in columns))
+    return table
+
+
+def _written(value: float | bool) -> str:  # noqa: FBT001  # a figure
+    return str(value) if isinstance(value, bool) else f"{value:,}"
 
 
 def main() -> None:
@@ -204,24 +260,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
     parser.add_argument("--count", type=int, default=12_000, help="how many sample articles, without --articles")
-    parser.add_argument("--links", type=Path, help="write the links here, to score them")
+    parser.add_argument("--guarantee", choices=("both", *GUARANTEES), default="both", help="commit.guarantee")
+    parser.add_argument("--links", type=Path, help="write the links of the first run here, to score them")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--set", dest="flags", action="append", default=[], help="a setting of the service")
     options = parser.parse_args()
     articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
     extra = [part for flag in options.flags for part in ("--set", flag)]
-    figures = measure(articles, options.links, extra)
+    guarantees = GUARANTEES if options.guarantee == "both" else (options.guarantee,)
+    runs, segmenting = measure(articles, guarantees, extra)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    table = Table(title=f"Kafka to Kafka, one process ({machine})", title_justify="left")
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    for name, value in figures.items():
-        table.add_row(
-            name, f"{value:,}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
-        )
-    console.print(table)
+    console.print(table_of(articles, runs, segmenting, machine))
+    if len(runs) > 1:
+        exactly, at_least = (runs[guarantee].seconds for guarantee in GUARANTEES)
+        console.print(f"exactly_once runs at {at_least / exactly:.1%} of the rate of at_least_once")
+    if options.links:
+        options.links.write_bytes(b"".join(value + b"\n" for value in runs[guarantees[0]].links()))
     if options.json:
-        options.json.write_text(json.dumps({"machine": machine, **figures}, indent=1) + "\n")
+        figures = {guarantee: run.figures(len(articles)) for guarantee, run in runs.items()}
+        found = {"machine": machine, "rjieba.cut alone, articles/s": round(segmenting), **figures}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,343 @@
+"""What befalls a service: kills, pauses, damaged, deleted and full disks; and the wait until all is processed.
+
+Knows processes, files and a group's offsets; knows nothing of what a record says.
+"""
+
+import os
+import random
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from stream_dedup.stream.protocol import Step
+from tests.stream.harness import Service, Topics, wait_until
+
+SHIPPED = ("stream_dedup",)
+START_SECONDS = 40.0
+_PROCESS_SECONDS = 90.0
+_QUERY_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+_FLIPPED_BYTES = 64
+
+
+def fused(step: Step, after: int = 1, signal: str = "kill") -> tuple[str, ...]:
+    """Return the program that runs the service until it reaches a step for the n-th time, and is hit there.
+
+    Args:
+        step: which.
+        after: n.
+        signal: 'kill' or 'stop'.
+    """
+    return ("tests.faults.runner", "--at", step, "--after", str(after), "--signal", signal, "--")
+
+
+# --------------------------------------------------------------------------------------------- processes
+
+
+class Replica:
+    """A directory with a state, and the processes that live on it one after another.
+
+    As a context manager it kills the process that is left.
+
+    Args:
+        directory: of the settings, the state and the logs; is made.
+        bootstrap: the broker.
+        topics: what it reads and writes.
+        flags: more settings, as `group.name=value`.
+    """
+
+    def __init__(self, directory: Path, bootstrap: str, topics: Topics, *flags: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.codes: list[int] = []
+        """Exit codes of the processes that `revive` found ended."""
+        self._bootstrap = bootstrap
+        self._topics = topics
+        self._flags = flags
+        self._service: Service | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._service is not None:
+            self._service.__exit__(kind, error, trace)
+
+    @property
+    def state(self) -> Path:
+        """Its state directory."""
+        return self.directory / "state"
+
+    @property
+    def service(self) -> Service:
+        """The process at hand, or the one that was the last."""
+        assert self._service is not None, "start() comes first"
+        return self._service
+
+    def start(self, program: Sequence[str] = SHIPPED) -> Self:
+        """Start a process; the one before must have ended."""
+        assert self._service is None or not self._service.running
+        service = Service(self.directory, self._bootstrap, self._topics, *self._flags, program=program)
+        self._service = service.__enter__()
+        return self
+
+    def revive(self) -> None:
+        """Start again if it has ended, as what supervises a container does."""
+        if not self.service.running:
+            self.codes.append(self.service.wait_end(0))
+            self.start()
+
+    def stop(self) -> None:
+        """Wait until it is ready and end it in order: in time, with exit code 0."""
+        # Before that a SIGTERM may come before the process knows what to do with it.
+        self.service.wait_ready()
+        self.service.stop()
+
+    def pause(self) -> None:
+        """Send SIGSTOP."""
+        psutil.Process(self.service.pid).suspend()
+
+    def resume(self) -> None:
+        """Send SIGCONT."""
+        psutil.Process(self.service.pid).resume()
+
+    def wait_paused(self) -> None:
+        """Wait until it is stopped by SIGSTOP, whoever sent it."""
+        process = psutil.Process(self.service.pid)
+        wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "stopped", START_SECONDS)
+
+    @property
+    def role(self) -> str:
+        """What it says that it is: 'active', 'standby' or 'restoring'; empty while it says nothing."""
+        if not self.service.running or not self.service.events("starting"):
+            return ""
+        with suppress(OSError, HTTPException, AssertionError):
+            roles = self.service.metrics().by("role", "role")
+            return next((role for (role,) in roles), "")
+        return ""
+
+    def wait_role(self, *roles: str, seconds: float = START_SECONDS) -> None:
+        """Wait until it has one of some roles."""
+        wait_until(lambda: self.role in roles, " or ".join(roles), seconds)
+
+
+def active_one(replicas: Sequence[Replica]) -> Replica:
+    """Wait until one of the replicas is active, and return it."""
+    found: list[Replica] = []
+
+    def look() -> bool:
+        found[:] = [replica for replica in replicas if replica.role == "active"]
+        return len(found) == 1
+
+    wait_until(look, "one active replica", START_SECONDS)
+    return found[0]
+
+
+def kill_at_random(replica: Replica, progress: "Progress", rng: random.Random, kills: int) -> None:
+    """Start and kill a replica again and again: in the middle of the work, or while it starts."""
+    for left in range(kills, 0, -1):
+        replica.start()
+        if rng.random() < 1 / 4:
+            time.sleep(rng.uniform(0.2, 3.0))
+        else:
+            progress.wait(progress.done + rng.randint(0, progress.remaining // left), [replica])
+            time.sleep(rng.uniform(0, 0.03))
+        replica.service.kill()
+
+
+# ---------------------------------------------------------------------------------------------- progress
+
+
+class Progress:
+    """How far a group has come in its input; as a context manager it closes its connection.
+
+    Args:
+        bootstrap: the broker, by a way that no fault is put in.
+        topics: input and group.
+    """
+
+    def __init__(self, bootstrap: str, topics: Topics) -> None:
+        properties = {"bootstrap.servers": bootstrap, "group.id": topics.group, "log_level": "0"}
+        self._consumer = Consumer({**properties, "enable.auto.commit": "false"})
+        self._places = [TopicPartition(topics.input, partition) for partition in self._partitions(topics.input)]
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    @property
+    def done(self) -> int:
+        """How many messages are behind the group's committed offsets; as far as known while the broker is away."""
+        with suppress(KafkaException):
+            committed = self._consumer.committed(self._places, timeout=_QUERY_SECONDS)
+            self._done = sum(max(place.offset, 0) for place in committed)
+        return self._done
+
+    @property
+    def size(self) -> int:
+        """How many messages the input holds; asked until the broker answers, which may have to come back.
+
+        Raises:
+            AssertionError: it does not.
+        """
+        ends: list[int] = []
+
+        def look() -> bool:
+            with suppress(KafkaException):
+                ends[:] = [self._consumer.get_watermark_offsets(at, _QUERY_SECONDS)[1] for at in self._places]
+            return bool(ends)
+
+        wait_until(look, "an answer of the broker")
+        return sum(ends)
+
+    @property
+    def remaining(self) -> int:
+        """How many messages are not processed yet."""
+        return self.size - self.done
+
+    def wait(self, count: int, replicas: Sequence[Replica], seconds: float = _PROCESS_SECONDS) -> None:
+        """Wait until `count` messages are processed.
+
+        Raises:
+            AssertionError: they are not at the deadline, or no process runs that could do it.
+        """
+        self._wait(count, replicas, seconds, _must_run)
+
+    def finish(self, replicas: Sequence[Replica], count: int | None = None, seconds: float = _PROCESS_SECONDS) -> None:
+        """Wait until the whole input, or `count` messages, are processed; a replica that ends is started again.
+
+        Raises:
+            AssertionError: they are not at the deadline.
+        """
+        self._wait(self.size if count is None else count, replicas, seconds, _revive_all)
+
+    def _wait(
+        self, count: int, replicas: Sequence[Replica], seconds: float, look: Callable[[Sequence[Replica]], None]
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while (done := self.done) < count:
+            assert time.monotonic() < deadline, (
+                f"{done} of {count} messages are processed after {seconds:g} s\n{_tails(replicas)}"
+            )
+            look(replicas)
+            time.sleep(_LOOK_SECONDS)
+
+    def _partitions(self, topic: str) -> list[int]:
+        return sorted(self._consumer.list_topics(topic, timeout=20).topics[topic].partitions)
+
+
+def _must_run(replicas: Sequence[Replica]) -> None:
+    assert any(replica.service.running for replica in replicas), f"no replica runs\n{_tails(replicas)}"
+
+
+def _revive_all(replicas: Sequence[Replica]) -> None:
+    for replica in replicas:
+        replica.revive()
+
+
+def _tails(replicas: Sequence[Replica]) -> str:
+    return "\n".join(
+        f"--- {replica.directory.name}, ended before with {replica.codes}\n{replica.service.log_tail()}"
+        for replica in replicas
+    )
+
+
+# ------------------------------------------------------------------------------------------------- disks
+
+
+def flip_bytes(state: Path) -> None:
+    """Invert bytes in the middle of the largest table of a RocksDB database; it must not be open."""
+    table = max(state.rglob("*.sst"), key=_size)
+    with table.open("r+b") as file:
+        file.seek(_size(table) // 2)
+        sound = file.read(_FLIPPED_BYTES)
+        file.seek(-len(sound), os.SEEK_CUR)
+        file.write(bytes(byte ^ 0xFF for byte in sound))
+
+
+def truncate_manifest(state: Path) -> None:
+    """Cut the second half off the list of a RocksDB database's files; it must not be open."""
+    manifest = max(state.rglob("MANIFEST-*"), key=_size)
+    os.truncate(manifest, _size(manifest) // 2)
+
+
+def delete_state(state: Path) -> None:
+    """Delete the state directory."""
+    shutil.rmtree(state)
+
+
+def disk_bytes(directory: Path) -> int:
+    """Return the size of all files below a directory, some of which may vanish meanwhile."""
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += _size(Path(folder, name))
+    return total
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+@contextmanager
+def small_disk(directory: Path, size: int) -> Iterator[Callable[[], None]]:
+    """Give a directory a disk of `size` bytes, and yield what makes it large.
+
+    Where this process may mount, it is a file system in memory, and what does not fit fails with ENOSPC. Elsewhere
+    no file of the processes that are started meanwhile can become larger than an eighth of the size: that fails with
+    EFBIG, the nearest thing to a full disk that a user without rights can have.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    limit = memory_disk if _mount(directory, size) else file_limit
+    with limit(directory, size) as grow:
+        yield grow
+
+
+@contextmanager
+def memory_disk(directory: Path, _size: int) -> Iterator[Callable[[], None]]:
+    """Unmount at the end what is mounted at a directory; yield what makes it large."""
+    try:
+        yield lambda: _run("mount", "-o", "remount,size=1g", str(directory))
+    finally:
+        _run("umount", "--lazy", str(directory))
+
+
+@contextmanager
+def file_limit(_directory: Path, size: int) -> Iterator[Callable[[], None]]:
+    """Limit the files of this process, and of those that it starts, to an eighth of `size`; yield what lifts it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 8, before[1]))
+    try:
+        yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _mount(directory: Path, size: int) -> bool:
+    try:
+        _run("mount", "-t", "tmpfs", "-o", f"size={size}", "stream-dedup-test", str(directory))
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)

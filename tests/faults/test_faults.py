@@ -1,0 +1,394 @@
+"""The promise under faults: each message comes out exactly once, and as if nothing had happened, whatever happens."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from deploy.broker import KafkaBroker
+from stream_dedup.stream.protocol import Step
+from tests.faults.chaos import (
+    Progress,
+    Replica,
+    active_one,
+    delete_state,
+    disk_bytes,
+    flip_bytes,
+    fused,
+    kill_at_random,
+    small_disk,
+    truncate_manifest,
+)
+from tests.faults.outcome import Outcome, faults, faults_so_far, read_outcome
+from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, slow
+from tests.faults.workload import Labelled, workload
+from tests.stream.harness import Topics, fresh_topics, produce, wait_until
+
+KILLS = int(os.environ.get("FAULT_KILLS", "10"))
+OUTAGE_SECONDS = float(os.environ.get("FAULT_OUTAGE_SECONDS", "15"))
+SIZE = 1500
+SESSION_SECONDS = 3.0
+EXIT_FENCED = 4
+_FLAGS = (
+    "commit.articles=50",
+    f"kafka.consumer.session.timeout.ms={int(SESSION_SECONDS * 1000)}",
+    "kafka.consumer.heartbeat.interval.ms=500",
+    "kafka.reconnect.backoff.max.ms=500",
+)
+_AT_LEAST_ONCE = "commit.guarantee=at_least_once"
+# The smallest that RocksDB takes: the state then has tables on disk, not only a log.
+_SMALL_BUFFERS = "state.write_buffer_bytes=1048576"
+_PATIENCE_SECONDS = 45.0
+_SLOW_LINE = slow(0.005, 1_000_000)
+_LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What all runs share.
+
+    Attributes:
+        broker: a broker of their own, which may be killed.
+        proxy: before it.
+        messages: of the input, by number.
+        topics: of the undisturbed run; others read its input.
+        reference: what came out of it.
+        state_bytes: size of its state.
+    """
+
+    broker: KafkaBroker
+    proxy: Proxy
+    messages: list[Labelled]
+    topics: Topics
+    reference: Outcome
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run over the input of the stage.
+
+    Attributes:
+        stage: what all runs share.
+        directory: of the replicas.
+        topics: outputs of its own.
+        progress: of its group.
+    """
+
+    stage: Stage
+    directory: Path
+    topics: Topics
+    progress: Progress
+
+    def replica(self, name: str, *flags: str, bootstrap: str | None = None) -> Replica:
+        """Return a replica which has not started yet."""
+        address = bootstrap or self.stage.broker.bootstrap
+        return Replica(self.directory / name, address, self.topics, *_FLAGS, *flags)
+
+    def outcome(self) -> Outcome:
+        """Return what has come out until now."""
+        return read_outcome(self.stage.broker.bootstrap, self.topics)
+
+    def check(self, *, repeats: bool = False) -> None:
+        """Check the finished run against the undisturbed one."""
+        found = faults(self.outcome(), self.stage.reference, repeats=repeats)
+        assert not found, "\n".join(found)
+
+
+@pytest.fixture(scope="module")
+def stage(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:  # noqa: ARG001  # asked for what it does
+    """A broker that lets sessions be short, an input of one partition, and an undisturbed run over it."""
+    with Proxy() as proxy, KafkaBroker({"group.min.session.timeout.ms": 1000}, proxy_port=proxy.port) as broker:
+        proxy.forward_to(broker.proxied)
+        topics, messages = fresh_topics(broker.bootstrap), workload(SIZE)
+        produce(broker.bootstrap, topics.input, [message.incoming for message in messages])
+        directory = tmp_path_factory.mktemp("undisturbed")
+        with Replica(directory, broker.bootstrap, topics) as replica, Progress(broker.bootstrap, topics) as progress:
+            progress.wait(SIZE, [replica.start()])
+            replica.stop()
+            state_bytes = disk_bytes(replica.state)
+        yield Stage(broker, proxy, messages, topics, read_outcome(broker.bootstrap, topics), state_bytes)
+
+
+@pytest.fixture
+def run(stage: Stage, tmp_path: Path) -> Iterator[Run]:
+    """A run with outputs of its own; the line to the broker is good again at its end."""
+    with _new_run(stage, tmp_path) as run:
+        yield run
+    stage.proxy.set(PASS)
+
+
+@contextmanager
+def _new_run(stage: Stage, directory: Path) -> Iterator[Run]:
+    topics = stage.topics.with_other_outputs(stage.broker.bootstrap)
+    with Progress(stage.broker.bootstrap, topics) as progress:
+        yield Run(stage, directory, topics, progress)
+
+
+# -------------------------------------------------------------------------------------------- undisturbed
+
+
+def test_undisturbed_run_keeps_the_promise(stage: Stage) -> None:
+    """Without faults each message comes out once and nothing contradicts."""
+    assert stage.reference.count == SIZE
+    assert faults(stage.reference) == []
+
+
+def test_undisturbed_run_holds_what_faults_could_break(stage: Stage) -> None:
+    """The input leads to unique articles, copies, withdrawals, dead letters, successions and clusters."""
+    fates = [fates[0] for fates in stage.reference.answers.values()]
+    assert sum(fate.output == "unique" for fate in fates) > SIZE / 10
+    assert sum(fate.output == "duplicates" and bool(fate.names) for fate in fates) > SIZE / 10
+    assert sum(fate.withdrawn for fate in fates) > SIZE / 50
+    assert sum(fate.output == "dead" for fate in fates) > SIZE / 100
+    assert stage.reference.announcements
+    assert stage.reference.clusters
+
+
+# -------------------------------------------------------------------------------------------------- kills
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One of several processes that live on the same state one after another.
+
+    Attributes:
+        code: how it ended; None where it had to be ended.
+        found: faults of what a reader saw then.
+        count: messages with an answer then.
+    """
+
+    code: int | None
+    found: list[str]
+    count: int
+
+
+@pytest.fixture(scope="module")
+def lives(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> dict[Step, tuple[Life, Life]]:
+    """The life that ended at each step, and the one after it, which began on what it left. The last one finished."""
+    with _new_run(stage, tmp_path_factory.mktemp("lives")) as run, run.replica("killed") as replica:
+        lives = [_killed_at(step, run, replica) for step in Step]
+        run.progress.finish([replica.start()])
+        replica.stop()
+        outcome = run.outcome()
+    lives.append(Life(0, faults(outcome, stage.reference), outcome.count))
+    return dict(zip(Step, pairwise(lives), strict=True))
+
+
+def _killed_at(step: Step, run: Run, replica: Replica) -> Life:
+    """Live until the second time that a step is reached."""
+    replica.start(fused(step, after=2))
+    code = None
+    with suppress(subprocess.TimeoutExpired):
+        code = replica.service.wait_end(_PATIENCE_SECONDS)
+    replica.service.kill()
+    outcome = run.outcome()
+    return Life(code, faults_so_far(outcome, run.stage.reference), outcome.count)
+
+
+@pytest.mark.parametrize("step", Step)
+@_LONG
+def test_kill_after_a_step(lives: dict[Step, tuple[Life, Life]], step: Step) -> None:
+    """After SIGKILL at any step readers see whole commits only, and the next process goes on behind them."""
+    killed, following = lives[step]
+    assert killed.code == -signal.SIGKILL
+    assert not killed.found, "\n".join(killed.found)
+    assert not following.found, "\n".join(following.found)
+    assert following.count > killed.count
+
+
+@_LONG
+def test_kills_at_random_times(run: Run) -> None:
+    """Many kills at random moments, of starting and of working processes, change nothing."""
+    with run.replica("killed", "commit.articles=10") as replica:
+        kill_at_random(replica, run.progress, random.Random(KILLS), KILLS)
+        run.progress.finish([replica.start()])
+        replica.stop()
+    run.check()
+
+
+@_LONG
+def test_at_least_once_repeats_only_the_same(run: Run) -> None:
+    """Without transactions kills may repeat records, the same ones under the same keys, and lose none."""
+    with run.replica("killed", _AT_LEAST_ONCE) as replica:
+        for step in (Step.PUBLISHED, Step.LOGGED, Step.CONFIRMED, Step.APPLIED):
+            replica.start(fused(step, after=3))
+            assert replica.service.wait_end(_PATIENCE_SECONDS) == -signal.SIGKILL
+        run.progress.finish([replica.start()])
+        replica.stop()
+    run.check(repeats=True)
+
+
+# ------------------------------------------------------------------------------------------------ replicas
+
+
+@pytest.mark.parametrize("step", [Step.DECIDED, Step.OFFSETS_SENT])
+@_LONG
+def test_zombie_writes_nothing(run: Run, step: Step) -> None:
+    """A process that wakes up after another one took over writes nothing more, and ends with exit code 4."""
+    with run.replica("zombie") as zombie, run.replica("successor") as successor:
+        zombie.start(fused(step, after=4, signal="stop")).wait_paused()
+        run.progress.finish([successor.start()])
+        zombie.resume()
+        assert zombie.service.wait_end(_PATIENCE_SECONDS) == EXIT_FENCED
+        successor.stop()
+    run.check()
+
+
+@_LONG
+def test_replicas_killed_in_turn(run: Run) -> None:
+    """Of two replicas the standby takes over when the active one is killed, again and again."""
+    rounds = 3
+    with run.replica("one") as one, run.replica("two") as two:
+        replicas = [one.start(), two.start()]
+        for number in range(1, rounds + 1):
+            active = active_one(replicas)
+            run.progress.wait(SIZE * number // (rounds + 1), replicas)
+            active.service.kill()
+            active.start()
+            active.wait_role("standby", "active")
+        run.progress.finish(replicas)
+        for replica in replicas:
+            replica.stop()
+    run.check()
+
+
+@_LONG
+def test_replicas_over_several_partitions(stage: Stage, tmp_path: Path) -> None:
+    """With three partitions, and a replica that leaves in order and comes back, each message comes out once too."""
+    bootstrap = stage.broker.bootstrap
+    topics = fresh_topics(bootstrap, partitions=3)
+    produce(bootstrap, topics.input, [message.incoming for message in workload(SIZE, partitions=3)])
+    with (
+        Progress(bootstrap, topics) as progress,
+        Replica(tmp_path / "one", bootstrap, topics, *_FLAGS) as one,
+        Replica(tmp_path / "two", bootstrap, topics, *_FLAGS) as two,
+    ):
+        replicas = [one.start(), two.start()]
+        active = active_one(replicas)
+        progress.wait(SIZE // 3, replicas)
+        active.stop()
+        progress.finish(replicas)
+    found = faults(read_outcome(bootstrap, topics))
+    assert not found, "\n".join(found)
+
+
+@_LONG
+def test_rebalance_during_replay(run: Run) -> None:
+    """A replica that joins and leaves while another one replays the changelog changes nothing."""
+    with (
+        run.replica("first") as first,
+        run.replica("second", bootstrap=run.stage.proxy.address) as second,
+        run.replica("third", bootstrap=run.stage.proxy.address) as third,
+    ):
+        run.progress.wait(SIZE * 2 // 3, [first.start()])
+        first.service.kill()
+        run.stage.proxy.set(_SLOW_LINE)  # the replay takes seconds
+        second.start().wait_role("restoring")
+        third.start()
+        third.wait_role("restoring", "standby")
+        assert third.service.terminate().code == 0
+        run.stage.proxy.set(PASS)
+        run.progress.finish([second])
+        second.stop()
+    run.check()
+
+
+# --------------------------------------------------------------------------------------------------- disks
+
+
+@_LONG
+def test_deleted_state(run: Run) -> None:
+    """A state directory that is deleted between two processes is rebuilt from the changelog."""
+    with run.replica("deleted") as replica:
+        for count in (SIZE // 3, SIZE * 2 // 3):
+            run.progress.wait(count, [replica.start()])
+            replica.service.kill()
+            delete_state(replica.state)
+        run.progress.finish([replica.start()])
+        replica.stop()
+    run.check()
+
+
+@pytest.mark.parametrize("damage", [flip_bytes, truncate_manifest])
+@_LONG
+def test_damaged_state(run: Run, damage: Callable[[Path], None]) -> None:
+    """A damaged database is not taken for a sound one: it is rebuilt, or the process says where to delete it."""
+    with run.replica("damaged", _SMALL_BUFFERS) as replica:
+        run.progress.wait(SIZE // 2, [replica.start()])
+        replica.stop()
+        damage(replica.state)
+        _finish_or_delete(run, replica.start())
+        replica.stop()
+    run.check()
+
+
+def _finish_or_delete(run: Run, replica: Replica) -> None:
+    """Finish the input; where a process ends because of its state, delete that as its message says."""
+    wait_until(
+        lambda: not replica.service.running or run.progress.remaining == 0, "processed, or ended", _PATIENCE_SECONDS
+    )
+    if not replica.service.running:
+        assert replica.service.wait_end(0) == 1
+        assert str(replica.state) in replica.service.log()
+        assert "Traceback" not in replica.service.log()
+        delete_state(replica.state)
+        run.progress.finish([replica.start()])
+
+
+@_LONG
+def test_full_disk(run: Run) -> None:
+    """A process whose disk runs full ends with exit code 1 and says why; with more room it goes on."""
+    replica = run.replica("full", _SMALL_BUFFERS)
+    with small_disk(replica.state, run.stage.state_bytes // 2) as make_room, replica:
+        assert replica.start().service.wait_end(_PATIENCE_SECONDS) == 1
+        assert re.search("No space left|File too large", replica.service.log())
+        assert "Traceback" not in replica.service.log()
+        assert run.progress.remaining > 0
+        make_room()
+        run.progress.finish([replica.start()])
+        replica.stop()
+    run.check()
+
+
+# -------------------------------------------------------------------------------------------------- broker
+
+
+@_LONG
+def test_broker_killed_and_restarted(run: Run) -> None:
+    """A broker that is killed in the middle of the work and comes back is waited for."""
+    with run.replica("waiting", "commit.articles=10") as replica:
+        run.progress.wait(SIZE // 4, [replica.start()])
+        run.stage.broker.kill()
+        run.stage.broker.restart()
+        run.progress.finish([replica])
+        replica.stop()
+    run.check()
+
+
+@_LONG
+def test_broker_slow_silent_and_refusing(run: Run) -> None:
+    """On a bad line to the broker, with no answer for a while and with refused connections, the work goes on after."""
+    proxy = run.stage.proxy
+    with run.replica("waiting", bootstrap=proxy.address) as replica:
+        proxy.set(_SLOW_LINE)
+        replica.start()
+        for part, traffic in enumerate((BLACK_HOLE, CUT), 1):
+            run.progress.finish([replica], SIZE * part // 4)
+            proxy.set(traffic)
+            time.sleep(OUTAGE_SECONDS / 2)
+            proxy.set(_SLOW_LINE)
+        run.progress.finish([replica], SIZE * 3 // 4)
+        proxy.set(PASS)
+        run.progress.finish([replica])
+        replica.stop()
+    run.check()

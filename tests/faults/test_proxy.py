@@ -1,0 +1,111 @@
+"""What the proxy does to a real client's traffic, and that the broker keeps its clients behind it."""
+
+import time
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from deploy.broker import KafkaBroker
+from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, slow
+from tests.stream.harness import Incoming, create_topic, produce, read_topics
+
+_MEGABYTE = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Proxy]:
+    """A proxy before a broker."""
+    with Proxy() as proxy, KafkaBroker(proxy_port=proxy.port) as broker:
+        proxy.forward_to(broker.proxied)
+        yield proxy
+
+
+@pytest.fixture
+def topic(proxy: Proxy) -> Iterator[str]:
+    """A topic with one message of a megabyte, written and then read by the proxy, which passes all again at the end."""
+    name = f"t{uuid4().hex[:12]}"
+    proxy.set(PASS)
+    create_topic(proxy.address, name)
+    produce(proxy.address, name, [Incoming(b"x" * _MEGABYTE)])
+    yield name
+    proxy.set(PASS)
+
+
+def _read(proxy: Proxy, topic: str, seconds: float = 20.0) -> int:
+    (record,) = read_topics(proxy.address, [topic], 1, seconds)[topic]
+    return len(record.value or b"")
+
+
+def _answers(address: str) -> bool:
+    client = AdminClient({"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 100})
+    try:
+        client.list_topics(timeout=1)
+    except KafkaException:
+        return False
+    return True
+
+
+def test_clients_stay_behind_the_proxy(proxy: Proxy, topic: str) -> None:
+    """Who comes in by the proxy is told the proxy's address, writes and reads through it."""
+    brokers = AdminClient({"bootstrap.servers": proxy.address}).list_topics(timeout=5).brokers
+    assert [f"{node.host}:{node.port}" for node in brokers.values()] == [proxy.address]
+    assert _read(proxy, topic) == _MEGABYTE
+
+
+def test_cut_refuses_and_comes_back(proxy: Proxy, topic: str) -> None:
+    """While it is cut nobody gets through; afterwards the same address works again, however often."""
+    for _ in range(3):
+        proxy.set(CUT)
+        assert not _answers(proxy.address)
+        proxy.set(PASS)
+        assert _answers(proxy.address)
+    assert _read(proxy, topic) == _MEGABYTE
+
+
+def test_cut_ends_open_connections(proxy: Proxy, topic: str) -> None:
+    """A client that is connected loses its connection, and finds the way back by itself."""
+    client = AdminClient({"bootstrap.servers": proxy.address, "log_level": 0, "reconnect.backoff.max.ms": 100})
+    assert topic in client.list_topics(timeout=5).topics
+    proxy.set(CUT)
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=1)
+    proxy.set(PASS)
+    assert topic in client.list_topics(timeout=5).topics
+
+
+def test_black_hole_swallows_until_it_ends(proxy: Proxy, topic: str) -> None:
+    """In a black hole requests get no answer; when it ends an open connection goes on where it was."""
+    client = AdminClient({"bootstrap.servers": proxy.address, "log_level": 0})
+    assert topic in client.list_topics(timeout=5).topics
+    proxy.set(BLACK_HOLE)
+    began = time.monotonic()
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=1)
+    assert time.monotonic() - began >= 0.9
+    assert not _answers(proxy.address)
+    proxy.set(PASS)
+    assert topic in client.list_topics(timeout=5).topics
+
+
+def test_slow_line_bounds_the_rate(proxy: Proxy, topic: str) -> None:
+    """A megabyte takes the seconds that the rate says; the traffic can be let go in the middle."""
+    proxy.set(slow(0.001, _MEGABYTE / 2))
+    began = time.monotonic()
+    assert _read(proxy, topic) == _MEGABYTE
+    assert 1.5 < time.monotonic() - began < 6
+
+
+def test_slow_line_becomes_fast_at_once(proxy: Proxy, topic: str) -> None:
+    """A piece that waits on a slow line goes on when the line becomes fast."""
+    client = AdminClient({"bootstrap.servers": proxy.address, "log_level": 0})
+    assert topic in client.list_topics(timeout=5).topics
+    proxy.set(slow(60, _MEGABYTE))
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=0.5)
+    proxy.set(PASS)
+    began = time.monotonic()
+    assert topic in client.list_topics(timeout=5).topics
+    assert time.monotonic() - began < 2
