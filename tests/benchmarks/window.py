@@ -37,7 +37,7 @@ class Sample:
         windows: of the stream so far.
         articles: judged so far.
         entries: kept.
-        disk_bytes: of the state directory.
+        disk_bytes: of the database, without its log, which RocksDB bounds at 256 MB.
         resident_bytes: of the process.
         rate: articles a second since the sample before.
     """
@@ -69,7 +69,8 @@ def stream(seed: int, days: float, per_window: int) -> Iterator[Article]:
 def run(windows: int, per_window: int, directory: Path) -> Iterator[Sample]:
     """Judge a stream of some windows, and yield a sample each quarter of one."""
     settings = EngineSettings.model_validate({"window": {"days": 1.0}, "idf": {"epoch_articles": per_window}})
-    store = RocksStore(directory)
+    # Buffers as small as the windows: with those of the service all of it would stay in memory and its log.
+    store = RocksStore(directory, write_buffer_bytes=1 << 20)
     articles = stream(1, 1.0, per_window)
     with Deduplicator(settings=settings, store=store) as engine:
         engine.warm_up()
@@ -90,7 +91,7 @@ def run(windows: int, per_window: int, directory: Path) -> Iterator[Sample]:
                     done / per_window,
                     done,
                     engine.progress.entries - first.first_entry,
-                    sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),
+                    sum(path.stat().st_size for path in directory.rglob("*.sst")),
                     psutil.Process().memory_info().rss,
                     (done - sampled) / seconds,
                 )
