@@ -315,13 +315,14 @@ def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 4)
 
 
-def iso(milliseconds: int | None) -> str | None:
-    """Return a time as ISO 8601 in UTC, to the millisecond; None for one that is unknown or out of bounds.
+def iso(milliseconds: int | None, precision: str = "milliseconds") -> str | None:
+    """Return a time as ISO 8601 in UTC; None for one that is unknown or out of bounds.
 
     Args:
         milliseconds: since 1970 in UTC.
+        precision: `milliseconds` or `seconds`.
     """
     if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
         return None
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")

@@ -5,6 +5,7 @@ Knows the order of the steps and where a batch has to be cut; knows no Kafka and
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta
 from stream_dedup.versions import Version, Versions, since, url_hash
 from stream_dedup.window import Times, Window
+
+_NO_TIMES: I64 = np.empty(0, np.int64)
 
 Outcome = Decision | Withdrawn | Unjudged
 
@@ -169,7 +172,7 @@ class Batch:
 
     def judged(self) -> Judged:
         """Return the outcomes and the change."""
-        for withdrawals, items in _alternating(self._items):
+        for withdrawals, items in groupby(self._items, lambda item: isinstance(item, Withdrawal)):
             if withdrawals:
                 self._withdraw([item for item in items if isinstance(item, Withdrawal)])
             else:
@@ -177,7 +180,7 @@ class Batch:
         if not self._sums.steps:
             # Also a commit of nothing but dead letters is a step of the state: the input goes on.
             entries = NewEntries(self._progress.entries)
-            self._stage(entries, self._book(entries), np.empty(0, np.int64), None, None)
+            self._stage(entries, self._book(entries))
         change = Change(self._sums.steps, self._store.staged, self._base, self._counts, self._epoch, self._counted)
         return Judged(
             self._outcomes,
@@ -259,7 +262,7 @@ class Batch:
         for withdrawal in withdrawals:
             self._outcomes.append(self._withdrawn(withdrawal, book, floor))
         if book.records:
-            self._stage(entries, book, np.empty(0, np.int64), None, None)
+            self._stage(entries, book)
         self._watch.lap("change")
 
     def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, floor: int) -> Outcome:
@@ -284,9 +287,9 @@ class Batch:
         self,
         entries: NewEntries,
         book: ClusterBook,
-        times: I64,
-        counted: tuple[Features, list[int]] | None,
-        candidates: Candidates | None,
+        times: I64 = _NO_TIMES,
+        counted: tuple[Features, list[int]] | None = None,
+        candidates: Candidates | None = None,
     ) -> None:
         """Stage what articles with these stream times, or withdrawals, change."""
         before = self._progress
@@ -301,8 +304,7 @@ class Batch:
         self._progress = progress
         self._sums.steps.append(step)
         self._sums.successions += book.successions
-        for name, cluster in book.published.items():
-            self._sums.clusters[name] = cluster
+        self._sums.clusters |= book.published
 
     def _after(self, before: Progress, times: I64, entries: int) -> Progress:
         """Return how far the state has come after some articles.
@@ -340,15 +342,6 @@ class Batch:
         self._counted = []
         self._epoch = self._counts.freeze(self._epoch.number + 1)
         yield from epoch_puts(self._store, self._epoch)
-
-
-def _alternating(items: Sequence[Article | Withdrawal]) -> Iterator[tuple[bool, Sequence[Article | Withdrawal]]]:
-    """Yield stretches of withdrawals, and of articles, in order."""
-    start = 0
-    for place in range(1, len(items) + 1):
-        if place == len(items) or isinstance(items[place], Withdrawal) != isinstance(items[start], Withdrawal):
-            yield isinstance(items[start], Withdrawal), items[start:place]
-            start = place
 
 
 def _too_late(article: Article, days: float) -> Unjudged:

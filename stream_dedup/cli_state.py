@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +15,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from stream_dedup.article import iso
 from stream_dedup.dedup import comparability
 from stream_dedup.index.ledger import FORMAT_VERSION
-from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.index.rocks import open_store
 from stream_dedup.index.store import StoreError, StoreLockedError
 from stream_dedup.settings import Settings
@@ -158,9 +157,9 @@ def _stats(settings: Settings) -> dict[str, Any]:
             "steps": progress.steps,
             "articles_judged": progress.judged,
             "entries": progress.entries - progress.generations[0].first_entry,
-            "stream_time": _time(progress.stream_ms),
+            "stream_time": iso(progress.stream_ms, "seconds"),
             "window_generations": [
-                {"number": one.number, "since": _time(one.start_ms), "first_entry": one.first_entry}
+                {"number": one.number, "since": iso(one.start_ms, "seconds"), "first_entry": one.first_entry}
                 for one in progress.generations
             ],
             "idf_epoch": state.epoch.number,
@@ -194,12 +193,6 @@ def _line(item: object) -> str:
     if isinstance(item, dict):
         return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items())
     return str(item)
-
-
-def _time(milliseconds: int) -> str | None:
-    if milliseconds == UNKNOWN_TIME:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @contextmanager

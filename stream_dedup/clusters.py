@@ -5,7 +5,7 @@ Knows members, counts and the policy; knows nothing of where clusters are kept o
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -156,17 +156,7 @@ class Cluster:
         old = self.member(member_id)
         if old is None:
             return self
-        new = Member(old.id, entry, active, old.published_ms, old.seen_ms, old.characters, old.source)
-        return Cluster(
-            self.number,
-            self.canonical,
-            self.copies,
-            self.first_ms,
-            self.last_ms,
-            self.sources,
-            self.other_members,
-            self._replaced(old, new),
-        )
+        return replace(self, members=self._replaced(old, replace(old, entry=entry, active=active)))
 
     def member(self, member_id: str) -> Member | None:
         """Return a member that is kept, by its id."""
@@ -223,15 +213,14 @@ class Cluster:
         sources, others = self.sources, self.other_members
         if new.source != old.source:
             sources, others = _counted(*_discounted(sources, others, old.source), new.source)
-        return Cluster(
-            self.number,
-            min(rivals, key=policy.rank).id,
-            self.copies,
-            _earlier(self.first_ms, new.seen_ms),
-            _later(self.last_ms, new.seen_ms),
-            sources,
-            others,
-            members,
+        return replace(
+            self,
+            canonical=min(rivals, key=policy.rank).id,
+            first_ms=_earlier(self.first_ms, new.seen_ms),
+            last_ms=_later(self.last_ms, new.seen_ms),
+            sources=sources,
+            other_members=others,
+            members=members,
         )
 
     def _without_one_of(self, source: str) -> "Cluster":

@@ -4,7 +4,7 @@ Knows how clusters, article records and entries in reserve hang together; knows 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -234,7 +234,7 @@ class ClusterBook:
     def _renumber(self, name: str, old: int, new: int) -> None:
         record = self.record(name)
         if record is not None:
-            record = record.with_entries(tuple(new if entry == old else entry for entry in record.entries))
+            record = replace(record, entries=tuple(new if entry == old else entry for entry in record.entries))
             self._records[name] = record
             self.records[Family.ARTICLES, name.encode()] = record.pack()
 

@@ -49,6 +49,7 @@ class State:
         self.index = MultiIndex(store, settings, self.progress)
         self.counts, self.epoch = load_counts(store, settings.idf.max_words)
         self._place = load_place(store)
+        self._stale = False  # whether the counts in memory are behind the store's
 
     @property
     def place(self) -> ChangelogPlace | None:
@@ -105,6 +106,7 @@ class State:
             StoreError: the store cannot be read or written.
         """
         self._check_order([step for commit, _ in commits for step in commit.steps])
+        self._stale = True
         before = progress = self.progress
         overlay = Overlay(self.store)
         for steps in _by_generation(progress, commits):
@@ -124,8 +126,10 @@ class State:
         self._advance(progress, place)
 
     def refresh(self) -> None:
-        """Read again what is kept in memory, after commits were replayed."""
-        self.progress = load_progress(self.store)
+        """Read the counts again, if commits were replayed."""
+        if not self._stale:
+            return
+        self._stale = False
         self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
 
     def close(self) -> None:

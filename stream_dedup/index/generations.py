@@ -5,7 +5,7 @@ Knows that keys begin with the number of a generation; knows nothing of what rec
 
 from collections.abc import Iterator, Sequence
 
-from stream_dedup.index.ledger import Progress
+from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import generation_prefix, key_of
 from stream_dedup.index.store import Drop, Family, Put, Store
 
@@ -51,8 +51,12 @@ def put_record(put: Put, live: Sequence[int]) -> Iterator[Put]:
 def expire(before: Progress, after: Progress) -> Iterator[Drop]:
     """Yield the writes that delete what has expired between two moments."""
     first, last = before.generations[0], after.generations[0]
-    if first.number == last.number:
-        return
+    if first.number != last.number:
+        yield from ranges(first, last)
+
+
+def ranges(first: Generation, last: Generation) -> Iterator[Drop]:
+    """Yield the ranges of all keys from one generation up to, not including, another."""
     for family in EXPIRING:
         yield Drop(family, generation_prefix(first.number), generation_prefix(last.number))
     yield Drop(Family.ENTRIES, key_of(first.first_entry), key_of(last.first_entry))

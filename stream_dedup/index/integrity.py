@@ -111,14 +111,8 @@ class Integrity:
                 yield f"the list of {key:x} of {family} has entry {number}, the next one is {self._progress.entries}"
 
     def _articles(self) -> Iterator[str]:
-        for generation in self._progress.live:
-            prefix = generation_prefix(generation)
-            for pairs in self._chunks(Family.ARTICLES, prefix, "articles"):
-                names = [key[len(prefix) :] for key, _ in pairs]
-                current = newest(self._store, Family.ARTICLES, names, self._progress.live)
-                for name, (_, value), last in zip(names, pairs, current, strict=True):
-                    if value == last:
-                        yield from self._article(name, ArticleRecord.unpack(value))
+        for name, value in self._current(Family.ARTICLES):
+            yield from self._article(name, ArticleRecord.unpack(value))
         yield from self._expired(Family.ARTICLES)
 
     def _article(self, name: bytes, record: ArticleRecord) -> Iterator[str]:
@@ -134,14 +128,8 @@ class Integrity:
 
     def _clusters(self) -> Iterator[str]:
         first = self._progress.generations[0].first_entry
-        for generation in self._progress.live:
-            prefix = generation_prefix(generation)
-            for pairs in self._chunks(Family.CLUSTERS, prefix, "clusters"):
-                keys = [key[len(prefix) :] for key, _ in pairs]
-                current = newest(self._store, Family.CLUSTERS, keys, self._progress.live)
-                for key, (_, value), last in zip(keys, pairs, current, strict=True):
-                    if value == last:
-                        yield from self._cluster(key, Cluster.unpack(value), first)
+        for key, value in self._current(Family.CLUSTERS):
+            yield from self._cluster(key, Cluster.unpack(value), first)
         yield from self._expired(Family.CLUSTERS)
         yield from self._expired(Family.URLS)
 
@@ -182,6 +170,17 @@ class Integrity:
         for key, _ in islice(self._store.items(family), 1):
             if key[:4] not in live:
                 yield f"{family} begins with the generation {int.from_bytes(key[:4])}, which has expired"
+
+    def _current(self, family: Family) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records of a family, under keys without a generation, that no newer one hides."""
+        for generation in self._progress.live:
+            prefix = generation_prefix(generation)
+            for pairs in self._chunks(family, prefix, str(family)):
+                keys = [key[len(prefix) :] for key, _ in pairs]
+                last = newest(self._store, family, keys, self._progress.live)
+                yield from (
+                    (key, value) for key, (_, value), kept in zip(keys, pairs, last, strict=True) if value == kept
+                )
 
     def _chunks(self, family: Family, prefix: bytes, what: str) -> Iterator[list[tuple[bytes, bytes]]]:
         pairs = self._store.items(family, prefix)

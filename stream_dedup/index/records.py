@@ -5,7 +5,7 @@ Knows their layout; knows nothing of when they are written.
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,10 +174,6 @@ class ArticleRecord:
     def seen_ms(self) -> int | None:
         """When its message came, or else when it was published; milliseconds since 1970 in UTC."""
         return seen_ms(self.origin, self.published_ms)
-
-    def with_entries(self, entries: tuple[int, ...]) -> "ArticleRecord":
-        """Return the record with other entries."""
-        return replace(self, entries=entries)
 
     def pack(self) -> bytes:
         """Return the record as bytes."""

@@ -16,6 +16,7 @@ from stream_dedup.settings.schema import (
     Settings,
     StateSettings,
     WindowSettings,
+    takes_in,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "StateSettings",
     "WindowSettings",
     "load_settings",
+    "takes_in",
 ]

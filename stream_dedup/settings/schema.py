@@ -41,6 +41,11 @@ def _split_commas(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def takes_in(wanted: str, topic: str) -> bool:
+    """Tell whether one of `input.topics`, a name or a regular expression, takes in a topic."""
+    return re.match(wanted, topic) is not None if wanted.startswith("^") else wanted == topic
+
+
 def _check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
@@ -527,7 +532,7 @@ class Settings(EngineSettings):
         outputs = self.output.model_dump(include={"unique", "duplicates", "dead", "clusters"})
         for topic in self.input.topics:
             for name, output in outputs.items():
-                if topic == output or (topic.startswith("^") and re.match(topic, output)):
+                if takes_in(topic, output):
                     raise ValueError(f"input.topics: {topic!r} takes in output.{name} = {output!r}: a loop")
         if len(set(outputs.values())) < len(outputs):
             raise ValueError(f"output: the four topics must differ, they are {', '.join(outputs.values())}")

@@ -11,14 +11,13 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, changelog_properties, make_consumer, passes
+from stream_dedup.stream.clients import BrokerError, Complaints, changelog_properties, make_consumer, passes
 
 _MOST_RECORDS = 10_000  # taken at a time
 _FIRST_RECORDS = 1  # taken at a time before it is known how large they are
 _POLL_SECONDS = 0.05
 _SLICE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.1
-_QUIET_SECONDS = 30.0  # between two lines about the same trouble
 
 # A topic that was created a moment ago is not known to every broker yet.
 _ABSENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001  # librdkafka's names
@@ -65,7 +64,7 @@ class ChangelogReader:
         self._consumer: Consumer = make_consumer(settings, changelog_properties(settings, topic))
         self._position = self._end = 0
         self._record_bytes = 0.0  # of a typical record of late
-        self._complaints: dict[str, float] = {}
+        self._complaints = Complaints()
 
     @property
     def position(self) -> int:
@@ -168,10 +167,7 @@ class ChangelogReader:
             self._check_position()
         elif not passes(error):
             raise BrokerError(f"cannot read {self._topic}: {error.str()}")
-        now = time.monotonic()
-        if now - self._complaints.get(error.name(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
-            self._complaints[error.name()] = now
-            log.warning("changelog_waits", error=error.name(), detail=error.str())
+        self._complaints.tell("changelog_waits", error)
 
     def _check_position(self) -> None:
         first, end = self.bounds()

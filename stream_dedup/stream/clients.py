@@ -19,6 +19,7 @@ from stream_dedup.settings import Settings, SettingsError
 _FETCH_BYTES = 256 << 10
 _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
 _QUIET_SECONDS = 10.0
+_COMPLAINT_SECONDS = 30.0
 _TRANSACTION_MARGIN_SECONDS = 30.0
 _LONGEST_TRANSACTION_SECONDS = 900.0  # what brokers allow unless their transaction.max.timeout.ms says otherwise
 _REPLAY_FETCH_BYTES = 16 << 20
@@ -232,6 +233,20 @@ def check_properties(settings: Settings) -> None:
     quiet = settings.model_copy(update={"kafka": {**settings.kafka, "bootstrap.servers": ""}})
     make_consumer(quiet).close()
     make_producer(quiet, "check" if quiet.commit.guarantee == "exactly_once" else "")
+
+
+class Complaints:
+    """Tells the log of troubles that pass by themselves: of each kind one line in half a minute."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+
+    def tell(self, event: str, error: KafkaError) -> None:
+        """Log an error as an event, unless one of its kind was logged a moment ago."""
+        now = time.monotonic()
+        if now - self._told.get(error.name(), -_COMPLAINT_SECONDS) >= _COMPLAINT_SECONDS:
+            self._told[error.name()] = now
+            log.warning(event, error=error.name(), detail=error.str())
 
 
 class RdkafkaLogger:

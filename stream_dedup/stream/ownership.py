@@ -3,15 +3,11 @@
 Knows the group and its rebalancing; knows nothing of what an owner does. Fencing, not this, keeps a late one from harm.
 """
 
-import time
-
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, make_consumer, ownership_properties, passes
-
-_QUIET_SECONDS = 30.0  # between two lines about the same trouble
+from stream_dedup.stream.clients import BrokerError, Complaints, make_consumer, ownership_properties, passes
 
 log = structlog.get_logger()
 
@@ -32,7 +28,7 @@ class Ownership:
         self._owner = self._joined = self._left = False
         self._term = 0
         self._fault: KafkaError | None = None
-        self._complaints: dict[str, float] = {}
+        self._complaints = Complaints()
         self._consumer: Consumer = make_consumer(settings, ownership_properties(settings, owner_topic))
 
     @property
@@ -68,7 +64,7 @@ class Ownership:
                 f"cannot join the group {self._topic}: {error.str()} ({error.name()}); needed are the rights Read on "
                 "that group, and Read and Describe on the topic of that name"
             )
-        self._complain(error)
+        self._complaints.tell("ownership_waits", error)
 
     def leave(self) -> None:
         """Leave the group for good: the next owner need not wait for the end of the session."""
@@ -97,10 +93,3 @@ class Ownership:
         if partitions:
             self._owner = False
             log.info("ownership_lost", group=self._topic, term=self._term)
-
-    def _complain(self, error: KafkaError) -> None:
-        """Log a passing trouble, but not many times a second."""
-        now = time.monotonic()
-        if now - self._complaints.get(error.name(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
-            self._complaints[error.name()] = now
-            log.warning("ownership_waits", error=error.name(), detail=error.str())

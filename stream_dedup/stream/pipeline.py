@@ -11,7 +11,7 @@ import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from stream_dedup.article import Article, Decision, Origin, Unjudged, Withdrawal, Withdrawn
-from stream_dedup.batch import Judged
+from stream_dedup.batch import Change, Judged
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.index.changelog import commit_records
@@ -20,7 +20,7 @@ from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.sink import Sink, size_beside_value
-from stream_dedup.stream.source import Source
+from stream_dedup.stream.source import Place, Source, place_of
 from stream_dedup.stream.writer import AbortedError, Writer
 
 log = structlog.get_logger()
@@ -102,14 +102,10 @@ class Pipeline:
         if not self._source.holds(messages):
             self._writer.abort()
             raise AbortedError("the group has given some of the partitions to another process")
-        positions = next_offsets(messages)
-        records = list(commit_records(self._engine.commit_of(judged.change, positions)))
-        behind = self._writer.commit(records, positions, self._source.group())
-        watch.lap("transaction")
-        place = ChangelogPlace(self._topic, behind) if behind is not None else None
-        self._engine.apply(judged.change, positions, place)
+        positions = commit_change(
+            judged.change, messages, self._engine, self._writer, self._topic, watch, self._source.group()
+        )
         self._source.advance(positions)
-        watch.lap("apply")
         protocol.reached(Step.APPLIED)
         return Committed(messages, judged, [error for _, error in decoded.dead], watch.seconds)
 
@@ -155,21 +151,50 @@ def _undecided(decoded: Decoded, judged: Judged) -> list[tuple[Message, Undecoda
 
 def _place(letter: tuple[Message, UndecodableError]) -> tuple[str, int, int]:
     message = letter[0]
-    return str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
+    return *place_of(message), int(message.offset() or 0)
 
 
 def _origin(message: Message) -> Origin:
     kind, timestamp = message.timestamp()
     return Origin(
-        str(message.topic()),
-        int(message.partition() or 0),
+        *place_of(message),
         int(message.offset() or 0),
         None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
     )
 
 
-def next_offsets(messages: Sequence[Message]) -> dict[tuple[str, int], int]:
-    """Return the offset behind the last message of each partition."""
-    return {
-        (str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) + 1 for message in messages
-    }
+def commit_change(
+    change: Change,
+    messages: Sequence[Message],
+    engine: Deduplicator,
+    writer: Writer,
+    topic: str,
+    watch: Stopwatch,
+    group: object | None = None,
+) -> dict[Place, int]:
+    """Commit what messages change, with all that was sent, and bring the state up to it.
+
+    Args:
+        change: of the engine's last decision.
+        messages: that it decided.
+        engine: whose state it changes.
+        writer: commits.
+        topic: name of the changelog, with the id that Kafka gave it.
+        watch: gets the time of the transaction, and that of the state.
+        group: the metadata of the input's consumer, as of now; None where the group has decided the messages already.
+
+    Returns:
+        The offset behind the last message of each partition.
+
+    Raises:
+        AbortedError: the transaction was aborted; nothing has changed.
+        FencedError: another process writes to the index now.
+        BrokerError: the broker refuses, or gives no answer.
+        StoreError: the state cannot be written. What is committed by then is in the changelog.
+    """
+    positions = {place_of(message): int(message.offset() or 0) + 1 for message in messages}
+    behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), positions, group)
+    watch.lap("transaction")
+    engine.apply(change, positions, ChangelogPlace(topic, behind) if behind is not None else None)
+    watch.lap("apply")
+    return positions

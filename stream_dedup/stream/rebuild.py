@@ -3,7 +3,6 @@
 Knows the input up to where the group has decided; publishes nothing, and knows nothing of the terminal.
 """
 
-import re
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,23 +12,21 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from stream_dedup.decode import Decoder
 from stream_dedup.dedup import Deduplicator
-from stream_dedup.index.changelog import commit_records
-from stream_dedup.index.ledger import ChangelogPlace
 from stream_dedup.index.rocks import opened_store
-from stream_dedup.settings import Settings
+from stream_dedup.settings import Settings, takes_in
+from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.clients import BrokerError, make_consumer, passes
-from stream_dedup.stream.pipeline import decode_all, next_offsets
+from stream_dedup.stream.pipeline import commit_change, decode_all
 from stream_dedup.stream.restore import Report, catch_up
+from stream_dedup.stream.source import Place, place_of
 from stream_dedup.stream.states import digest_of, state_directory
 from stream_dedup.stream.topics import Topics, state_topics
-from stream_dedup.stream.writer import Writer
+from stream_dedup.stream.writer import AbortedError, Writer
 
 _READ_MESSAGES = 1_000
 _BUFFERED = 2_000  # messages of a partition that wait for those of the others
 _POLL_SECONDS = 0.1
 _ASK_SECONDS = 10.0
-
-Place = tuple[str, int]  # topic and partition
 
 
 class Rebuild:
@@ -74,7 +71,10 @@ class Rebuild:
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
                         break
-                    commit_in_silence(messages, engine, decoder, writer, identity)
+                    try:
+                        commit_in_silence(messages, engine, decoder, writer, identity)
+                    except AbortedError as error:
+                        raise BrokerError(f"{error}: the same command goes on behind the last commit") from None
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
 
@@ -98,11 +98,8 @@ def commit_in_silence(
         StoreError: the state cannot be read or written.
     """
     judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
-    positions = next_offsets(messages)
     writer.begin()
-    behind = writer.commit(list(commit_records(engine.commit_of(judged.change, positions))), {}, None)
-    place = ChangelogPlace(identity, behind) if behind is not None else None
-    engine.apply(judged.change, positions, place)
+    commit_change(judged.change, messages, engine, writer, identity, Stopwatch())
 
 
 class History:
@@ -161,16 +158,16 @@ class History:
         places = [
             TopicPartition(name, partition)
             for name, topic in self._consumer.list_topics(timeout=_ASK_SECONDS).topics.items()
-            if any(
-                re.match(wanted, name) if wanted.startswith("^") else wanted == name for wanted in settings.input.topics
-            )
+            if any(takes_in(wanted, name) for wanted in settings.input.topics)
             for partition in topic.partitions
         ]
         for place in self._consumer.committed(places, timeout=_ASK_SECONDS) if places else ():
-            first, _ = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
-            start = max(first, positions.get((place.topic, place.partition), 0))
+            key = place.topic, place.partition
+            start = positions.get(key, 0)
             if place.offset > start:
-                key = place.topic, place.partition
+                first, _ = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
+                start = max(first, start)
+            if place.offset > start:
                 self._queues[key], self._ends[key] = deque(), place.offset
                 self._starts.append(TopicPartition(*key, start))
                 self.total += place.offset - start
@@ -182,7 +179,7 @@ class History:
             error = message.error()
             if error is not None and not passes(error):
                 raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
-            key = str(message.topic()), int(message.partition() or 0)
+            key = place_of(message)
             if error is None and int(message.offset() or 0) < self._ends.get(key, 0):
                 self._queues[key].append(message)
         self._end()

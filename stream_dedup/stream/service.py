@@ -231,7 +231,8 @@ class Service:
             writer.open()
             self._catch_up(self._follower(parts.engine, parts.reader, parts.identity))
             decoder = Decoder(self._settings.input, parts.topics.room(output.unique))
-            self._judge_history(parts, decoder, writer)
+            if not self._judge_history(parts, decoder, writer):
+                return
             source = self._source = Source(self._settings, parts.engine.positions())
             closers.append(source.close)
             pipeline = Pipeline(
@@ -249,21 +250,30 @@ class Service:
                 if not self._turn(parts, source, pipeline):
                     break
 
-    def _judge_history(self, parts: _Parts, decoder: Decoder, writer: Writer) -> None:
+    def _judge_history(self, parts: _Parts, decoder: Decoder, writer: Writer) -> bool:
         """Judge in silence what the group has decided beyond the state, one that is new or of other settings.
 
         All of it before anything is published: a copy in one partition may be of an article in another.
+
+        Returns:
+            Whether all is judged: if not, a new writer is to go on behind the last batch that was committed.
         """
         with closing(History(self._settings, parts.engine.positions())) as history:
             if not history.total:
-                return
+                return True
             reason = "the group has decided these messages, the state does not know them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
             for messages in history.batches(self._settings.commit.articles):
-                commit_in_silence(messages, parts.engine, decoder, writer, parts.identity)
+                try:
+                    commit_in_silence(messages, parts.engine, decoder, writer, parts.identity)
+                except AbortedError as error:
+                    self._bear(parts, error)
+                    return False
+                self._aborting_since = None
                 self._heartbeat()
                 if self._stopping.is_set():
                     raise StoppedError("what the group has decided was being judged again: the next start goes on")
+        return True
 
     @contextmanager
     def _closing_together(self, ownership: Ownership) -> Iterator[list[Callable[[], None]]]:
@@ -308,15 +318,19 @@ class Service:
 
     def _go_back(self, parts: _Parts, source: Source, messages: Sequence[Message], error: AbortedError) -> bool:
         """Read the messages of an aborted transaction again: they are decided anew, on the same state."""
+        self._bear(parts, error)
+        return not isinstance(error, StuckError) and source.rewind(messages)
+
+    def _bear(self, parts: _Parts, error: AbortedError) -> None:
+        """Take an aborted transaction for an accident, unless all have been aborted for too long."""
         parts.meter.aborted()
         self._aborting_since = self._aborting_since or time.monotonic()
         if time.monotonic() - self._aborting_since > self._settings.commit.deadline_seconds:
             raise BrokerError(f"given up after commit.deadline_seconds: {error}") from None
         if isinstance(error, StuckError):
             log.warning("writer_renewed", detail=str(error))
-            return False
-        self._stopping.wait(_PAUSE_SECONDS)
-        return source.rewind(messages)
+        else:
+            self._stopping.wait(_PAUSE_SECONDS)
 
     def _trim(self, parts: _Parts) -> None:
         """Cut off what the changelog need not keep any more."""

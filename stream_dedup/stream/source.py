@@ -11,14 +11,13 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer, passes
+from stream_dedup.stream.clients import BrokerError, Complaints, consumer_properties, make_consumer, passes
 
 Place = tuple[str, int]  # topic and partition
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
 _POLL_SECONDS = 0.05
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
-_QUIET_SECONDS = 30.0  # between two lines about the same trouble
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
 log = structlog.get_logger()
@@ -41,7 +40,7 @@ class Source:
         self._consumer: Consumer = make_consumer(settings)
         reset = consumer_properties(settings)["auto.offset.reset"]
         self._first_offset = OFFSET_END if reset in {"latest", "largest", "end"} else OFFSET_BEGINNING
-        self._complaints: dict[str, float] = {}
+        self._complaints = Complaints()
         self._fault: KafkaError | None = None
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
@@ -80,14 +79,14 @@ class Source:
             if chunk and not messages:
                 deadline = time.monotonic() + self._commit.interval_ms / 1000
             messages += chunk
-            self._at_hand |= {_place(message) for message in chunk}
+            self._at_hand |= {place_of(message) for message in chunk}
             size += sum(len(message) for message in chunk)
         return messages
 
     def holds(self, messages: Sequence[Message]) -> bool:
         """Tell whether the partitions of the messages of the last poll have been this process's ever since."""
         # One that was taken and given back is read from the state's position again.
-        return {_place(message) for message in messages} <= self.assigned - self._moved
+        return {place_of(message) for message in messages} <= self.assigned - self._moved
 
     def group(self) -> object:
         """Return the group's metadata of now: every transaction wants its own."""
@@ -106,7 +105,7 @@ class Source:
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
-            self._complain("group_commit_failed", error.args[0])
+            self._complaints.tell("group_commit_failed", error.args[0])
 
     def rewind(self, messages: Sequence[Message]) -> bool:
         """Go back to the first of the messages of the last poll; return whether that can be done.
@@ -122,7 +121,7 @@ class Source:
             return False
         firsts: dict[Place, int] = {}
         for message in messages:
-            place, offset = _place(message), int(message.offset() or 0)
+            place, offset = place_of(message), int(message.offset() or 0)
             firsts[place] = min(offset, firsts.get(place, offset))
         try:
             for place, offset in firsts.items():
@@ -169,22 +168,15 @@ class Source:
         for message in messages:
             error = message.error()
             if error is None:
-                place, offset = _place(message), int(message.offset() or 0)
+                place, offset = place_of(message), int(message.offset() or 0)
                 if offset > newest.get(place, -1):
                     newest[place] = offset
                     good.append(message)
             elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
-                self._complain("input_waits", error)
+                self._complaints.tell("input_waits", error)
         return good
-
-    def _complain(self, event: str, error: KafkaError) -> None:
-        """Log a passing trouble, but not many times a second."""
-        now = time.monotonic()
-        if now - self._complaints.get(error.name(), -_QUIET_SECONDS) >= _QUIET_SECONDS:
-            self._complaints[error.name()] = now
-            log.warning(event, error=error.name(), detail=error.str())
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         try:
@@ -213,5 +205,6 @@ def _named(partitions: list[TopicPartition]) -> list[str]:
     return sorted(f"{partition.topic}/{partition.partition}" for partition in partitions)
 
 
-def _place(message: Message) -> Place:
+def place_of(message: Message) -> Place:
+    """Return the topic and partition of a message."""
     return str(message.topic()), int(message.partition() or 0)

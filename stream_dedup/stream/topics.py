@@ -5,8 +5,10 @@ Knows their names and how each must be configured; knows nothing of what is writ
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -21,6 +23,8 @@ from stream_dedup.stream.clients import BrokerError, make_admin
 
 _ADMIN_SECONDS = 20.0
 _ADMIN_SLICE_SECONDS = 2.0
+_UNKNOWN_SECONDS = 10.0
+_UNKNOWN_PAUSE_SECONDS = 0.1
 _FORGET_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
@@ -40,6 +44,8 @@ _CHANGELOG = {
     "delete.retention.ms": str(7 * 24 * 3_600_000),
     "max.message.bytes": str(8 << 20),
 }
+
+_Answer = TypeVar("_Answer")
 
 log = structlog.get_logger()
 
@@ -130,7 +136,7 @@ class Topics:
             BrokerError: the broker does not tell.
         """
         try:
-            described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(_ADMIN_SECONDS)
+            described = _patiently(lambda: self._admin.describe_topics(TopicCollection([topic]))[topic])
         except KafkaException as error:
             raise BrokerError(f"cannot describe {topic}: {error.args[0].str()}") from None
         return f"{topic}/{described.topic_id}"
@@ -214,7 +220,7 @@ class Topics:
 
     def _configuration(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        entries = self._admin.describe_configs([resource])[resource].result(_ADMIN_SECONDS)
+        entries = _patiently(lambda: self._admin.describe_configs([resource])[resource])
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def _existing(self) -> dict[str, int]:
@@ -233,6 +239,18 @@ class Topics:
                     f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
                     "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
                 ) from None
+
+
+def _patiently(ask: Callable[[], "Future[_Answer]"]) -> _Answer:
+    """Ask about a topic that should exist until the broker knows it: Kafka says that it is created some time before."""
+    deadline = time.monotonic() + _UNKNOWN_SECONDS
+    while True:
+        try:
+            return ask().result(_ADMIN_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+                raise
+        time.sleep(_UNKNOWN_PAUSE_SECONDS)
 
 
 def _remedy(topic: str) -> str:

@@ -11,14 +11,14 @@ from typing import Self
 
 import structlog
 
-from stream_dedup.index.generations import EXPIRING
+from stream_dedup.index.generations import ranges
 from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.records import generation_prefix, key_of
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, StoreError
+from stream_dedup.index.store import StoreError
 from stream_dedup.stream.snapshots import SnapshotDesk
 
 _TURN_SECONDS = 1.0
+_FIRST = Progress().generations[0]
 
 log = structlog.get_logger()
 
@@ -70,9 +70,8 @@ class Upkeep:
         while (oldest := self._expired.get()) is not None:
             began = time.monotonic()
             try:
-                for family in EXPIRING:
-                    self._store.reclaim(family, generation_prefix(0), generation_prefix(oldest.number))
-                self._store.reclaim(Family.ENTRIES, key_of(0), key_of(oldest.first_entry))
+                for dropped in ranges(_FIRST, oldest):
+                    self._store.reclaim(dropped.family, dropped.begin, dropped.end)
             except StoreError as error:
                 log.warning("space_not_reclaimed", error=str(error))
             else:

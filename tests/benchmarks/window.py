@@ -15,10 +15,9 @@ import psutil
 from rich.console import Console
 
 from stream_dedup import Article, Deduplicator, EngineSettings
-from stream_dedup.index.generations import EXPIRING
-from stream_dedup.index.records import generation_prefix, key_of
+from stream_dedup.index.generations import ranges
+from stream_dedup.index.ledger import Progress
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family
 
 _DAY_MS = 86_400_000
 _BATCH = 512
@@ -82,9 +81,8 @@ def run(windows: int, per_window: int, directory: Path) -> Iterator[Sample]:
             first = engine.progress.generations[0]
             if first.number != oldest:
                 oldest = first.number
-                for family in EXPIRING:
-                    store.reclaim(family, generation_prefix(0), generation_prefix(first.number))
-                store.reclaim(Family.ENTRIES, key_of(0), key_of(first.first_entry))
+                for dropped in ranges(Progress().generations[0], first):
+                    store.reclaim(dropped.family, dropped.begin, dropped.end)
             if done - sampled >= every:
                 seconds = time.perf_counter() - began
                 yield Sample(
