@@ -7,6 +7,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# In the order of the folders: what takes longest comes first, and the others fill in.
+PARALLEL := --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 LOCK := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 help: ## Show this list
@@ -27,12 +29,12 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: $(READY) ## Stream sample articles through the real service on a real Kafka (STAY=1 keeps it up)
 	@$(BIN)/python -m deploy.demo $(if $(STAY),--stay)
 
-test: $(READY) ## All tests, on a real Kafka
+test: $(READY) ## All tests, on a real Kafka (WORKERS=2 at a time, each with a broker of its own)
 	@$(BIN)/python -m deploy.broker --fetch
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 unit: $(READY) ## The unit tests alone: seconds, no broker
-	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest tests/unit $(PARALLEL)
 
 lint: $(READY) ## Formatter, linter and type check
 	@$(BIN)/ruff format --check .

@@ -45,7 +45,7 @@ def code_points(text: str) -> U32:
 
 def hash_words(words: list[str]) -> U64:
     """Return the hash of each word, shape (len(words),)."""
-    stops = np.cumsum([len(word) for word in words], dtype=np.int64)
+    stops = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
     return _hash_spans(code_points("".join(words)), stops)
 
 

@@ -105,10 +105,10 @@ class Fingerprinter:
         weights = weigh(features.terms, features.titles, self.lexicon, epoch, self.profile)
         return simhash(features.terms.offsets, features.terms.hashes, weights)
 
-    def _user_words(self, dictionary: Path | None) -> list[UserWord]:
+    def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words in the form in which the segmenter meets them."""
         words = read_user_dictionary(dictionary) if dictionary else []
-        return [UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words]
+        return tuple(UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words)
 
     def _terms(self, texts: list[NormalText]) -> Terms:
         return extract_terms((self._cut(text.text) for text in texts), self.lexicon)

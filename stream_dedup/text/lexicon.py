@@ -4,7 +4,9 @@ Knows the dictionary of jieba, the user's dictionary and the word lists; knows n
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +46,7 @@ class Lexicon:
     marker_lengths: NDArray[np.int64]
 
 
-def read_words(path: Path) -> list[str]:
+def read_words(path: Path) -> tuple[str, ...]:
     """Read a word list: a word a line, UTF-8, blank lines and lines that begin with `#` skipped.
 
     Raises:
@@ -54,7 +56,7 @@ def read_words(path: Path) -> list[str]:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no UTF-8: {error}") from None
-    return [line for line in lines if line and not line.startswith("#")]
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def shipped_list(name: str) -> Path:
@@ -64,10 +66,17 @@ def shipped_list(name: str) -> Path:
     return installed if installed.exists() else package.parent / "config" / name
 
 
+@lru_cache(maxsize=4)
 def build_lexicon(
-    user_words: list[UserWord], stop_words: list[str], marker_words: list[str], *, simplify: bool = True
+    user_words: tuple[UserWord, ...],
+    stop_words: tuple[str, ...],
+    marker_words: tuple[str, ...],
+    *,
+    simplify: bool = True,
 ) -> Lexicon:
     """Build the lexicon from jieba's dictionary, the user's dictionary and the two lists.
+
+    Engines of the same settings share it: nobody writes to it.
 
     Args:
         user_words: of the user's dictionary, in normal form.
@@ -97,7 +106,7 @@ def build_lexicon(
     marker_table = empty_table(len(markers))
     place_all(marker_table, marker_hashes)
     lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
-    stops_of = np.cumsum([len(word) for word in words], dtype=np.int64)
+    stops_of = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
     _mark_containing(code_points("".join(words)), stops_of, slots, flags, marker_table, lengths)
     return Lexicon(keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths)
 
@@ -142,11 +151,18 @@ def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDAr
 
 def _dictionary() -> tuple[list[str], list[int], list[int]]:
     """Return the words of jieba's dictionary, how often each occurs in its corpus, and its part of speech."""
-    text = (Path(str(files("jieba"))) / "dict.txt").read_text(encoding="utf-8")
-    fields = text.lower().split()
+    fields = _jieba_folder().joinpath("dict.txt").read_text(encoding="utf-8").lower().split()
     tags = fields[2::3]
     classes = {tag: int(_part_of_speech(tag)) for tag in set(tags)}
     return fields[0::3], list(map(int, fields[1::3])), [classes[tag] for tag in tags]
+
+
+def _jieba_folder() -> Path:
+    """Return where jieba lies, without loading it: that takes as long as all else that a start waits for."""
+    package = find_spec("jieba")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("the package jieba is not installed")
+    return Path(package.submodule_search_locations[0])
 
 
 def _part_of_speech(tag: str) -> np.uint8:

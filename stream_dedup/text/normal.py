@@ -31,6 +31,7 @@ _TOUCHED = (
     range(0xE0000, 0xE1000),
 )
 _HAN = (range(0x3400, 0xA000), range(0x20000, 0x323B0))
+_BETWEEN = "\ue000"  # for private use: Unicode makes nothing of it
 # No alternative runs over a `<`, so the search takes linear time whatever the text.
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9:-]{0,31})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
@@ -100,18 +101,55 @@ def strip_html(text: str) -> str:
 @cache
 def word_table() -> NDArray[np.bool_]:
     """Return for each code point whether it is part of words (letters, digits, Han), shape (0x110000,)."""
-    table = np.zeros(_CODE_POINTS, np.bool_)
-    table[[point for point in range(_CODE_POINTS) if chr(point).isalnum()]] = True
-    return table
+    return np.strings.isalnum(np.arange(_CODE_POINTS, dtype=np.uint32).view("<U1"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """What Unicode makes of each of some characters.
+
+    Attributes:
+        sources: the characters' code points, shape (n,).
+        points: all their forms in NFKC and lower case, one behind the other.
+        starts: where each one's form begins in `points`, shape (n,).
+        lengths: of each one's form, in code points, shape (n,).
+    """
+
+    sources: U32
+    points: U32
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def single(self) -> tuple[U32, U32]:
+        """Return the characters of which Unicode makes one other, and those that they become."""
+        one = self.lengths == 1
+        return self.sources[one], self.points[self.starts[one]]
+
+
+@cache
+def _forms() -> _Forms:
+    sources = np.concatenate([np.arange(block.start, block.stop, dtype=np.uint32) for block in _TOUCHED])
+    # All at once, for speed. What stands between them is nothing's form, and nothing composes with it.
+    between = np.full(2 * len(sources), ord(_BETWEEN), np.uint32)
+    between[::2] = sources
+    text = between.tobytes().decode("utf-32-le")
+    return _Forms(sources, *_divided(unicodedata.normalize("NFKC", text).lower(), _BETWEEN))
+
+
+def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the code points of a text whose parts end with a character, where each part begins, and its length."""
+    points = code_points(text)
+    ends = np.flatnonzero(points == ord(between))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    return points, starts, ends - starts
 
 
 @cache
 def _sprawling() -> NDArray[np.bool_]:
     """Return which code points NFKC makes whole phrases of: a text of them would grow to its eighteenfold."""
     table = np.zeros(_CODE_POINTS, np.bool_)
-    for block in _TOUCHED:
-        for point in block:
-            table[point] = len(unicodedata.normalize("NFKC", chr(point))) > _LONGEST_EXPANSION
+    forms = _forms()
+    table[forms.sources[forms.lengths > _LONGEST_EXPANSION]] = True
     return table
 
 
@@ -121,17 +159,17 @@ def _tables(*, simplify: bool) -> tuple[U32, U32]:
     settled = np.arange(_CODE_POINTS, dtype=np.uint32)
     settled[0xD800:0xE000] = _DELETE  # a lone surrogate is half of a cut emoji: no text
     settled[ord("ς")] = ord("σ")  # lower case depends on the place in the word here alone
+    forms = _forms()
     fast = settled.copy()
-    joining = _joining()
-    for block in _TOUCHED:
-        for point in block:
-            character = chr(point)
-            if _invisible(character):
-                fast[point] = settled[point] = _DELETE
-            elif unicodedata.combining(character):
-                fast[point], settled[point] = _COMPOSE, _DELETE
-            else:
-                fast[point] = _normal_point(character, joining)
+    fast[forms.sources] = _COMPOSE
+    sources, becomes = forms.single()
+    alone = ~np.isin(becomes, _joining())
+    fast[sources[alone]] = settled[becomes[alone]]
+    characters = [chr(point) for point in forms.sources.tolist()]
+    combining = forms.sources[[unicodedata.combining(character) > 0 for character in characters]]
+    fast[combining], settled[combining] = _COMPOSE, _DELETE
+    invisible = forms.sources[[_invisible(character) for character in characters]]
+    fast[invisible] = settled[invisible] = _DELETE
     # NFKC turns an ellipsis into three full stops. Either way it is punctuation, and it is nine tenths of
     # all that expands, so it stays one character and the text keeps the fast path.
     fast[ord("…")] = ord("…")
@@ -142,33 +180,28 @@ def _invisible(character: str) -> bool:
     return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f" or character == SEPARATOR
 
 
-def _normal_point(character: str, joining: frozenset[str]) -> np.uint32:
-    lowered = unicodedata.normalize("NFKC", character).lower()
-    if len(lowered) != 1 or lowered in joining:
-        return _COMPOSE
-    return np.uint32(ord("σ" if lowered == "ς" else lowered))
-
-
-def _joining() -> frozenset[str]:
+def _joining() -> U32:
     """Return the characters that may compose with the one before them."""
-    seconds = {"".join(map(chr, range(0x1161, 0x1176))), "".join(map(chr, range(0x11A8, 0x11C3)))}  # Hangul jamo
-    for block in _TOUCHED:
-        for point in block:
-            parts = unicodedata.decomposition(chr(point)).split()
-            if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004  # a canonical pair
-                seconds.add(chr(int(parts[1], 16)))
-    return frozenset("".join(seconds))
+    jamo = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]  # of Hangul
+    parts = (unicodedata.decomposition(chr(point)).split() for block in _TOUCHED for point in block)
+    seconds = [int(pair[1], 16) for pair in parts if len(pair) == 2 and not pair[0].startswith("<")]  # noqa: PLR2004  # a canonical pair
+    return np.unique(np.array(jamo + seconds, np.uint32))
 
 
 def _simplified(table: U32) -> U32:
-    """Follow the table by OpenCC's map of single characters from traditional to simplified."""
-    han = [chr(point) for block in _HAN for point in block]
-    # A line each: within a line OpenCC would convert phrases instead of characters.
-    simple = OpenCC("t2s").convert("\n".join(han)).split("\n")
-    to_simple = np.arange(_CODE_POINTS, dtype=np.uint32)
-    for before, after in zip(han, simple, strict=True):
-        if len(after) == 1:
-            to_simple[ord(before)] = ord(after)
+    """Follow the table by the map from traditional to simplified characters."""
     ordinary = table < _COMPOSE
-    table[ordinary] = to_simple[table[ordinary]]
+    table[ordinary] = _to_simple()[table[ordinary]]
+    return table
+
+
+@cache
+def _to_simple() -> U32:
+    """Return OpenCC's map of single characters from traditional to simplified, shape (0x110000,)."""
+    han = "".join(chr(point) for block in _HAN for point in block)
+    # A line each: within a line OpenCC would convert phrases instead of characters.
+    points, starts, lengths = _divided(OpenCC("t2s").convert("\n".join(han) + "\n"), "\n")
+    single = lengths == 1
+    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    table[code_points(han)[single]] = points[starts[single]]
     return table

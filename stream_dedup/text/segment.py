@@ -3,14 +3,13 @@
 Knows the segmenters and their user dictionaries; knows nothing of weights.
 """
 
-import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-import jieba
 import rjieba
 
 SegmenterName = Literal["rjieba", "jieba"]
@@ -53,8 +52,9 @@ def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:
         yield UserWord(word, int(frequency) if frequency else None, tag or "n")
 
 
-def segmenter(name: SegmenterName, words: list[UserWord], *, hmm: bool = True) -> Cut:
-    """Return a function from normal text to its words.
+@lru_cache(maxsize=4)
+def segmenter(name: SegmenterName, words: tuple[UserWord, ...], *, hmm: bool = True) -> Cut:
+    """Return a function from normal text to its words. Engines of the same settings share it: it takes time to load.
 
     Args:
         name: `rjieba` (Rust, the same dictionary, some 20 times faster) or `jieba`.
@@ -64,29 +64,18 @@ def segmenter(name: SegmenterName, words: list[UserWord], *, hmm: bool = True) -
     return (_rjieba if name == "rjieba" else _jieba)(words, hmm=hmm)
 
 
-def _rjieba(words: list[UserWord], *, hmm: bool) -> Cut:
+def _rjieba(words: tuple[UserWord, ...], *, hmm: bool) -> Cut:
     tokenizer = rjieba.Jieba()
     for entry in words:
         tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
     return lambda text: tokenizer.cut(text, hmm)
 
 
-def _jieba(words: list[UserWord], *, hmm: bool) -> Cut:
-    jieba.setLogLevel(logging.WARNING)
-    tokenizer = _UncachedTokenizer()
+def _jieba(words: tuple[UserWord, ...], *, hmm: bool) -> Cut:
+    # Loading it takes as long as all else that a start waits for.
+    from stream_dedup.text.uncached import UncachedTokenizer  # noqa: PLC0415
+
+    tokenizer = UncachedTokenizer()
     for entry in words:
         tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
     return lambda text: tokenizer.lcut(text, HMM=hmm)
-
-
-class _UncachedTokenizer(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no types
-    """jieba without its marshalled cache in the shared temporary directory, which anyone could have written."""
-
-    loaded = False
-
-    def initialize(self, dictionary: str | None = None) -> None:  # noqa: ARG002  # jieba's own signature
-        """Read the dictionary itself."""
-        with self.lock:
-            if not self.loaded:
-                self.FREQ, self.total = self.gen_pfdict(self.get_dict_file())
-                self.initialized = self.loaded = True

@@ -18,7 +18,7 @@ _COINED = "石桥帆影云栈"
 @pytest.fixture(scope="module")
 def cuts() -> dict[SegmenterName, Cut]:
     """Both segmenters without the hidden Markov model, with one user word."""
-    words = [UserWord(_COINED, 1_000_000, "n")]
+    words = (UserWord(_COINED, 1_000_000, "n"),)
     return {name: segmenter(name, words, hmm=False) for name in _SEGMENTERS}
 
 
@@ -64,7 +64,7 @@ def test_words_put_together_are_any_text(name: SegmenterName, cuts: dict[Segment
 def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName, Cut]) -> None:
     """A word of the user dictionary is never cut, though its parts are words."""
     assert _COINED in cuts[name](f"记者从{_COINED}获悉")
-    assert _COINED not in segmenter(name, [], hmm=False)(f"记者从{_COINED}获悉")
+    assert _COINED not in segmenter(name, (), hmm=False)(f"记者从{_COINED}获悉")
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)

@@ -25,7 +25,7 @@ _WORDS = ("经济", "发展", "的", "总之", "数据显示屏", "但", "但书
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     """A lexicon of jieba's dictionary, one user word, three stop words and three marker words."""
-    return build_lexicon([UserWord("帆影云栈", 500, "v")], list(_STOPS), list(_MARKERS))
+    return build_lexicon((UserWord("帆影云栈", 500, "v"),), tuple(_STOPS), tuple(_MARKERS))
 
 
 def _expected(words: list[str]) -> dict[str, int]:
@@ -74,7 +74,7 @@ def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
 
 def test_entries_of_the_lists_are_normalised_as_articles_are() -> None:
     """Stop words and marker words may be given in capitals, traditional or full-width characters."""
-    lexicon = build_lexicon([], ["ＴＨＥ", "這個"], ["總之"])
+    lexicon = build_lexicon((), ("ＴＨＥ", "這個"), ("總之",))
     terms = extract_terms([["the", "这个", "总之"]], lexicon)
     assert terms.hashes.tolist() == hash_words(["总之"]).tolist()
     assert terms.markers.tolist() == [True]
@@ -95,7 +95,7 @@ def test_word_lists_are_a_word_a_line(tmp_path: Path) -> None:
     """Blank lines and comments are skipped, blanks around a word go."""
     path = tmp_path / "words.txt"
     path.write_text("# 注\n总之\n\n  但是  \n", encoding="utf-8")
-    assert read_words(path) == ["总之", "但是"]
+    assert read_words(path) == ("总之", "但是")
 
 
 def test_hashes_of_words_are_the_documented_ones(hash_of: Callable[[str], int], bodies: list[str]) -> None:

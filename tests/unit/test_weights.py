@@ -91,7 +91,7 @@ def _naive_weights(title: float, prior_documents: float) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     """The dictionary of jieba with the stop words and marker words of this file."""
-    return build_lexicon([], sorted(_STOPS), sorted(_MARKERS))
+    return build_lexicon((), tuple(sorted(_STOPS)), tuple(sorted(_MARKERS)))
 
 
 @pytest.fixture(scope="module")
