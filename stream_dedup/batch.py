@@ -27,7 +27,7 @@ from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta
 from stream_dedup.versions import Version, Versions, since, url_hash
-from stream_dedup.window import Times, Window
+from stream_dedup.window import Moment, Times, Window
 
 _NO_TIMES: I64 = np.empty(0, np.int64)
 
@@ -258,23 +258,23 @@ class Batch:
     def _withdraw(self, withdrawals: Sequence[Withdrawal]) -> None:
         entries = NewEntries(self._progress.entries)
         book = self._book(entries)
-        floor = self._parts.window.floor(self._progress.stream_ms)
+        moment = self._parts.window.moment(self._progress.stream_ms)
         for withdrawal in withdrawals:
-            self._outcomes.append(self._withdrawn(withdrawal, book, floor))
+            self._outcomes.append(self._withdrawn(withdrawal, book, moment))
         if book.records:
             self._stage(entries, book)
         self._watch.lap("change")
 
-    def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, floor: int) -> Outcome:
-        name = withdrawal.id
-        record = since(book.record(name), floor)
-        if record is None and withdrawal.url:
-            name = book.owner(url_hash(withdrawal.url)) or name
-            record = since(book.record(name), floor)
-            record = record if record is not None and record.url == url_hash(withdrawal.url) else None
+    def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, moment: Moment) -> Outcome:
+        name, url = withdrawal.id, url_hash(withdrawal.url)
+        record = since(book.record(name), moment.floor_ms)
+        if record is None and url:
+            name = next(iter(book.owners(url)), name)
+            record = since(book.record(name), moment.floor_ms)
+            record = record if record is not None and record.url == url else None
         if record is None:
             return Unjudged(withdrawal, "unknown_article", f"no article {name!r} is known in the window")
-        canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, floor)
+        canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, moment)
         book.forget(name, record)
         return Withdrawn(withdrawal, name, canonical)
 
@@ -334,7 +334,7 @@ class Batch:
         if places:
             self._counted.append((len(places), delta))
         if not ends_epoch:
-            yield from delta_puts(before.steps, len(places), delta) if places else ()
+            yield from delta_puts(before.steps, self._epoch.number, len(places), delta) if places else ()
             return
         self._counts = self._counts.copy()
         for documents, words in self._counted:
@@ -349,17 +349,19 @@ def _too_late(article: Article, days: float) -> Unjudged:
 
 
 def _owners(articles: Sequence[Article], versions: Sequence[Version], candidates: Candidates) -> tuple[I64, I64]:
-    """Return a number for the id of each row, and for the id that each article revises by its URL; -1 for none.
+    """Return a number for the id of each row, and for its URL; -1 where no article is a new text of that.
 
-    Shapes (rows,) and (n,). Only ids have numbers that some article revises.
+    Both of shape (rows,).
     """
-    numbers: dict[str | None, int] = {}
-    for article, version in zip(articles, versions, strict=True):
+    ids: dict[str, int] = {}
+    urls: dict[str, int] = {}
+    for place, (article, version) in enumerate(zip(articles, versions, strict=True)):
         if version.revised:
-            for name in (article.id, version.sibling or article.id):
-                numbers.setdefault(name, len(numbers))
-    owners = np.full(len(candidates.names) + len(articles), -1, np.int64)
-    if numbers:
-        stored = [name.decode() for name in candidates.names]
-        owners[:] = [numbers.get(name, -1) for name in [*stored, *(article.id for article in articles)]]
-    return owners, np.array([numbers.get(version.sibling, -1) for version in versions], np.int64)
+            ids[article.id] = place
+        urls |= dict.fromkeys((article.id, *version.siblings) if version.siblings else (), place)
+    owners, siblings = np.full((2, len(candidates.names) + len(articles)), -1, np.int64)
+    if ids:
+        names = [*(name.decode() for name in candidates.names), *(article.id for article in articles)]
+        owners[:] = [ids.get(name, -1) for name in names]
+        siblings[:] = [urls.get(name, -1) for name in names]
+    return owners, siblings

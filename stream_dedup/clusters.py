@@ -4,7 +4,7 @@ Knows members, counts and the policy; knows nothing of where clusters are kept o
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -40,6 +40,13 @@ class Member:
     seen_ms: int | None
     characters: int
     source: str
+
+
+Living = Callable[[Member], bool]
+
+
+def _anyone(_member: Member) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class Cluster:
     other_members: int
     members: tuple[Member, ...]
 
-    def join(self, member: Member, policy: Policy) -> "Cluster":
+    def join(self, member: Member, policy: Policy, living: Living = _anyone) -> "Cluster":
         """Return the cluster with one copy more, or with another text of a member that is kept.
 
         Another text keeps the member's place in the order. An id that was a member and is not kept any more counts as
@@ -110,10 +117,15 @@ class Cluster:
         The canonical article changes where the policy prefers the new one; of equals it stays. Of more than
         `MOST_MEMBERS` the last and least preferred goes of those without an entry; if all have one, of those in
         reserve, then of all but the canonical one.
+
+        Args:
+            member: the copy.
+            policy: decides which is canonical.
+            living: tells of a member whether it may succeed.
         """
         old = self.member(member.id)
         if old is not None:
-            return self._revised(old, member, policy)
+            return self._revised(old, member, policy, living)
         canonical = self._canonical()
         if policy.prefers(member, canonical):
             canonical = member
@@ -129,11 +141,11 @@ class Cluster:
             _bounded((*self.members, member), canonical, policy),
         )
 
-    def leave(self, member_id: str, source: str, policy: Policy) -> "Cluster | None":
+    def leave(self, member_id: str, source: str, policy: Policy, living: Living = _anyone) -> "Cluster | None":
         """Return the cluster without a member, or None if no article is left that it could be called by.
 
-        A canonical article is succeeded by the best of the kept members, those with an entry before those without.
-        If none is kept the cluster ends, though there may be copies that are no longer kept. An id that was never a
+        A canonical article is succeeded by the best of the living members, those with an entry before those without.
+        If there is none the cluster ends, though there may be copies that are no longer kept. An id that was never a
         member changes nothing where that can be told: where all members are kept, or all of its source. `first_ms`
         and `last_ms` stay.
 
@@ -141,14 +153,17 @@ class Cluster:
             member_id: id of the article, which may be one that is no longer kept.
             source: under which it was counted; needed for one that is no longer kept.
             policy: decides the succession.
+            living: tells of a member whether it may succeed.
         """
         member = self.member(member_id)
         if member is None:
             return self._without_one_of(source)
         members = tuple([kept for kept in self.members if kept is not member])
-        if not members:
+        canonical: str | None = self.canonical
+        if member.id == self.canonical:
+            canonical = _successor([kept for kept in members if living(kept)], policy)
+        if canonical is None:
             return None
-        canonical = self.canonical if member.id != self.canonical else _successor(members, policy).id
         return self._one_fewer(canonical, members, *_discounted(self.sources, self.other_members, member.source))
 
     def with_entry(self, member_id: str, entry: int, active: bool) -> "Cluster":  # noqa: FBT001  # as in Member
@@ -207,9 +222,11 @@ class Cluster:
     def _replaced(self, old: Member, new: Member) -> tuple[Member, ...]:
         return tuple([new if member is old else member for member in self.members])
 
-    def _revised(self, old: Member, new: Member, policy: Policy) -> "Cluster":
+    def _revised(self, old: Member, new: Member, policy: Policy, living: Living) -> "Cluster":
         members = self._replaced(old, new)
-        rivals = (new, *members) if new.id == self.canonical else (self._canonical(), new)
+        rivals = [self._canonical(), new]
+        if new.id == self.canonical:
+            rivals = [new, *(member for member in members if member is not new and living(member))]
         sources, others = self.sources, self.other_members
         if new.source != old.source:
             sources, others = _counted(*_discounted(sources, others, old.source), new.source)
@@ -239,14 +256,15 @@ class Cluster:
         return Cluster(self.number, canonical, self.copies - 1, self.first_ms, self.last_ms, sources, others, members)
 
 
-def found(number: int, member: Member) -> Cluster:
+def found(number: int, member: Member, first_ms: int | None) -> Cluster:
     """Return a cluster of one article.
 
     Args:
         number: of the cluster.
         member: the article.
+        first_ms: when its first text was seen, milliseconds since 1970 in UTC; None where unknown.
     """
-    return Cluster(number, member.id, 0, member.seen_ms, member.seen_ms, {member.source: 1}, 0, (member,))
+    return Cluster(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
 
 
 def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
@@ -274,8 +292,9 @@ def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
     )
 
 
-def _successor(members: tuple[Member, ...], policy: Policy) -> Member:
-    return min(members, key=lambda member: (member.entry == NOT_INDEXED, policy.rank(member)))
+def _successor(members: Sequence[Member], policy: Policy) -> str | None:
+    best = min(members, key=lambda member: (member.entry == NOT_INDEXED, policy.rank(member)), default=None)
+    return best.id if best is not None else None
 
 
 def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy) -> tuple[Member, ...]:

@@ -14,7 +14,7 @@ from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
 from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates, KeyedRows
-from stream_dedup.index.records import Rows
+from stream_dedup.index.records import Rows, outlived
 from stream_dedup.settings import EngineSettings
 
 F64 = NDArray[np.float64]
@@ -158,7 +158,7 @@ def judge(
         modes: `JUDGE` or `SKIP`, shape (n,).
         owners: rows of the same id have the same number, -1 where it does not matter, shape (rows,): a text is never
             a copy of another text of its own id.
-        siblings: number of another id of which each article is a new text too, -1 for none, shape (n,).
+        siblings: likewise of the same URL, for an article that is a new text of the others there, shape (rows,).
         floors: window time before which each article sees nothing any more, shape (n,).
         caps: postings visible a key, by family.
         limits: thresholds.
@@ -273,11 +273,10 @@ def _note(
     workspace: _Workspace,
 ) -> int:
     """Add a candidate of article i unless it is there already, and return how many there are."""
-    if workspace.seen[candidate] == i or rows.times[candidate] < batch.floors[i]:
+    if workspace.seen[candidate] == i or outlived(rows.times[candidate], batch.floors[i]):
         return count
     row = len(rows.fingerprints) - len(batch.modes) + i
-    owner = batch.owners[candidate]
-    if owner >= 0 and (owner == batch.owners[row] or owner == batch.siblings[i]):
+    if _same(batch.owners, candidate, row) or _same(batch.siblings, candidate, row):
         return count
     distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
     if family == SIMHASH and distance > limits.max_distance:
@@ -285,6 +284,11 @@ def _note(
     workspace.seen[candidate], workspace.found_by[candidate] = i, family
     workspace.found[count] = candidate
     return count + 1
+
+
+@kernel
+def _same(numbers: I64, one: int, other: int) -> bool:
+    return bool(numbers[one] >= 0 and numbers[one] == numbers[other])
 
 
 @kernel

@@ -11,7 +11,16 @@ import numpy as np
 from stream_dedup.article import Article, Decision, Link, Relation, Source, SuccessionReason
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.candidates import NO_ROW, Candidates
-from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, EntryFormat, key_of, rows_of_entries
+from stream_dedup.index.records import (
+    NOT_INDEXED,
+    RESERVE,
+    ArticleRecord,
+    EntryFormat,
+    key_of,
+    outlived,
+    rows_of_entries,
+    seen_ms,
+)
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare
 from stream_dedup.members import ClusterBook, NewEntries, member_of
@@ -193,21 +202,25 @@ class _Linking:
     def _revision(self, place: int) -> Link:
         """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""
         version, match = self._run.versions[place], self._earlier_version(place)
-        name = version.sibling if version.record is None and version.sibling else self._run.articles[place].id
+        name = version.siblings[0] if version.record is None and version.siblings else self._run.articles[place].id
         if match is None:
             return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
         return Link(name, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID)
 
     def _earlier_version(self, place: int) -> Match | None:
-        """Compare a revision with the text before it, if that is kept."""
+        """Compare a revision with the text before it, if that is kept and in the window."""
         version = self._run.versions[place]
-        record = version.record or (self._book.record(version.sibling) if version.sibling else None)
+        record = version.record or (self._book.record(version.siblings[0]) if version.siblings else None)
         if record is None or not record.entries:
             return None
         (stored,) = self._store.get_many(Family.ENTRIES, [key_of(record.entries[0])])
-        if stored is None or self._format.fixed([stored])["content"][0] != record.contents[0]:
+        if stored is None:
             return None
-        rows = self._run.candidates.rows.followed_by(rows_of_entries(self._format.fixed([stored])))
+        before = self._format.fixed([stored])
+        forgotten = outlived(int(before["window_ms"][0]), self._run.times.moment(place).floor_ms)
+        if forgotten or before["content"][0] != record.contents[0]:
+            return None
+        rows = self._run.candidates.rows.followed_by(rows_of_entries(before))
         return Match(*compare(rows, self._run.stored + place, len(rows.fingerprints) - 1, self._limits))
 
     # ------------------------------------------------------------------------------------------------ memory
@@ -215,28 +228,34 @@ class _Linking:
     def _remember(self, place: int, link: Link | None, *, unique: bool, indexed: bool) -> bool:
         """Write down what became of an article; return whether it is in the index."""
         article, book, old = self._run.articles[place], self._book, self._run.versions[place].record
+        moment = self._run.times.moment(place)
         own = link is None or link.relation is Relation.REVISION or unique
         if own and not indexed:
             # A copy of nothing but its own copies is indexed after all, as the text of any article that goes on.
             indexed = book.reindexed = True
         if old is not None and not self._stays(place, old, own=own):
-            book.leave(article.id, old, SuccessionReason.MOVED, int(self._run.times.floors[place]))
+            book.leave(article.id, old, SuccessionReason.MOVED, moment)
             old = None
         cluster, founder, founding = self._cluster(place, old, own=own)
         known = book.cluster(cluster)
         before = known.member(article.id) if known is not None and old is not None else None
+        reserve = before is not None and before.entry != NOT_INDEXED and not before.active
+        if old is not None and before is not None and reserve:
+            # Whoever is to stand in stands in with its newest text.
+            book.removed.append(before.entry)
+            old = replace(old, entries=tuple(entry for entry in old.entries if entry != before.entry))
         number = NOT_INDEXED
-        if indexed or (book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)):
+        if indexed or reserve or (book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)):
             number = self._entry(place, cluster, indexed=indexed)
         record = self._record(place, link, cluster, number, old)
         member = member_of(article.id, record, number, active=indexed)
         if before is not None and number == NOT_INDEXED:
             member = replace(member, entry=before.entry, active=before.active)
         if own:
-            book.revise(cluster, member, old)
+            book.revise(cluster, member, old, moment)
         else:
-            book.join(cluster, founder, founding, member, old)
-        book.note(article.id, record)
+            book.join(cluster, founder, founding, member, old, moment)
+        book.note(article.id, record, self._run.versions[place].url_names)
         self._clusters.append(cluster)
         self._numbers.append(number)
         return indexed
@@ -251,8 +270,7 @@ class _Linking:
         """Return the number of an article's cluster, and the article it was founded by with its entry number."""
         if not own:
             return self._matched(place)
-        forgotten = self._own_cluster(place)  # the article, but not the cluster that is called by it
-        number = old.cluster if old is not None else self._entries.next if forgotten is None else forgotten
+        number = old.cluster if old is not None else self._entries.next
         return number, self._run.articles[place].id, number
 
     def _entry(self, place: int, cluster: int, *, indexed: bool) -> int:
@@ -274,6 +292,7 @@ class _Linking:
             version.contents,
             entries[:_ENTRIES_KEPT],
             int(self._run.times.stream[place]),
+            old.first_ms if old is not None else seen_ms(article.origin, article.published_ms),
             article.published_ms,
             len(article.body),
             link.relation if link else None,

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from stream_dedup.article import Succession, SuccessionReason
-from stream_dedup.clusters import Cluster, Member, Policy, found
+from stream_dedup.clusters import Cluster, Living, Member, Policy, found
 from stream_dedup.index.generations import newest
-from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, Entries, EntryFormat, key_of
+from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, Entries, EntryFormat, key_of, outlived
 from stream_dedup.index.store import Family, Put, Store
-from stream_dedup.versions import load_records
+from stream_dedup.versions import load_records, packed_names, since, unpacked_names
+from stream_dedup.window import Moment
 
 _MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn
 
@@ -104,28 +105,41 @@ class ClusterBook:
             self.prefetch([], [name])
         return self._records[name]
 
-    def note(self, name: str, record: ArticleRecord) -> None:
-        """Write what became of an id."""
-        self._records[name] = record
-        self.records[Family.ARTICLES, name.encode()] = record.pack()
+    def note(self, name: str, record: ArticleRecord, url_names: Sequence[str] | None = None) -> None:
+        """Write what became of an id.
+
+        Args:
+            name: the id.
+            record: what became of it.
+            url_names: ids that were known under its URL before this run, if they were read already.
+        """
+        self._write(name, record)
         if record.url:
-            self.records[Family.URLS, key_of(record.url)] = name.encode()
+            others = [other for other in self.owners(record.url, url_names) if other != name]
+            self.records[Family.URLS, key_of(record.url)] = packed_names([name, *others])
 
     def forget(self, name: str, record: ArticleRecord) -> None:
         """Delete what became of an id."""
         self._records[name] = None
         self.records[Family.ARTICLES, name.encode()] = None
-        if record.url and self.owner(record.url) == name:
-            self.records[Family.URLS, key_of(record.url)] = None
+        if record.url:
+            others = [other for other in self.owners(record.url) if other != name]
+            self.records[Family.URLS, key_of(record.url)] = packed_names(others)
 
-    def owner(self, url: int) -> str | None:
-        """Return the id of the newest article of a URL, given by its hash, as of now."""
+    def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
+        """Return the ids of the articles of a URL, given by its hash, as of now: the newest first.
+
+        Args:
+            url: its hash.
+            before: what they were before this run, if that was read already.
+        """
         key = key_of(url)
         if (Family.URLS, key) in self.records:
-            value = self.records[Family.URLS, key]
-        else:
-            (value,) = newest(self._store, Family.URLS, [key], self._live)
-        return value.decode() if value is not None else None
+            return unpacked_names(self.records[Family.URLS, key])
+        if before is not None:
+            return before
+        (value,) = newest(self._store, Family.URLS, [key], self._live)
+        return unpacked_names(value)
 
     def wants_reserve(self, number: int) -> bool:
         """Tell whether the entry of a further copy is worth keeping."""
@@ -133,7 +147,9 @@ class ClusterBook:
         kept = sum(member.entry != NOT_INDEXED for member in cluster.members) if cluster else 1
         return kept <= _MOST_IN_RESERVE
 
-    def join(self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None) -> None:
+    def join(
+        self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None, moment: Moment
+    ) -> None:
         """Add a copy to a cluster, or another text of a member.
 
         Args:
@@ -142,43 +158,53 @@ class ClusterBook:
             founding: number of the entry of that article.
             member: the copy.
             old: what was known of it, where it was in the cluster already.
+            moment: of now.
         """
         stored = self.cluster(number)
-        before = stored or found(number, self._founder(founder, founding))
-        after = self._without_old(before, member, old).join(member, self._policy)
-        self._change(number, stored, after, SuccessionReason.POLICY, before)
+        before = stored or self._found(number, founder, founding)
+        after = self._joined(before, member, old, moment)
+        self._change(number, stored, after, SuccessionReason.POLICY, before, moment)
 
-    def revise(self, number: int, member: Member, old: ArticleRecord | None) -> None:
+    def revise(self, number: int, member: Member, old: ArticleRecord | None, moment: Moment) -> None:
         """Note another text of an article in its own cluster, if that has copies."""
         before = self.cluster(number)
         if before is not None:
-            after = self._without_old(before, member, old).join(member, self._policy)
-            self._change(number, before, after, SuccessionReason.POLICY, before)
+            after = self._joined(before, member, old, moment)
+            self._change(number, before, after, SuccessionReason.POLICY, before, moment)
 
-    def _without_old(self, cluster: Cluster, member: Member, old: ArticleRecord | None) -> Cluster:
-        """Return a cluster without the old text of a member that it no longer keeps, lest it be counted twice."""
-        if old is None or cluster.member(member.id) is not None:
-            return cluster
-        return cluster.leave(member.id, old.source, self._policy) or cluster
+    def _joined(self, cluster: Cluster, member: Member, old: ArticleRecord | None, moment: Moment) -> Cluster:
+        if old is not None and cluster.member(member.id) is None:
+            # The old text of a member that is no longer kept must not be counted beside the new one.
+            cluster = cluster.leave(member.id, old.source, self._policy) or cluster
+        return cluster.join(member, self._policy, self._living(cluster.number, moment))
 
-    def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, floor: int) -> str | None:
+    def _living(self, number: int, moment: Moment) -> Living:
+        """Return what tells of a member of a cluster whether its id is known still, as one of this cluster."""
+
+        def living(member: Member) -> bool:
+            record = since(self.record(member.id), moment.floor_ms)
+            return record is not None and record.cluster == number
+
+        return living
+
+    def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, moment: Moment) -> str | None:
         """Take an article out of its cluster and the index; return who the cluster is called by now, None if nobody.
 
         Args:
             name: id of the article.
             record: what became of it.
             reason: why it leaves.
-            floor: window time before which no entry can be found any more.
+            moment: of now.
         """
         self.removed += record.entries
         self.reindexed = self.reindexed or bool(record.entries)
         before = self.cluster(record.cluster)
         if before is None:
             return None
-        after = before.leave(name, record.source, self._policy)
+        after = before.leave(name, record.source, self._policy, self._living(record.cluster, moment))
         if after is not None:
-            after = self._activated(after, floor)
-        self._change(record.cluster, before, after, reason, before)
+            after = self._activated(after, moment.floor_ms)
+        self._change(record.cluster, before, after, reason, before, moment)
         return after.canonical if after is not None else None
 
     def writes(self) -> list[Put]:
@@ -188,21 +214,40 @@ class ClusterBook:
             self.records[Family.CLUSTERS, key_of(number)] = cluster.pack() if cluster else None
         return [Put(family, key, value) for (family, key), value in self.records.items()]
 
-    def _founder(self, name: str, entry: int) -> Member:
-        return member_of(name, self.record(name), entry, active=True)
+    def _found(self, number: int, name: str, entry: int) -> Cluster:
+        record = self.record(name)
+        first_ms = record.first_ms if record is not None else None
+        return found(number, member_of(name, record, entry, active=True), first_ms)
+
+    def _write(self, name: str, record: ArticleRecord) -> None:
+        self._records[name] = record
+        self.records[Family.ARTICLES, name.encode()] = record.pack()
 
     def _change(
-        self, number: int, stored: Cluster | None, after: Cluster | None, reason: SuccessionReason, before: Cluster
+        self,
+        number: int,
+        stored: Cluster | None,
+        after: Cluster | None,
+        reason: SuccessionReason,
+        before: Cluster,
+        moment: Moment,
     ) -> None:
         self._clusters[number] = after
         self._touched.add(number)
         if after is not None:
             self.published[after.canonical] = after
+            self._keep_known(after.canonical, moment)
         if after is None or after.canonical != before.canonical:
             if stored is not None:
                 self.published[before.canonical] = None
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
                 self.successions.append(Succession(before.canonical, after.canonical, reason))
+
+    def _keep_known(self, canonical: str, moment: Moment) -> None:
+        """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""
+        record = self.record(canonical)
+        if record is not None and record.decided_ms < moment.stream_ms:
+            self._write(canonical, replace(record, decided_ms=moment.stream_ms))
 
     def _activated(self, cluster: Cluster, floor: int) -> Cluster:
         """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.
@@ -229,14 +274,12 @@ class ClusterBook:
     def _visible(self, member: Member, floor: int) -> Entries | None:
         """Return the fixed part of a member's entry while later articles can match it."""
         fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
-        return fixed if fixed is not None and fixed["window_ms"][0] >= floor else None
+        return None if fixed is None or outlived(int(fixed["window_ms"][0]), floor) else fixed
 
     def _renumber(self, name: str, old: int, new: int) -> None:
         record = self.record(name)
         if record is not None:
-            record = replace(record, entries=tuple(new if entry == old else entry for entry in record.entries))
-            self._records[name] = record
-            self.records[Family.ARTICLES, name.encode()] = record.pack()
+            self._write(name, replace(record, entries=tuple(new if one == old else one for one in record.entries)))
 
     def _entry(self, number: int) -> Entries | None:
         fixed = self._entries.get(number)

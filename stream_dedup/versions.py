@@ -3,19 +3,22 @@
 Knows article records; knows nothing of candidates or thresholds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+
+import orjson
 
 from stream_dedup.article import Article
 from stream_dedup.hashing import U64
 from stream_dedup.index.generations import newest
-from stream_dedup.index.records import ArticleRecord, key_of
+from stream_dedup.index.records import ArticleRecord, key_of, outlived
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import JUDGE, SKIP
 from stream_dedup.window import Times
 
 _CONTENTS_KEPT = 8  # texts of an id that count as seen, the newest
+URL_NAMES = 8  # articles that a URL is known to have, the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +30,23 @@ class Version:
         contents: content hashes of the texts seen under the id, this one first.
         earlier: place in this run of the same text under the id, None if there is none.
         record: what became of the id before this run, None where it was not seen in the window.
-        sibling: id of another article of the same URL, with other texts; None if there is none.
+        siblings: ids of the other articles of the same URL, if none of them has this text, the newest first.
         url: hash of the URL, 0 if there is none.
+        url_names: ids of the articles that were known under the URL before this run, the newest first.
     """
 
     mode: int
     contents: tuple[int, ...]
     earlier: int | None
     record: ArticleRecord | None
-    sibling: str | None
+    siblings: tuple[str, ...]
     url: int
+    url_names: Sequence[str]
 
     @property
     def revised(self) -> bool:
         """Whether it is a new text of an article that was seen."""
-        return self.mode == JUDGE and (self.record is not None or self.sibling is not None)
+        return self.mode == JUDGE and (self.record is not None or bool(self.siblings))
 
 
 class Versions:
@@ -71,9 +76,10 @@ class Versions:
         urls = [url_hash(article.url) if self._same_url else 0 for article in articles]
         siblings = _siblings(store, live, urls)
         names = {article.id for article in articles}
-        records = load_records(store, live, names.union(siblings.values()))
+        records = load_records(store, live, names.union(*siblings.values()))
         firsts: dict[str, int] = {}
         owners: dict[int, int] = {}
+        revised: set[str] = set()
         versions: list[Version] = []
         decided = times.stream.tolist()
         for place, (article, url, content, floor) in enumerate(
@@ -81,21 +87,26 @@ class Versions:
         ):
             earlier, beside = firsts.get(article.id), owners.get(url) if url else None
             before = [other for other in (earlier, beside) if other is not None]
-            if any(decided[other] < floor or content not in versions[other].contents for other in before):
+            if any(outlived(decided[other], floor) or content not in versions[other].contents for other in before):
                 break
-            sibling = siblings.get(url, article.id) if beside is None else article.id
-            if sibling != article.id and sibling in firsts:
+            named = siblings.get(url, ())
+            others = [name for name in named if name != article.id] if beside is None else []
+            if article.id in revised or any(name in firsts for name in others):
+                break
+            if versions and any(_ended(records.get(name), floor) for name in (article.id, *others)):
+                # It may be remembered for longer because of a copy in this run.
                 break
             record = since(records.get(article.id), floor)
             seen = versions[earlier].contents if earlier is not None else record.contents if record else ()
             if content in seen:
-                versions.append(Version(SKIP, seen, earlier, record, None, url))
+                versions.append(Version(SKIP, seen, earlier, record, (), url, named))
                 continue
-            other = since(records.get(sibling), floor) if sibling != article.id else None
-            # An article that has another URL by now has left this one to others.
-            revises = other is not None and other.url == url and content not in other.contents
+            beside_it = _of_url(url, [(name, since(records.get(name), floor)) for name in others])
+            known = any(content in other.contents for other in beside_it.values())
             kept = (content, *seen)[:_CONTENTS_KEPT]
-            versions.append(Version(JUDGE, kept, None, record, sibling if revises else None, url))
+            revises = () if known else tuple(beside_it)
+            versions.append(Version(JUDGE, kept, None, record, revises, url, named))
+            revised.update(revises)
             firsts[article.id] = place
             if url:
                 owners[url] = place
@@ -114,12 +125,31 @@ def url_hash(url: str) -> int:
     return int.from_bytes(blake2b(url.encode(), digest_size=8).digest()) if url else 0
 
 
-def _siblings(store: Store, live: Sequence[int], urls: Sequence[int]) -> dict[int, str]:
+def packed_names(names: Sequence[str]) -> bytes | None:
+    """Return the ids of a URL's articles as bytes: at most `URL_NAMES`, the newest first; None of none."""
+    return orjson.dumps(names[:URL_NAMES]) if names else None
+
+
+def unpacked_names(value: bytes | None) -> list[str]:
+    """Return the ids that bytes hold."""
+    return orjson.loads(value) if value is not None else []
+
+
+def _siblings(store: Store, live: Sequence[int], urls: Sequence[int]) -> dict[int, list[str]]:
     distinct = sorted({url for url in urls if url})
     found = newest(store, Family.URLS, [key_of(url) for url in distinct], live)
-    return {url: value.decode() for url, value in zip(distinct, found, strict=True) if value is not None}
+    return {url: unpacked_names(value) for url, value in zip(distinct, found, strict=True)}
+
+
+def _ended(record: ArticleRecord | None, floor: int) -> bool:
+    return record is not None and since(record, floor) is None
+
+
+def _of_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
+    """Return the articles that are of a URL still: one that has another by now has left this one to others."""
+    return {name: record for name, record in records if record is not None and record.url == url}
 
 
 def since(record: ArticleRecord | None, floor: int) -> ArticleRecord | None:
     """Return a record unless it was decided before a time."""
-    return record if record is not None and record.decided_ms >= floor else None
+    return None if record is None or outlived(record.decided_ms, floor) else record

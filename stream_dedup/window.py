@@ -5,6 +5,7 @@ Knows times and generations; knows nothing of texts or of storage.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,18 @@ from stream_dedup.settings import WindowSettings
 
 _GENERATIONS = 2  # into which a window is divided: the disk keeps one and a half to two windows
 _MS_PER_DAY = 86_400_000
+
+
+class Moment(NamedTuple):
+    """A moment of the stream.
+
+    Attributes:
+        stream_ms: the stream's time, milliseconds since 1970 in UTC.
+        floor_ms: what is older than this is forgotten.
+    """
+
+    stream_ms: int
+    floor_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,10 @@ class Times:
     window: I64
     floors: I64
     late: NDArray[np.bool_]
+
+    def moment(self, place: int) -> Moment:
+        """Return the moment at which one of the articles has come."""
+        return Moment(int(self.stream[place]), int(self.floors[place]))
 
     def at(self, places: I64) -> "Times":
         """Return the times of some of the articles."""
@@ -63,9 +80,9 @@ class Window:
         window = np.where(late | (own == UNKNOWN_TIME), stream, np.minimum(own, stream))
         return Times(stream, window, floors, late)
 
-    def floor(self, stream_ms: int) -> int:
-        """Return the time before which everything is forgotten."""
-        return stream_ms - self._length_ms
+    def moment(self, stream_ms: int) -> Moment:
+        """Return the moment at which the stream's time is `stream_ms`."""
+        return Moment(stream_ms, stream_ms - self._length_ms)
 
     def begins_generation(self, times: I64, progress: Progress) -> int | None:
         """Return the place of the first article after which a generation begins, None if there is none.
@@ -100,7 +117,11 @@ class Window:
         stream_ms = int(times[-1])
         new = Generation(old[-1].number + 1, stream_ms, entries)
         after = [*old[1:], new]
-        left = [one for one, next_one in zip(old, after, strict=True) if next_one.start_ms >= self.floor(stream_ms)]
+        left = [
+            one
+            for one, next_one in zip(old, after, strict=True)
+            if next_one.start_ms >= self.moment(stream_ms).floor_ms
+        ]
         return (*left, new)
 
 

@@ -16,7 +16,7 @@ _EPOCH_PREFIX = b"epoch"
 _DELTA_PREFIX = b"delta"
 _PART_WORDS = 1 << 15
 _PART = struct.Struct(">H")
-_HEADER = struct.Struct("<QQ")  # number of the epoch (0 in deltas) and documents (0 but in the first part)
+_HEADER = struct.Struct("<QQ")  # number of the epoch, and documents (0 but in the first part)
 
 
 def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
@@ -30,20 +30,23 @@ def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
         counts.add(documents, pairs)
         epoch = Epoch.restored(number, documents, pairs)
     for _, delta in store.items(Family.COUNTS, _DELTA_PREFIX):
-        _, documents, pairs = _unpacked(delta)
-        counts.add(documents, pairs)
+        number, documents, pairs = _unpacked(delta)
+        # Whoever was away for so long that Kafka has forgotten the deletion still has those of an earlier epoch.
+        if number == epoch.number:
+            counts.add(documents, pairs)
     return counts, epoch
 
 
-def delta_puts(sequence: int, documents: int, delta: Counts) -> Iterator[Put]:
+def delta_puts(sequence: int, epoch: int, documents: int, delta: Counts) -> Iterator[Put]:
     """Yield the writes of what one step counted.
 
     Args:
         sequence: steps made when it began; orders the deltas.
+        epoch: number of the epoch since which it was counted.
         documents: articles counted.
         delta: how many of them hold each word.
     """
-    yield from _parts(_DELTA_PREFIX + key_of(sequence), 0, documents, delta)
+    yield from _parts(_DELTA_PREFIX + key_of(sequence), epoch, documents, delta)
 
 
 def epoch_puts(store: Store, epoch: Epoch) -> Iterator[Put]:

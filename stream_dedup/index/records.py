@@ -12,18 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
+from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U32, U64
 
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
 COMPARABLE, WEIGHED, RESERVE = 1, 2, 4  # flags of an entry
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
-_ARTICLE = struct.Struct("<qqQIQiqqBBB")
+_ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _LENGTH = struct.Struct("<H")
 _LOW_BITS = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 Entries = NDArray[np.void]  # of `EntryFormat.layout`
+
+
+@kernel
+def outlived(moment: int, floor: int) -> bool:
+    """Tell whether what is of a moment is forgotten by now; what is of no known moment goes with its generation only.
+
+    Args:
+        moment: milliseconds since 1970 in UTC, or `UNKNOWN_TIME`.
+        floor: what is older is forgotten.
+    """
+    return moment < floor and moment != UNKNOWN_TIME
 
 
 class Rows(NamedTuple):
@@ -149,7 +161,10 @@ class ArticleRecord:
     Attributes:
         contents: content hashes of the texts seen under the id, the newest first, at most 255.
         entries: numbers of the entries that are kept of them, the newest first, at most 255.
-        decided_ms: the stream's time at the decision on the newest.
+        decided_ms: the stream's time at the decision on the newest, or when a copy last joined the cluster that is
+            called by it.
+        first_ms: when the message of the first text came, or else when that was published, milliseconds since 1970 in
+            UTC; None where unknown.
         published_ms: event time, None where unknown.
         characters: of the body.
         relation: of its link, None if it has none.
@@ -162,6 +177,7 @@ class ArticleRecord:
     contents: tuple[int, ...]
     entries: tuple[int, ...]
     decided_ms: int
+    first_ms: int | None
     published_ms: int | None
     characters: int
     relation: Relation | None
@@ -180,13 +196,14 @@ class ArticleRecord:
         origin = self.origin or Origin("", -1, -1)
         fixed = _ARTICLE.pack(
             self.decided_ms,
-            UNKNOWN_TIME if self.published_ms is None else self.published_ms,
+            _packed_time(self.first_ms),
+            _packed_time(self.published_ms),
             self.cluster,
             self.characters,
             self.url,
             origin.partition,
             origin.offset,
-            UNKNOWN_TIME if origin.timestamp_ms is None else origin.timestamp_ms,
+            _packed_time(origin.timestamp_ms),
             _RELATIONS.index(self.relation),
             len(self.contents),
             len(self.entries),
@@ -197,9 +214,10 @@ class ArticleRecord:
     @classmethod
     def unpack(cls, record: bytes) -> "ArticleRecord":
         """Return the record that bytes hold."""
-        decided, published, cluster, characters, url, partition, offset, timestamp, relation, contents, entries = (
+        decided, first, published, cluster, characters, url, partition, offset, timestamp, *kinds = (
             _ARTICLE.unpack_from(record)
         )
+        relation, contents, entries = kinds
         hashes = struct.unpack_from(f"<{contents + entries}Q", record, _ARTICLE.size)
         source, rest = _unpacked_text(record, _ARTICLE.size + 8 * len(hashes))
         topic, _ = _unpacked_text(record, rest)
@@ -207,6 +225,7 @@ class ArticleRecord:
             hashes[:contents],
             hashes[contents:],
             decided,
+            _known(first),
             _known(published),
             characters,
             _RELATIONS[relation],
@@ -220,6 +239,10 @@ class ArticleRecord:
 def seen_ms(origin: Origin | None, published_ms: int | None) -> int | None:
     """Return when a message came, or else when its article was published."""
     return origin.timestamp_ms if origin is not None and origin.timestamp_ms is not None else published_ms
+
+
+def _packed_time(milliseconds: int | None) -> int:
+    return UNKNOWN_TIME if milliseconds is None else milliseconds
 
 
 def _known(milliseconds: int) -> int | None:

@@ -26,6 +26,10 @@ class Metrics:
             "decision",
             "relation",
         )
+        self.silent = self._counter(
+            "articles_silent",
+            "Articles that the group had decided already, judged again only for the state to know them.",
+        )
         self.dead_letters = self._counter("dead_letters", "Messages that could not be judged, by reason.", "reason")
         self.candidates = self._counter(
             "candidates", "Candidates verified, by the index that found them first.", "source"

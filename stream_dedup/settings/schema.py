@@ -192,7 +192,7 @@ class StateSettings(_Group):
         "",
         pattern=r"^[a-zA-Z0-9._-]{0,200}$",
         description="Name of the index on Kafka: its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
-        "process at a time writes under it. Empty: that of `input.group`.",
+        "process at a time writes under it. Empty: that of `input.group`, with what no topic can be called replaced.",
     )
     lag_records: int = Field(
         1_000,

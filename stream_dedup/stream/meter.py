@@ -61,6 +61,10 @@ class Meter:
             if kind != TIMESTAMP_NOT_AVAILABLE:
                 metrics.decision_seconds.observe(max(0, now_ms - timestamp) / 1000)
 
+    def judged_in_silence(self, articles: int) -> None:
+        """Count articles that were judged only for the state to know them."""
+        self._metrics.silent.inc(articles)
+
     def aborted(self) -> None:
         """Count a transaction that was taken back."""
         self._metrics.transactions.labels("aborted").inc()

@@ -264,11 +264,13 @@ class Service:
             reason = "the group has decided these messages, the state does not know them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
             for messages in history.batches(self._settings.commit.articles):
+                judged = parts.engine.progress.judged
                 try:
                     commit_in_silence(messages, parts.engine, decoder, writer, parts.identity)
                 except AbortedError as error:
                     self._bear(parts, error)
                     return False
+                parts.meter.judged_in_silence(parts.engine.progress.judged - judged)
                 self._aborting_since = None
                 self._heartbeat()
                 if self._stopping.is_set():

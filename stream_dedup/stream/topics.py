@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TypeVar
 
 import structlog
@@ -74,8 +75,10 @@ def state_topics(settings: Settings, digest: str) -> StateTopics:
 
 
 def _state_name(settings: Settings) -> str:
-    # Any text can name a group.
-    return re.sub(r"[^a-zA-Z0-9._-]", "_", settings.state.name or settings.input.group)[:_LONGEST_NAME]
+    name = settings.state.name or settings.input.group
+    legal = re.sub(r"[^a-zA-Z0-9._-]", "_", name)[:_LONGEST_NAME]
+    # Any text can name a group: two that differ only in what no topic can be called must not share an index.
+    return legal if legal == name else f"{legal}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
 def _changelog_prefix(settings: Settings) -> str:

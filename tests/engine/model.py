@@ -157,7 +157,7 @@ class Model:
     _now: float = -math.inf
     _entries: list[_Entry] = field(default_factory=list)
     _records: dict[str, _Record] = field(default_factory=dict)
-    _urls: dict[str, str] = field(default_factory=dict)
+    _urls: dict[str, list[str]] = field(default_factory=dict)
     _groups: dict[int, _Cluster] = field(default_factory=dict)
     _made: int = 0
 
@@ -194,12 +194,13 @@ class Model:
                 1,
                 False,
             )
-        sibling = self._sibling(article)
-        before = record or sibling
-        best = self._best(article, {article.id, *([sibling.member.id] if sibling else [])})
+        siblings = self._siblings(article)
+        before = record or next(iter(siblings), None)
+        best = self._best(article, {article.id, *(sibling.member.id for sibling in siblings)})
         home = None
         if best is not None and self._groups[best.cluster].canonical.id == article.id:
-            # A copy of an earlier text of this very article, which may be forgotten itself.
+            # A copy of an earlier text of this very article, of which something is known as long as it has copies.
+            assert record is not None
             home, best = best.cluster, None
         return self._remember(article, window, record, before, best, home)
 
@@ -207,12 +208,11 @@ class Model:
         record = self._records.get(name)
         return record if record is not None and record.decided >= self._floor else None
 
-    def _sibling(self, article: Article) -> _Record | None:
-        """Return the newest article of the same URL where its text is another."""
-        name = self._urls.get(article.url, article.id)
-        record = self._record(name) if name != article.id else None
-        known = record is not None and record.url == article.url
-        return record if known and record and _content(article.body) not in record.contents else None
+    def _siblings(self, article: Article) -> list[_Record]:
+        """Return the other articles of the same URL, the newest first; none if one of them has this text."""
+        names = [name for name in self._urls.get(article.url, []) if name != article.id]
+        records = [record for record in map(self._record, names) if record and record.url == article.url]
+        return [] if any(_content(article.body) in record.contents for record in records) else records
 
     def _best(self, article: Article, left_out: set[str]) -> _Entry | None:
         best, most = None, 0.0
@@ -235,15 +235,13 @@ class Model:
         home: int | None,
     ) -> Seen:
         shown, content = self._shown(article, before, best), _content(article.body)
-        if before is None and home is not None:
-            shown = ("decision", article.id, True, Relation.REVISION, article.id, article.id, None, None, None)
         contents = [content, *(record.contents if record else [])]
         relation, jaccard = shown[3], measures(article.body, best.body)[1] if best else 0.0
         indexed = best is None or (relation is Relation.NEAR and jaccard < self.settings.verify.variant_jaccard)
         if record is not None and not self._stays(record, best, home):
             self._leave(article.id, record, "moved")
             record = None
-        number = best.cluster if best else record.cluster if record else self._made if home is None else home
+        number = best.cluster if best else record.cluster if record else self._made
         self._made += 1
         member = _Member(
             article.id,
@@ -257,7 +255,11 @@ class Model:
         old = next((one for one in group.members if one.id == article.id), None) if group and record else None
         kept = sum(one.entry is not None for one in group.members) if group else 1
         entries = record.entries if record else []
-        if indexed or (kept <= _IN_RESERVE and (old is None or old.entry is None)):
+        stale = old.entry if old is not None and old.entry is not None and not old.entry.active else None
+        if stale is not None:
+            self._entries.remove(stale)
+            entries = [entry for entry in entries if entry is not stale]
+        if indexed or stale is not None or (kept <= _IN_RESERVE and (old is None or old.entry is None)):
             member.entry = _Entry(article.id, article.body, window, number, indexed)
             self._entries.append(member.entry)
             entries = [member.entry, *entries]
@@ -269,7 +271,8 @@ class Model:
             contents[:_KEPT], entries[:_KEPT], self._now, relation, number, article.url, member
         )
         if article.url:
-            self._urls[article.url] = article.id
+            others = [name for name in self._urls.get(article.url, []) if name != article.id]
+            self._urls[article.url] = [article.id, *others][:_KEPT]
         self._join(number, member)
         return (*shown[:-1], indexed)
 
@@ -281,7 +284,8 @@ class Model:
         if before is None:
             return ("decision", article.id, True, None, None, None, None, None, None)
         name, kept = before.member.id, before.entries[0] if before.entries else None
-        if kept is None or kept not in self._entries or _content(kept.body) != before.contents[0]:
+        forgotten = kept is None or kept not in self._entries or kept.window < self._floor
+        if kept is None or forgotten or _content(kept.body) != before.contents[0]:
             return ("decision", article.id, True, Relation.REVISION, name, name, None, None, None)
         numbers = _rounded(measures(article.body, kept.body)[1:])
         return ("decision", article.id, True, Relation.REVISION, name, name, *numbers, None)
@@ -296,13 +300,13 @@ class Model:
     def _withdraw(self, withdrawal: Withdrawal) -> Seen:
         name = withdrawal.id
         if self._record(name) is None and withdrawal.url:
-            name = self._urls.get(withdrawal.url, name)
+            name = next(iter(self._urls.get(withdrawal.url, [])), name)
         record = self._record(name)
         if record is None or (name != withdrawal.id and record.url != withdrawal.url):
             return ("unjudged", withdrawal.id, "unknown_article")
         canonical = self._leave(name, record, "withdrawn")
         del self._records[name]
-        self._urls = {url: owner for url, owner in self._urls.items() if owner != name}
+        self._urls = {url: [one for one in names if one != name] for url, names in self._urls.items()}
         return ("withdrawn", withdrawal.id, name, canonical)
 
     # --------------------------------------------------------------------------------------------- clusters
@@ -330,15 +334,17 @@ class Model:
         places = [place for place, one in enumerate(group.members) if one.id == member.id]
         if places:
             group.members[places[0]] = member
-            rivals = [member, *group.members] if before.id == member.id else [before, member]
+            rivals = [member, *self._living(group)] if before.id == member.id else [before, member]
         else:
             group.members.append(member)
             rivals = [before, member]
         group.canonical = min(rivals, key=self._rank)
         if group.members == [member] and not group.told:
-            # Nobody was told of a cluster of one: it was seen when its newest text was.
-            group.first = group.last = None
+            # Nobody was told of a cluster of one: its newest text is the last that was seen.
+            group.last = None
         group.seen(member)
+        if group.canonical is not member:
+            self._records[group.canonical.id].decided = self._now
         if len(group.members) > 1 or group.told:
             self._tell(group, before.id, "policy")
 
@@ -347,17 +353,23 @@ class Model:
             self._entries.remove(entry)
         group = self._groups[record.cluster]
         group.members = [member for member in group.members if member.id != name]
-        if not group.members:
+        before, living = group.canonical, self._living(group)
+        if before.id == name and not living:
             del self._groups[record.cluster]
             if group.told:
-                self.clusters[group.canonical.id] = None
+                self.clusters[before.id] = None
             return None
-        before = group.canonical
         if before.id == name:
-            group.canonical = min(group.members, key=lambda one: (one.entry is None, self._rank(one)))
+            group.canonical = min(living, key=lambda one: (one.entry is None, self._rank(one)))
+        self._records[group.canonical.id].decided = self._now
         self._activate(group)
         self._tell(group, before.id, reason)
         return group.canonical.id
+
+    def _living(self, group: _Cluster) -> list[_Member]:
+        """Return the members whose ids are known still, as those of this cluster."""
+        records = [(member, self._record(member.id)) for member in group.members]
+        return [member for member, record in records if record and self._groups.get(record.cluster) is group]
 
     def _activate(self, group: _Cluster) -> None:
         """Let the canonical article be found by its own text if that is kept, or else any member's, if none is."""

@@ -159,17 +159,51 @@ def test_copy_that_moves_leaves_no_trace(size: int) -> None:
 
 
 @_SIZES
-def test_article_comes_home_to_the_cluster_that_bears_its_name(size: int) -> None:
-    """An article that is forgotten itself is no copy of itself while its cluster lives on: it is unique again."""
+@pytest.mark.parametrize(
+    ("variant", "link", "copy"), [(0, "redelivery of a", "near of a"), (4, "revision of a", "exact of a")]
+)
+def test_article_is_known_as_long_as_its_cluster_is_called_by_it(variant: int, link: str, copy: str, size: int) -> None:
+    """An id does not come back as another article's while copies of its text are found: old or new, it is its own."""
     stream: list[Item] = [
         article("a"),
         article("b", variant=3, at=BEGIN + DAY),
-        article("a", variant=0, at=BEGIN + 2 * DAY + 1),
-        article("c", variant=0, at=BEGIN + 2 * DAY + 2),
+        article("a", variant=variant, at=BEGIN + 2 * DAY + 1),
+        article("c", variant=variant, at=BEGIN + 2 * DAY + 2),
     ]
     links, _, clusters = _told(stream, size)
-    assert links == ["", "near of a", "revision of a", "exact of a"]
+    assert links == ["", "near of a", link, copy]
     assert {name: one[:2] for name, one in clusters.items()} == {"a": ("a", 2)}
+
+
+@_SIZES
+def test_three_texts_of_a_page_are_all_told_apart(size: int) -> None:
+    """A third article of a page is no copy of the first either, nor a fourth of any; a text that was there is one."""
+    stream: list[Item] = [
+        article("a", url=_URL),
+        article("b", variant=2, url=_URL),
+        article("c", variant=5, url=_URL),
+        article("d", variant=3, url=_URL),
+        article("e", url=_URL),
+        article("f", variant=3),
+    ]
+    links, _, _ = _told(stream, size)
+    assert links == ["", "revision of a", "revision of b", "revision of c", "exact of a", "exact of d"]
+
+
+@_SIZES
+def test_copy_stands_in_with_its_newest_text(size: int) -> None:
+    """A copy that changes and then succeeds is found by the text that it has, and not by the one that it had."""
+    stream: list[Item] = [
+        article("a"),
+        article("b"),
+        article("b", variant=5),
+        article("x", 1),
+        Withdrawal("a"),
+        article("c", variant=5),
+    ]
+    links, _, clusters = _told(stream, size)
+    assert links == ["", "exact of a", "contained of a", "", "exact of b"]
+    assert {name: one and one[:2] for name, one in clusters.items()} == {"a": None, "b": ("b", 1)}
 
 
 @_SIZES

@@ -146,6 +146,17 @@ def test_article_without_time_has_that_of_the_stream() -> None:
         assert engine.add(Article("another", bodies()[9])).unique
 
 
+def test_what_came_before_any_time_was_known_is_remembered() -> None:
+    """The first time that is known makes nothing old: what came before it goes with the first part of the window."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.add_batch([Article("a", bodies()[0]), Article("a", bodies()[1]), article("b", 2)])
+        assert engine.progress.stream_ms == BEGIN
+        links = [engine.add(one).link for one in (Article("a", bodies()[1]), Article("c", bodies()[0]))]
+        assert [link and (link.relation, link.duplicate_of) for link in links] == [("redelivery", "a"), ("exact", "a")]
+        engine.add_batch([article("d", 3, at=BEGIN + _LENGTH), article("e", 4, at=BEGIN + 2 * _LENGTH + 1)])
+        assert engine.add(Article("f", bodies()[0])).unique
+
+
 # ------------------------------------------------------------------------------------- generations and the store
 
 

@@ -196,7 +196,7 @@ def test_url_stays_with_its_newest_article(process: Process) -> None:
 
 
 def test_successor_that_has_expired_is_not_brought_back(process: Process) -> None:
-    """Of the copies one is put into the index that is still in the window; those that are not stay forgotten."""
+    """A copy that is known still succeeds; of the texts only those that are in the window come into the index."""
     late = BEGIN + DAY + 20 * HOUR
     stream: list[Item] = [
         article("a"),
@@ -209,7 +209,7 @@ def test_successor_that_has_expired_is_not_brought_back(process: Process) -> Non
     ]
     outcomes = process(*stream)
     assert outcomes[3] == "a revision of a"
-    assert outcomes[-2] == "a withdrawn, now b"
+    assert outcomes[-2] == "a withdrawn, now c"
     assert outcomes[-1] == "e unique", "nothing of the cluster is kept that is in the window: its reserve was b's text"
 
 

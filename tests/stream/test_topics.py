@@ -1,5 +1,7 @@
 """The topics that the service creates, those that it refuses, and the cutting off of a changelog's beginning."""
 
+import re
+import threading
 from collections.abc import Mapping
 from uuid import uuid4
 
@@ -157,8 +159,10 @@ def test_state_has_its_own_name_or_that_of_the_group() -> None:
     """A name of one's own goes first; a group's characters that no topic can have are replaced."""
     own = Settings.model_validate({"state": {"name": "wire"}, "kafka": {}})
     assert state_topics(own, "d") == StateTopics("wire.owner", "wire.changelog.d")
-    group = Settings.model_validate({"input": {"group": "去重 a/b"}, "kafka": {}})
-    assert state_topics(group, "d") == StateTopics("___a_b.owner", "___a_b.changelog.d")
+    groups = ["去重 a/b", "排重 a/b", "g" * 300, "g" * 301]
+    named = [state_topics(Settings.model_validate({"input": {"group": group}, "kafka": {}}), "d") for group in groups]
+    assert re.fullmatch(r"___a_b-[0-9a-f]{8}\.owner", named[0].owner)
+    assert len({topics.owner for topics in named} | {topics.changelog for topics in named}) == 2 * len(groups)
     longest = state_topics(Settings.model_validate({"input": {"group": "g" * 300}, "kafka": {}}), "f" * 32)
     assert len(longest.changelog) <= 249
 
@@ -194,6 +198,16 @@ def test_refusal_to_cut_off_is_told_once_and_is_no_error(bootstrap: str, name: s
     assert len(warnings) == 1
     assert "compact,delete" in warnings[0]["needed"]
     assert first_offset(bootstrap, state.changelog) == 0
+
+
+def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) -> None:
+    """Kafka says that a topic is created before its brokers know it: whoever asks about it then waits a little."""
+    later = threading.Timer(1.0, create, (bootstrap, name), {"config": {"max.message.bytes": "3000000"}})
+    later.start()
+    try:
+        assert Topics(settings(bootstrap, name)).identity(name).startswith(f"{name}/")
+    finally:
+        later.join()
 
 
 def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:

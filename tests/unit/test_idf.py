@@ -150,18 +150,28 @@ def test_packed_counts_restore_the_same_counts(articles: list[set[int]]) -> None
 def test_stored_epoch_and_deltas_load_as_they_were(before: list[set[int]], deltas: list[list[set[int]]]) -> None:
     """After a restart the epoch is the committed one, and the live counts hold each commit since."""
     store, counts = MemoryStore(), DocumentCounts(1000)
-    store.write(list(delta_puts(0, 5, _delta([{1}] * 5))))
+    store.write(list(delta_puts(0, 0, 5, _delta([{1}] * 5))))
     counts.add(len(before), _delta(before))
     epoch = counts.freeze(3)
     store.write(list(epoch_puts(store, epoch)))
     for number, articles in enumerate(deltas):
         counts.add(len(articles), _delta(articles))
-        store.write(list(delta_puts(100 + number, len(articles), _delta(articles))))
+        store.write(list(delta_puts(100 + number, 3, len(articles), _delta(articles))))
     loaded, loaded_epoch = load_counts(store, 1000)
     assert (loaded_epoch.number, loaded_epoch.documents) == (3, len(before))
     assert _pairs(loaded_epoch.packed()) == _pairs(epoch.packed())
     assert _pairs(loaded.packed()) == _pairs(counts.packed())
     assert loaded.documents == counts.documents
+
+
+def test_delta_of_an_earlier_epoch_is_not_counted_again() -> None:
+    """What an epoch has taken in counts once, also where nobody has heard that its deltas were deleted."""
+    store, counts = MemoryStore(), DocumentCounts(1000)
+    counts.add(2, _delta([{1}, {1, 2}]))
+    store.write(list(epoch_puts(store, counts.freeze(1))))
+    store.write(list(delta_puts(0, 0, 2, _delta([{1}, {1, 2}]))))
+    loaded, _ = load_counts(store, 1000)
+    assert (loaded.documents, _pairs(loaded.packed())) == (2, _pairs(counts.packed()))
 
 
 def test_counts_larger_than_a_part_load_as_they_were() -> None:
@@ -170,7 +180,7 @@ def test_counts_larger_than_a_part_load_as_they_were() -> None:
     counts.add(3, _numbered(0, 70_000, 1))
     store.write(list(epoch_puts(store, counts.freeze(1))))
     assert len(list(store.items(Family.COUNTS))) == 3
-    store.write(list(delta_puts(9, 2, _numbered(60_000, 40_000, 2))))
+    store.write(list(delta_puts(9, 1, 2, _numbered(60_000, 40_000, 2))))
     counts.add(2, _numbered(60_000, 40_000, 2))
     loaded, _ = load_counts(store, 200_000)
     assert (loaded.documents, _pairs(loaded.packed())) == (5, _pairs(counts.packed()))

@@ -1,5 +1,7 @@
 """Promises of the book of clusters: what a run notes is seen at once, and written once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,13 +12,17 @@ from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, Entr
 from stream_dedup.index.store import Family, MemoryStore, Put
 from stream_dedup.members import ClusterBook, NewEntries, member_of
 from stream_dedup.settings import ClusterSettings
+from stream_dedup.window import Moment
 
 _FORMAT = EntryFormat(16, 4, 2)
 _LIVE = [0, 1]
+_NOW = Moment(100, 0)
 
 
-def _record(entries: tuple[int, ...] = (), *, cluster: int = 0, url: int = 0, source: str = "") -> ArticleRecord:
-    return ArticleRecord((1,), entries, 5, 7, 9, Relation.NEAR, cluster, url, source, None)
+def _record(
+    entries: tuple[int, ...] = (), *, cluster: int = 0, url: int = 0, source: str = "", decided_ms: int = 100
+) -> ArticleRecord:
+    return ArticleRecord((1,), entries, decided_ms, 3, 7, 9, Relation.NEAR, cluster, url, source, None)
 
 
 def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterBook:
@@ -43,7 +49,7 @@ def _joined(store: MemoryStore, *reserve: int) -> None:
     for number in reserve:
         name = "abc"[number]
         book.note(name, _record((number,)))
-        book.join(0, "a", 0, member_of(name, book.record(name), number, active=False), None)
+        book.join(0, "a", 0, member_of(name, book.record(name), number, active=False), None, _NOW)
         _entry(store, number, name)
     _commit(store, book)
 
@@ -65,23 +71,30 @@ def test_record_is_seen_as_of_now() -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_url_is_its_newest_article_s(committed: bool) -> None:  # noqa: FBT001  # parametrised
-    """Another article takes a URL over; forgetting the one before it leaves the URL, forgetting the owner frees it."""
+def test_url_has_the_newest_first(committed: bool) -> None:  # noqa: FBT001  # parametrised
+    """Articles of a URL stand in the order of their newest texts; whichever is forgotten, the others stay."""
     store = MemoryStore()
     book = _book(store)
-    for name in ("a", "b"):
+    for name in ("a", "b", "a", "c"):
         book.note(name, _record(url=77))
         if committed:
             _commit(store, book)
             book = _book(store)
-    assert book.owner(77) == "b"
-    assert book.owner(78) is None
-    book.forget("a", _record(url=77))
-    assert book.owner(77) == "b"
-    book.forget("b", _record(url=77))
-    assert book.owner(77) is None
+    assert [*book.owners(77)] == ["c", "a", "b"]
+    assert [*book.owners(78)] == []
+    for name, left in (("a", ["c", "b"]), ("c", ["b"]), ("b", [])):
+        book.forget(name, _record(url=77))
+        assert [*book.owners(77)] == left
     _commit(store, book)
     assert list(store.items(Family.URLS)) == []
+
+
+def test_url_knows_its_newest_articles_only() -> None:
+    """However many articles come under a URL, the eight newest are kept."""
+    book = _book(MemoryStore())
+    for number in range(20):
+        book.note(f"n{number}", _record(url=77))
+    assert [*book.owners(77)] == [f"n{number}" for number in range(19, 11, -1)]
 
 
 def test_single_article_is_no_cluster_and_its_own_canonical() -> None:
@@ -90,7 +103,7 @@ def test_single_article_is_no_cluster_and_its_own_canonical() -> None:
     book = _book(store)
     book.note("a", _record((0,), source="甲报"))
     assert (book.cluster(0), book.canonical(0, "a")) == (None, "a")
-    book.join(0, "a", 0, member_of("b", _record(source="乙报"), NOT_INDEXED, active=False), None)
+    book.join(0, "a", 0, member_of("b", _record(source="乙报"), NOT_INDEXED, active=False), None, _NOW)
     cluster = book.cluster(0)
     assert cluster is not None
     assert [(one.id, one.entry, one.active, one.source) for one in cluster.members] == [
@@ -110,7 +123,7 @@ def test_reserve_is_wanted_until_there_is_one() -> None:
     book = _book(store)
     book.note("a", _record((0,)))
     assert book.wants_reserve(0)
-    book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None)
+    book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None, _NOW)
     assert not book.wants_reserve(0)
 
 
@@ -119,7 +132,7 @@ def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> N
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
-    assert book.leave("a", _record((0,)), SuccessionReason.MOVED, floor=0) == "b"
+    assert book.leave("a", _record((0,)), SuccessionReason.MOVED, _NOW) == "b"
     assert book.removed == [0, 1]
     assert book.reindexed
     cluster, record, new = book.cluster(0), book.record("b"), book.published
@@ -136,7 +149,7 @@ def test_withdrawal_is_no_succession() -> None:
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
-    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=0) == "b"
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, _NOW) == "b"
     assert book.successions == []
 
 
@@ -146,12 +159,12 @@ def test_expired_entry_is_not_activated() -> None:
     _joined(store, 1, 2)
     _entry(store, 2, "c", window_ms=50)
     book = _book(store)
-    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=50) == "b"
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, Moment(100, 50)) == "b"
     cluster = book.cluster(0)
     assert cluster is not None
     assert [(one.id, one.active) for one in cluster.members] == [("b", False), ("c", True)]
     other = _book(store)
-    assert other.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=51) == "b"
+    assert other.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, Moment(100, 51)) == "b"
     assert other.removed == [0]
 
 
@@ -160,8 +173,8 @@ def test_last_member_ends_the_cluster() -> None:
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
-    assert book.leave("b", _record((1,)), SuccessionReason.WITHDRAWN, floor=0) == "a"
-    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, floor=0) is None
+    assert book.leave("b", _record((1,)), SuccessionReason.WITHDRAWN, _NOW) == "a"
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, _NOW) is None
     assert book.published == {"a": None}
     _commit(store, book)
     assert list(store.items(Family.CLUSTERS)) == []
@@ -170,5 +183,40 @@ def test_last_member_ends_the_cluster() -> None:
 def test_article_without_copies_leaves_no_word() -> None:
     """A single article that goes was never told of as a cluster."""
     book = _book(MemoryStore())
-    assert book.leave("a", _record((3, 2)), SuccessionReason.WITHDRAWN, floor=0) is None
+    assert book.leave("a", _record((3, 2)), SuccessionReason.WITHDRAWN, _NOW) is None
     assert (book.removed, book.published, book.writes()) == ([3, 2], {}, [])
+
+
+def test_canonical_article_is_known_as_long_as_copies_come() -> None:
+    """With each copy the id that the cluster is called by is remembered from then on."""
+    store = MemoryStore()
+    _joined(store, 1)
+    book = _book(store)
+    book.note("c", _record(decided_ms=500))
+    book.join(0, "a", 0, member_of("c", book.record("c"), NOT_INDEXED, active=False), None, Moment(500, 400))
+    _commit(store, book)
+    records = {name: _book(store).record(name) for name in "abc"}
+    assert {name: record and record.decided_ms for name, record in records.items()} == {"a": 500, "b": 100, "c": 500}
+
+
+@pytest.mark.parametrize("gone", [_record((1,), decided_ms=39), _record((1,), cluster=9)])
+def test_only_an_article_that_is_known_succeeds(gone: ArticleRecord) -> None:
+    """One that has left the window, or came back elsewhere, is passed over; where nobody else is left, nobody is."""
+    store = MemoryStore()
+    _joined(store, 1, 2)
+    book = _book(store)
+    book.note("b", gone)
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, Moment(100, 40)) == "c"
+    assert book.leave("c", _record((2,)), SuccessionReason.WITHDRAWN, Moment(100, 40)) is None
+    assert book.published == {"a": None, "c": None}
+
+
+def test_cluster_was_first_seen_with_the_first_text() -> None:
+    """The founder's newest text may have come later."""
+    book = _book(MemoryStore())
+    book.note("a", replace(_record((0,)), first_ms=2, published_ms=60))
+    book.note("b", replace(_record(), published_ms=70))
+    book.join(0, "a", 0, member_of("b", book.record("b"), NOT_INDEXED, active=False), None, _NOW)
+    cluster = book.cluster(0)
+    assert cluster is not None
+    assert (cluster.first_ms, cluster.last_ms) == (2, 70)

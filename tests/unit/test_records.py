@@ -108,7 +108,7 @@ def test_article_records_come_back_as_they_were(record: ArticleRecord) -> None:
 @given(_TIMES, _ORIGINS)
 def test_article_is_seen_when_its_message_came(published: int | None, origin: Origin | None) -> None:
     """An article was seen at its message's time, else at that of its publication, else nobody knows."""
-    record = ArticleRecord((1,), (), 5, published, 9, None, 1, 0, "", origin)
+    record = ArticleRecord((1,), (), 5, None, published, 9, None, 1, 0, "", origin)
     message = origin.timestamp_ms if origin else None
     assert record.seen_ms == (published if message is None else message)
 

@@ -109,4 +109,4 @@ def test_without_times_no_generation_begins() -> None:
 def test_no_articles_have_no_times() -> None:
     """An empty batch moves nothing."""
     assert _listed(_WINDOW.times([], 5)) == []
-    assert _WINDOW.floor(_LENGTH + 3) == 3
+    assert _WINDOW.moment(_LENGTH + 3) == (_LENGTH + 3, 3)
