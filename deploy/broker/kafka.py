@@ -115,7 +115,7 @@ class KafkaBroker:
 
     properties: Mapping[str, str | int] = field(default_factory=dict)
     data_dir: Path | None = None
-    start_timeout: float = 60.0
+    start_timeout: float = 120.0
     stop_timeout: float = 15.0
     proxy_port: int | None = None
     _folder: Path | None = field(init=False, default=None, repr=False)
