@@ -38,6 +38,7 @@ class Limits(NamedTuple):
     numbers_overlap: float
     numbers_min: int
     numbers_jaccard: float
+    numbers_grams: int
     variant_jaccard: float
     max_distance: int
 
@@ -134,6 +135,7 @@ def limits_of(settings: EngineSettings) -> Limits:
         verify.numbers_overlap,
         verify.numbers_min,
         verify.numbers_jaccard,
+        verify.numbers_grams,
         verify.variant_jaccard,
         settings.simhash.max_distance,
     )
@@ -191,8 +193,10 @@ def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
         rows.sketches[a], rows.lengths[a], rows.sizes[a], rows.sketches[b], rows.lengths[b], rows.sizes[b]
     )
     relation = _relation(jaccard, containment, rows.sizes[a], rows.sizes[b], limits)
-    if relation != NONE and jaccard < limits.numbers_jaccard and _other_numbers(rows, a, b, limits):
-        relation = NONE
+    if relation != NONE and jaccard < limits.numbers_jaccard:
+        changed = 2.0 * (1.0 - containment) * min(rows.sizes[a], rows.sizes[b])
+        if _other_numbers(rows, a, b, changed, limits):
+            relation = NONE
     return Match(relation, jaccard, containment, hamming)
 
 
@@ -210,8 +214,18 @@ def _relation(jaccard: float, containment: float, size_a: int, size_b: int, limi
 
 
 @kernel
-def _other_numbers(rows: Rows, a: int, b: int, limits: Limits) -> bool:
-    """Tell whether two texts carry different numbers: bulletins of one template, not copies."""
+def _other_numbers(rows: Rows, a: int, b: int, changed: float, limits: Limits) -> bool:
+    """Tell whether two texts differ in their numbers: bulletins of one template, not copies.
+
+    Where many more n-grams differ than the numbers can explain, it is the text that was changed.
+
+    Args:
+        rows: of both.
+        a: row of the one.
+        b: row of the other.
+        changed: n-grams that are in one of them only, but for those that a longer text adds.
+        limits: thresholds.
+    """
     fewer = min(rows.number_sizes[a], rows.number_sizes[b])
     if fewer < limits.numbers_min:
         return False
@@ -223,7 +237,7 @@ def _other_numbers(rows: Rows, a: int, b: int, limits: Limits) -> bool:
         rows.number_lengths[b],
         rows.number_sizes[b],
     )
-    return overlap < limits.numbers_overlap
+    return overlap < limits.numbers_overlap and changed <= limits.numbers_grams * 2.0 * (1.0 - overlap) * fewer
 
 
 @kernel

@@ -434,6 +434,14 @@ class VerifySettings(_Group):
         json_schema_extra=unit("share"),
         description="From this Jaccard on, differing numbers are taken for misprints.",
     )
+    numbers_grams: int = Field(
+        24,
+        ge=1,
+        le=100_000,
+        json_schema_extra=unit("n-grams"),
+        description="N-grams of another text that a differing number can explain; where more differ, the text was "
+        "edited, and its numbers with it.",
+    )
     variant_jaccard: float = Field(
         0.6,
         ge=0,

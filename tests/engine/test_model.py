@@ -82,7 +82,10 @@ def _other_numbers(one: Text, other: Text, margin: float) -> bool:
     fewer = min(len(one.numbers), len(other.numbers))
     if fewer < _LIMITS.numbers_min or _jaccard(one, other) >= _LIMITS.numbers_jaccard + margin:
         return False
-    return len(one.numbers & other.numbers) < (_LIMITS.numbers_overlap + margin) * fewer
+    overlap = len(one.numbers & other.numbers) / fewer
+    changed = 2 * (1 - _containment(one, other) - margin) * min(len(one.grams), len(other.grams))
+    explained = 2 * (1 - overlap + margin) * fewer * _LIMITS.numbers_grams
+    return overlap < _LIMITS.numbers_overlap + margin and changed <= explained
 
 
 def _nearest(text: Text, earlier: Sequence[Text]) -> Nearest:

@@ -156,6 +156,18 @@ def test_bulletins_are_duplicates_where_the_settings_do_not_ask_for_numbers(make
     assert _relation(decision) is Relation.NEAR
 
 
+def test_edited_text_is_a_copy_whatever_its_numbers(make_engine: Maker) -> None:
+    """Where far more differs than the numbers can explain the text was edited: it is no bulletin of a template."""
+    numbered = _TEXT + "摊位三十二个，客流4100人次，营业额27万元，垃圾9车。"
+    edited = list(numbered.replace("4100", "8200").replace("27", "31").replace("9车", "6车"))
+    edited[5::19] = "乙" * len(edited[5::19])
+    assert 0.5 < _jaccard(numbered, "".join(edited)) < 0.7
+    engine = make_engine(sketch=_EXACT_SKETCH)
+    assert _relation(_second(engine, numbered, "".join(edited))) is Relation.NEAR
+    strict = make_engine(sketch=_EXACT_SKETCH, verify={"numbers_grams": 1000})
+    assert _second(strict, numbered, "".join(edited)).unique
+
+
 def test_misprinted_numbers_in_a_long_copy_are_still_a_copy(make_engine: Maker) -> None:
     """Where the texts agree to 95% and more, differing numbers are misprints."""
     long = _TEXT + _OTHER + "东风村今年种下了成片的油菜，春天一到满坡金黄，游人比往年更多，村口的小店早早备足了货。"
