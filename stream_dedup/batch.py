@@ -72,7 +72,7 @@ class Judged:
     Attributes:
         outcomes: one an item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
         change: what `Deduplicator.apply` does to the state.
-        successions: changes of canonical articles, in order.
+        successions: changes of canonical articles, in order, by the place of the outcome that led to them.
         clusters: the clusters that changed, by their canonical article; None where nothing is called by it any more.
         candidates: candidates by family (content, landmark, SimHash), shape (3,).
         confirmed: those of them that matched, shape (3,).
@@ -81,7 +81,7 @@ class Judged:
 
     outcomes: Sequence[Outcome]
     change: Change
-    successions: Sequence[Succession]
+    successions: Mapping[int, Sequence[Succession]]
     clusters: Mapping[str, Cluster | None]
     candidates: I64
     confirmed: I64
@@ -138,7 +138,7 @@ class _Sums:
     """What the runs of a batch add up to."""
 
     steps: list[Step] = field(default_factory=list)
-    successions: list[Succession] = field(default_factory=list)
+    successions: dict[int, list[Succession]] = field(default_factory=dict)
     clusters: dict[str, Cluster | None] = field(default_factory=dict)
     candidates: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
@@ -168,6 +168,7 @@ class Batch:
         self._store = Overlay(state.store)
         self._outcomes: list[Outcome] = []
         self._watch = Stopwatch()
+        self._successions: Sequence[tuple[int, Succession]] = []  # of the last run
         self._sums = _Sums()
 
     def judged(self) -> Judged:
@@ -197,23 +198,26 @@ class Batch:
     def _judge(self, articles: Sequence[Article]) -> None:
         times = self._parts.window.times(articles, self._progress.stream_ms)
         late = times.late & (self._settings.window.late == "dead")
-        on_time = [article for article, is_late in zip(articles, late.tolist(), strict=True) if not is_late]
-        decisions = self._decisions(on_time, times.at(np.flatnonzero(~late)))
+        places = np.flatnonzero(~late)
+        on_time = [articles[place] for place in places.tolist()]
+        decisions = self._decisions(on_time, times.at(places), places + len(self._outcomes))
         self._outcomes += [
             _too_late(article, self._settings.window.days) if is_late else next(decisions)
             for article, is_late in zip(articles, late.tolist(), strict=True)
         ]
 
-    def _decisions(self, articles: Sequence[Article], times: Times) -> Iterator[Decision]:
+    def _decisions(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
+        """Yield the decisions on articles whose outcomes have these places."""
         if not articles:
             return
         features, start = self._parts.fingerprinter.features(articles), 0
         self._watch.lap("features")
         while start < len(articles):
             stop = start + self._room(times.stream[start:])
-            places = np.arange(start, min(stop, len(articles)))
             part = features.part(start, min(stop, len(articles)))
-            decisions = self._run(articles[start:stop], part, times.at(places))
+            decisions = self._run(articles[start:stop], part, times.at(np.arange(start, min(stop, len(articles)))))
+            for place, succession in self._successions:
+                self._sums.successions.setdefault(int(places[start + place]), []).append(succession)
             start += len(decisions)
             yield from decisions
 
@@ -238,7 +242,14 @@ class Batch:
         modes = np.array([version.mode for version in versions], np.int64)
         owners = _owners(articles, versions, candidates)
         verdicts = judge(
-            candidates, modes, *owners, times.floors, self._index.caps(), self._parts.limits, self._parts.duplicates
+            candidates,
+            modes,
+            *owners,
+            times.floors,
+            times.renewals,
+            self._index.caps(),
+            self._parts.limits,
+            self._parts.duplicates,
         )
         self._watch.lap("judge")
         entries = NewEntries(self._progress.entries)
@@ -303,7 +314,7 @@ class Batch:
         self._index.occupy(fixed, before.generation)
         self._progress = progress
         self._sums.steps.append(step)
-        self._sums.successions += book.successions
+        self._successions = book.successions
         self._sums.clusters |= book.published
 
     def _after(self, before: Progress, times: I64, entries: int) -> Progress:

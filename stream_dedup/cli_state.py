@@ -71,10 +71,10 @@ def verify_command(
                 if len(faults) <= _MOST_FAULTS:
                     errors.print(f"[bold red]fault[/]: {escaped(fault)}")
         if faults:
-            more = len(faults) - _MOST_FAULTS
+            many = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
+            hidden = f", {len(faults) - _MOST_FAULTS} of them not shown" if len(faults) > _MOST_FAULTS else ""
             raise StoreError(
-                f"{len(faults)} faults{f', {more} of them not shown' if more > 0 else ''}: stop the service and "
-                "restore the state with `stream-dedup state restore --fresh`"
+                f"{many}{hidden}: stop the service and restore the state with `stream-dedup state restore --fresh`"
             )
         out.print("the state is in order" if offline else "the state is in order, and as its changelog says")
 

@@ -144,10 +144,10 @@ class Cluster:
     def leave(self, member_id: str, source: str, policy: Policy, living: Living = _anyone) -> "Cluster | None":
         """Return the cluster without a member, or None if no article is left that it could be called by.
 
-        A canonical article is succeeded by the best of the living members, those with an entry before those without.
-        If there is none the cluster ends, though there may be copies that are no longer kept. An id that was never a
-        member changes nothing where that can be told: where all members are kept, or all of its source. `first_ms`
-        and `last_ms` stay.
+        A canonical article is succeeded by the living member that the policy prefers, of equals by the first. If there
+        is none the cluster ends, though there may be copies that are no longer kept. An id that was never a member
+        changes nothing where that can be told: where all members are kept, or all of its source. `first_ms` and
+        `last_ms` stay.
 
         Args:
             member_id: id of the article, which may be one that is no longer kept.
@@ -293,7 +293,7 @@ def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
 
 
 def _successor(members: Sequence[Member], policy: Policy) -> str | None:
-    best = min(members, key=lambda member: (member.entry == NOT_INDEXED, policy.rank(member)), default=None)
+    best = min(members, key=policy.rank, default=None)
     return best.id if best is not None else None
 
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Relation, Source
 from stream_dedup.compiled import kernel
+from stream_dedup.fingerprint.numbers import NUMBER_BITS
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
 from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates, KeyedRows
-from stream_dedup.index.records import Rows, outlived
+from stream_dedup.index.records import UNKNOWN_TIME, Rows, outlived
 from stream_dedup.settings import EngineSettings
 
 F64 = NDArray[np.float64]
@@ -69,6 +70,7 @@ class Verdicts(NamedTuple):
         containment: see `jaccard`.
         hamming: see `jaccard`.
         sources: family that found the best match, shape (n,).
+        freshest: window time of the newest article that it is a duplicate of, `UNKNOWN_TIME` for none, shape (n,).
         indexed: whether later articles shall find this one, shape (n,).
         candidates: candidates by family that found them first, shape (n, 3).
         confirmed: those of them that matched, shape (n, 3).
@@ -80,6 +82,7 @@ class Verdicts(NamedTuple):
     containment: F64
     hamming: I64
     sources: I64
+    freshest: I64
     indexed: Bool
     candidates: I64
     confirmed: I64
@@ -94,6 +97,7 @@ class Verdicts(NamedTuple):
             np.zeros(n),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
+            np.full(n, UNKNOWN_TIME, np.int64),
             np.zeros(n, np.bool_),
             np.zeros((n, len(SOURCES)), np.int64),
             np.zeros((n, len(SOURCES)), np.int64),
@@ -107,6 +111,7 @@ class _Batch(NamedTuple):
     owners: I64
     siblings: I64
     floors: I64
+    renewals: I64
     keyed: KeyedRows
     caps: I64
     duplicates: Bool
@@ -147,6 +152,7 @@ def judge(
     owners: I64,
     siblings: I64,
     floors: I64,
+    renewals: I64,
     caps: I64,
     limits: Limits,
     duplicates: Bool,
@@ -162,13 +168,14 @@ def judge(
             a copy of another text of its own id.
         siblings: likewise of the same URL, for an article that is a new text of the others there, shape (rows,).
         floors: window time before which each article sees nothing any more, shape (n,).
+        renewals: window time before which the text that an article copies needs renewing, shape (n,).
         caps: postings visible a key, by family.
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
     rows, n = candidates.rows, len(modes)
     keyed = candidates.keyed
-    batch = _Batch(modes, owners, siblings, floors, keyed, caps, duplicates)
+    batch = _Batch(modes, owners, siblings, floors, renewals, keyed, caps, duplicates)
     workspace = _Workspace(
         np.full(len(keyed.key_families), -1, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
@@ -189,7 +196,7 @@ def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
     if rows.contents[a] == rows.contents[b] and np.array_equal(rows.numbers[a], rows.numbers[b]):
         # The content is that of letters and digits: 3.14 and 31.4 differ in their numbers alone.
         return Match(EXACT, 1.0, 1.0, hamming)
-    jaccard, containment = resemblance(
+    jaccard, containment, _ = resemblance(
         rows.sketches[a], rows.lengths[a], rows.sizes[a], rows.sketches[b], rows.lengths[b], rows.sizes[b]
     )
     relation = _relation(jaccard, containment, rows.sizes[a], rows.sizes[b], limits)
@@ -229,13 +236,14 @@ def _other_numbers(rows: Rows, a: int, b: int, changed: float, limits: Limits) -
     fewer = min(rows.number_sizes[a], rows.number_sizes[b])
     if fewer < limits.numbers_min:
         return False
-    _, overlap = resemblance(
+    _, overlap, _ = resemblance(
         rows.numbers[a],
         rows.number_lengths[a],
         rows.number_sizes[a],
         rows.numbers[b],
         rows.number_lengths[b],
         rows.number_sizes[b],
+        NUMBER_BITS,
     )
     return overlap < limits.numbers_overlap and changed <= limits.numbers_grams * 2.0 * (1.0 - overlap) * fewer
 
@@ -326,6 +334,8 @@ def _choose(
         if match.relation == NONE:
             continue
         verdicts.confirmed[i, source] += 1
+        if batch.duplicates[match.relation]:
+            verdicts.freshest[i] = max(verdicts.freshest[i], rows.times[candidate])
         score = match.jaccard + 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
         # Of equals the earliest: rows are in the order of arrival.
         if score > best or (score == best and candidate < verdicts.rows[i]):
@@ -337,10 +347,17 @@ def _choose(
 
 @kernel
 def _worth_indexing(i: int, batch: _Batch, limits: Limits, verdicts: Verdicts) -> bool:
-    """Tell whether an article is canonical, or has drifted so far that its copies would miss the original."""
+    """Tell whether an article is canonical, or its copies would miss the original.
+
+    They would where it has drifted far from that, or where that, and all that is like it, is forgotten much earlier.
+    """
     relation = verdicts.relations[i]
+    if not batch.duplicates[relation]:
+        return True
     drifted = relation == NEAR and verdicts.jaccard[i] < limits.variant_jaccard
-    return not batch.duplicates[relation] or drifted
+    # A cut copy or a round-up cannot stand for the text: what is like it may have little of that.
+    whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
+    return drifted or (whole and outlived(verdicts.freshest[i], batch.renewals[i]))
 
 
 @kernel

@@ -118,6 +118,7 @@ class _Linking:
         self._prefetch()
         decisions: list[Decision] = []
         for place, article in enumerate(self._run.articles):
+            self._book.place = place
             link = self._link(place)
             unique = link is None or link.relation not in self._duplicates
             indexed = bool(self._run.verdicts.indexed[place])

@@ -74,7 +74,8 @@ class ClusterBook:
         self.records: dict[tuple[Family, bytes], bytes | None] = {}
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
-        self.successions: list[Succession] = []
+        self.place = 0  # in the run, of the article that changes clusters
+        self.successions: list[tuple[int, Succession]] = []  # each with the place of the article that led to it
         self.reindexed = False
 
     def prefetch(self, clusters: Iterable[int], names: Iterable[str]) -> None:
@@ -241,7 +242,7 @@ class ClusterBook:
             if stored is not None:
                 self.published[before.canonical] = None
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
-                self.successions.append(Succession(before.canonical, after.canonical, reason))
+                self.successions.append((self.place, Succession(before.canonical, after.canonical, reason)))
 
     def _keep_known(self, canonical: str, moment: Moment) -> None:
         """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""

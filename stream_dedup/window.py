@@ -16,6 +16,7 @@ from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
 
+_RENEWALS = 8  # times in a window that a text which is copied again and again is put into the index anew
 _GENERATIONS = 2  # into which a window is divided: the disk keeps one and a half to two windows
 _MS_PER_DAY = 86_400_000
 
@@ -41,12 +42,14 @@ class Times:
         window: from when on each is remembered, shape (n,): its own time, or its arrival where it is late.
         floors: what is older than this is forgotten, shape (n,).
         late: which were forgotten before they came, shape (n,).
+        renewals: a copy of what is older than this is indexed, shape (n,): its text is remembered from then on.
     """
 
     stream: I64
     window: I64
     floors: I64
     late: NDArray[np.bool_]
+    renewals: I64
 
     def moment(self, place: int) -> Moment:
         """Return the moment at which one of the articles has come."""
@@ -54,7 +57,7 @@ class Times:
 
     def at(self, places: I64) -> "Times":
         """Return the times of some of the articles."""
-        return Times(self.stream[places], self.window[places], self.floors[places], self.late[places])
+        return Times(*(getattr(self, name)[places] for name in self.__slots__))
 
 
 class Window:
@@ -78,7 +81,7 @@ class Window:
         floors = stream - self._length_ms
         late = (own != UNKNOWN_TIME) & (own < floors)
         window = np.where(late | (own == UNKNOWN_TIME), stream, np.minimum(own, stream))
-        return Times(stream, window, floors, late)
+        return Times(stream, window, floors, late, stream - self._length_ms // _RENEWALS)
 
     def moment(self, stream_ms: int) -> Moment:
         """Return the moment at which the stream's time is `stream_ms`."""

@@ -11,6 +11,8 @@ from stream_dedup.fingerprint.sketch import PAD
 from stream_dedup.hashing import I64, U32, hash_span
 from stream_dedup.text.normal import word_table
 
+NUMBER_BITS = 32  # of a value: two numbers must not be taken for one
+
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
 
@@ -45,7 +47,7 @@ def number_sketch(points: U32, k: int, is_word: NDArray[np.bool_]) -> tuple[U32,
         while i < n and (_is_digit(points[i]) or _joins(points, i)):
             i += 1
         stop = i + 1 if i < n and is_word[points[i]] else i
-        hashes[used] = np.uint32(hash_span(points, start, stop) >> np.uint64(32))
+        hashes[used] = np.uint32(hash_span(points, start, stop) >> np.uint64(64 - NUMBER_BITS))
         used += 1
     distinct = np.unique(hashes[:used])
     sketch = np.full(k, PAD, np.uint32)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
 from stream_dedup.compiled import kernel
+from stream_dedup.fingerprint.sketch import VALUE_BITS
 from stream_dedup.hashing import I64, U32, U64
 
 UNKNOWN_TIME = -(1 << 62)
@@ -21,8 +22,8 @@ COMPARABLE, WEIGHED, RESERVE = 1, 2, 4  # flags of an entry
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _LENGTH = struct.Struct("<H")
-_LOW_BITS = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+_SKETCH_BYTES = VALUE_BITS // 8  # of each value
+_LANDMARK_BYTES = 8 - _SKETCH_BYTES
 
 Entries = NDArray[np.void]  # of `EntryFormat.layout`
 
@@ -72,7 +73,7 @@ class Rows(NamedTuple):
 class EntryFormat:
     """The layout of entries: a fixed part, then the article's id.
 
-    The first values of the sketch are the upper halves of the landmarks, so only the lower halves stand beside them.
+    The first values of the sketch are the upper bits of the landmarks, so only the other bits stand beside them.
 
     Args:
         sketch: values of a sketch.
@@ -95,8 +96,8 @@ class EntryFormat:
                 ("number_size", "<u4"),
                 ("flags", "<u1"),
                 ("numbers", "<u4", (numbers,)),
-                ("sketch", "<u4", (sketch,)),
-                ("landmarks", "<u4", (landmarks,)),
+                ("sketch", "u1", (_SKETCH_BYTES * sketch,)),
+                ("landmarks", "u1", (_LANDMARK_BYTES * landmarks,)),
             ]
         )
 
@@ -114,15 +115,16 @@ class EntryFormat:
         fixed["window_ms"], fixed["epoch"] = rows.times[places], epoch
         fixed["size"], fixed["length"] = rows.sizes[places], rows.lengths[places]
         fixed["number_length"], fixed["number_size"] = rows.number_lengths[places], rows.number_sizes[places]
-        fixed["numbers"], fixed["sketch"] = rows.numbers[places], rows.sketches[places]
-        fixed["landmarks"] = landmarks & _LOW_BITS
+        fixed["numbers"], fixed["sketch"] = rows.numbers[places], _low_bytes(rows.sketches[places], _SKETCH_BYTES)
+        fixed["landmarks"] = _low_bytes(landmarks, _LANDMARK_BYTES)
         return fixed
 
     def landmark_keys(self, entries: Entries) -> U64:
         """Return the landmarks of entries, 0 where a text has fewer, shape (m, landmarks)."""
-        upper = entries["sketch"][:, : self.landmarks].astype(np.uint64) << _HALF
+        upper = _whole(entries["sketch"][:, : _SKETCH_BYTES * self.landmarks], _SKETCH_BYTES, np.dtype("<u8"))
+        lower = _whole(entries["landmarks"], _LANDMARK_BYTES, np.dtype("<u8"))
         there = np.arange(self.landmarks) < entries["length"][:, np.newaxis]
-        return np.where(there, upper | entries["landmarks"], np.uint64(0))
+        return np.where(there, upper << np.uint64(8 * _LANDMARK_BYTES) | lower, np.uint64(0))
 
     def pack(self, entries: Entries, names: Sequence[bytes]) -> list[bytes]:
         """Return whole entries: the fixed parts, each with the id of its article, as UTF-8."""
@@ -139,13 +141,28 @@ class EntryFormat:
         return entry[self.layout.itemsize :]
 
 
+def _low_bytes(values: NDArray[np.unsignedinteger[Any]], width: int) -> NDArray[np.uint8]:
+    """Return the lower bytes of numbers one behind the other: of shape (n, k) become (n, k x width)."""
+    size = values.dtype.itemsize
+    parts = np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, size)
+    return parts[:, :, :width].reshape(len(values), values.shape[1] * width)
+
+
+def _whole(parts: NDArray[np.uint8], width: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return numbers of which the lower bytes stand one behind the other: of shape (n, k x width) become (n, k)."""
+    count = parts.shape[1] // width
+    whole = np.zeros((len(parts), count, kind.itemsize), np.uint8)
+    whole[:, :, :width] = parts.reshape(len(parts), count, width)
+    return whole.view(kind)[:, :, 0]
+
+
 def rows_of_entries(entries: Entries) -> Rows:
     """Return the rows of entries."""
     return Rows(
         entries["fingerprint"].copy(),
         entries["content"].copy(),
         entries["window_ms"].copy(),
-        entries["sketch"].copy(),
+        _whole(entries["sketch"], _SKETCH_BYTES, np.dtype("<u4")),
         entries["length"].astype(np.int64),
         entries["size"].astype(np.int64),
         entries["numbers"].copy(),

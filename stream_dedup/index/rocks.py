@@ -486,7 +486,8 @@ def _store_error(action: str, directory: Path, error: Exception) -> StoreError:
     missing = "No such file" in text and any(directory.glob("CURRENT"))
     if "Corruption" in text or missing:
         return StoreDamagedError(
-            f"cannot {action} the state directory {directory}: it is damaged; put a snapshot in its place, or remove "
+            f"cannot {action} the state directory {directory}: it is damaged; restore it from its "
+            "changelog (`stream-dedup state restore --fresh`), put a snapshot in its place, or remove "
             f"it for a new one ({text})"
         )
     return StoreError(f"cannot {action} the state directory {directory}: {text}")

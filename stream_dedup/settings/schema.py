@@ -372,7 +372,7 @@ class SketchSettings(_Group):
 
     gram: int = Field(5, ge=2, le=16, json_schema_extra=unit("characters"), description="Characters of an n-gram.")
     size: int = Field(
-        128, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of a text's n-grams."
+        256, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of a text's n-grams."
     )
     numbers: int = Field(
         16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of a text's numbers."

@@ -112,7 +112,7 @@ class Meter:
             if isinstance(outcome, Withdrawn):
                 metrics.withdrawals.inc()
                 self._outcomes["withdrawn"] += 1
-        metrics.successions.inc(len(judged.successions))
+        metrics.successions.inc(sum(map(len, judged.successions.values())))
         for source, count in Counter(d.link.source for d in judged.decisions if d.link).items():
             metrics.matches.labels(source).inc(count)
         for source, found, confirmed in zip(SOURCES, judged.candidates, judged.confirmed, strict=True):

@@ -111,15 +111,16 @@ class Pipeline:
 
     def _publish(self, decoded: Decoded, judged: Judged) -> None:
         decided_ms = time.time_ns() // 1_000_000
-        for (message, _), outcome in zip(decoded.items, judged.outcomes, strict=True):
+        for place, ((message, _), outcome) in enumerate(zip(decoded.items, judged.outcomes, strict=True)):
             if isinstance(outcome, Decision):
                 self._sink.decision(message, outcome, decided_ms)
             elif isinstance(outcome, Withdrawn):
                 self._sink.withdrawn(outcome, decided_ms)
+            # Before the next decision: of two records under an id the last one is in force.
+            self._sink.successions(judged.successions.get(place, ()), decided_ms)
         # In the input's order, which is then the same wherever a commit ends.
         for message, error in sorted(decoded.dead, key=_place):
             self._sink.dead_letter(message, error)
-        self._sink.successions(judged.successions, decided_ms)
         self._sink.clusters(judged.clusters, decided_ms)
 
 

@@ -196,13 +196,13 @@ class Model:
             )
         siblings = self._siblings(article)
         before = record or next(iter(siblings), None)
-        best = self._best(article, {article.id, *(sibling.member.id for sibling in siblings)})
+        best, freshest = self._best(article, {article.id, *(sibling.member.id for sibling in siblings)})
         home = None
         if best is not None and self._groups[best.cluster].canonical.id == article.id:
             # A copy of an earlier text of this very article, of which something is known as long as it has copies.
             assert record is not None
             home, best = best.cluster, None
-        return self._remember(article, window, record, before, best, home)
+        return self._remember(article, window, record, before, best, freshest, home)
 
     def _record(self, name: str) -> _Record | None:
         record = self._records.get(name)
@@ -214,16 +214,19 @@ class Model:
         records = [record for record in map(self._record, names) if record and record.url == article.url]
         return [] if any(_content(article.body) in record.contents for record in records) else records
 
-    def _best(self, article: Article, left_out: set[str]) -> _Entry | None:
-        best, most = None, 0.0
+    def _best(self, article: Article, left_out: set[str]) -> tuple[_Entry | None, float]:
+        """Return the entry that is most like an article, and the window time of the newest that is like it."""
+        best, most, freshest = None, 0.0, -math.inf
         for entry in self._entries:
             if not entry.active or entry.window < self._floor or entry.article in left_out:
                 continue
             relation, jaccard, _ = measures(article.body, entry.body)
             score = jaccard + 2 * (relation is Relation.EXACT)
+            if relation is not None:
+                freshest = max(freshest, entry.window)
             if relation is not None and score > most:
                 best, most = entry, score
-        return best
+        return best, freshest
 
     def _remember(
         self,
@@ -232,12 +235,15 @@ class Model:
         record: _Record | None,
         before: _Record | None,
         best: _Entry | None,
+        freshest: float,
         home: int | None,
     ) -> Seen:
         shown, content = self._shown(article, before, best), _content(article.body)
         contents = [content, *(record.contents if record else [])]
         relation, jaccard = shown[3], measures(article.body, best.body)[1] if best else 0.0
-        indexed = best is None or (relation is Relation.NEAR and jaccard < self.settings.verify.variant_jaccard)
+        drifted = relation is Relation.NEAR and jaccard < self.settings.verify.variant_jaccard
+        ageing = freshest < self._now - self.settings.window.days * DAY / 8
+        indexed = best is None or drifted or (ageing and relation in {Relation.EXACT, Relation.NEAR})
         if record is not None and not self._stays(record, best, home):
             self._leave(article.id, record, "moved")
             record = None
@@ -360,7 +366,7 @@ class Model:
                 self.clusters[before.id] = None
             return None
         if before.id == name:
-            group.canonical = min(living, key=lambda one: (one.entry is None, self._rank(one)))
+            group.canonical = min(living, key=self._rank)
         self._records[group.canonical.id].decided = self._now
         self._activate(group)
         self._tell(group, before.id, reason)
@@ -416,7 +422,7 @@ def seen(outcome: Outcome) -> Seen:
 def told(judged: Judged) -> tuple[dict[str, Seen | None], list[tuple[str, str, str]]]:
     """Return the clusters and successions of a batch in the form of the model."""
     clusters = {name: None if cluster is None else cluster_seen(cluster) for name, cluster in judged.clusters.items()}
-    return clusters, [(one.old, one.new, str(one.reason)) for one in judged.successions]
+    return clusters, [(one.old, one.new, str(one.reason)) for made in judged.successions.values() for one in made]
 
 
 def cluster_seen(cluster: Cluster) -> Seen:

@@ -29,7 +29,7 @@ def _told(
         for at in range(0, len(stream), size):
             judged = engine.process(stream[at : at + size])
             links += [f"{one.link.relation} of {one.link.duplicate_of}" if one.link else "" for one in judged.decisions]
-            successions += judged.successions
+            successions += [one for made in judged.successions.values() for one in made]
             clusters |= judged.clusters
     return links, successions, {name: one and cluster_seen(one) for name, one in clusters.items()}
 

@@ -59,25 +59,18 @@ def test_revision_is_known_for_the_window(cuts: set[int], age: int, relation: st
 @_CUTS
 def test_publication_counts_and_not_arrival(cuts: set[int]) -> None:
     """An article that came a day after its publication is forgotten a day earlier."""
-    stream = [
-        article("slow", at=BEGIN + DAY, lag=DAY),
-        article("within", variant=1, at=BEGIN + _LENGTH),
-        article("beyond", variant=1, at=BEGIN + _LENGTH + 1),
-    ]
-    assert _relations(stream, cuts) == [None, "exact", None]
+    slow = article("slow", at=BEGIN + DAY, lag=DAY)
+    for age, relation in ((_LENGTH, "exact"), (_LENGTH + 1, None)):
+        assert _relations([slow, article("copy", variant=1, at=BEGIN + age)], cuts) == [None, relation]
 
 
 @_CUTS
 def test_clock_that_runs_ahead_makes_nobody_old(cuts: set[int]) -> None:
     """A time of publication after that of the message moves neither the window nor the article's own time."""
-    stream = [
-        article("first"),
-        article("ahead", 1, at=BEGIN + 1, lag=-1000 * DAY),
-        article("copy", at=BEGIN + 2),
-        article("copy of the one ahead", 1, at=BEGIN + 1 + _LENGTH),
-        article("another", 1, at=BEGIN + 2 + _LENGTH),
-    ]
-    assert _relations(stream, cuts) == [None, None, "exact", "exact", None]
+    stream = [article("first"), article("ahead", 1, at=BEGIN + 1, lag=-1000 * DAY), article("copy", at=BEGIN + 2)]
+    for age, relation in ((_LENGTH, "exact"), (_LENGTH + 1, None)):
+        later = article("copy of the one ahead", 1, at=BEGIN + 1 + age)
+        assert _relations([*stream, later], cuts) == [None, None, "exact", relation]
 
 
 @_CUTS
@@ -88,10 +81,26 @@ def test_late_article_is_judged_and_remembered_from_its_arrival(cuts: set[int]) 
         article("now", at=now),
         article("late copy", variant=1, at=now, lag=90 * DAY),
         article("late", 1, at=now, lag=90 * DAY),
-        article("copy", 1, at=now + _LENGTH),
-        article("another", 1, at=now + _LENGTH + 1),
     ]
-    assert _relations(stream, cuts) == [None, "exact", None, "exact", None]
+    for age, relation in ((_LENGTH, "exact"), (_LENGTH + 1, None)):
+        assert _relations([*stream, article("copy", 1, at=now + age)], cuts) == [None, "exact", None, relation]
+
+
+@_CUTS
+def test_text_is_remembered_as_long_as_copies_come(cuts: set[int]) -> None:
+    """A story that is copied again and again is one story, however long ago it began."""
+    stream = [article(f"n{n}", at=BEGIN + n * _LENGTH * 3 // 4) for n in range(8)]
+    with Deduplicator(settings=_SETTINGS) as engine:
+        decisions = [decision for part in parts(stream, cuts) for decision in engine.process(part).decisions]
+    assert [one.link and one.link.duplicate_of for one in decisions] == [None, *["n0"] * 7]
+
+
+def test_busy_story_has_few_entries() -> None:
+    """Of copies that come each hour one is put into the index for each eighth of the window, not each."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        decisions = engine.add_batch([article(f"n{n}", at=BEGIN + n * HOUR) for n in range(48)])
+    assert not any(decision.unique for decision in decisions[1:])
+    assert 48 // 8 <= sum(decision.indexed for decision in decisions) <= 48 // 6 + 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -141,7 +150,7 @@ def test_article_without_time_has_that_of_the_stream() -> None:
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add_batch(stream)
         assert engine.progress.stream_ms == BEGIN + _LENGTH
-        assert engine.add(Article("copy", bodies()[9])).link
+        assert engine.decide([Article("copy", bodies()[9])]).decisions[0].link
         engine.add(article("beyond", 2, at=BEGIN + _LENGTH + 1))
         assert engine.add(Article("another", bodies()[9])).unique
 

@@ -302,3 +302,21 @@ def test_article_older_than_the_window_is_a_dead_letter_where_that_is_set(reorde
     assert reordered.dead_reason("too late") == "too_late"
     assert reordered.unique("just in time").key == b"in-time"
     assert reordered.unique("its copy").own("relation") is None
+
+
+@pytest.mark.parametrize("flag", ["commit.articles=1", "commit.articles=512"])
+def test_announcements_stand_where_they_happened(bootstrap: str, tmp_path: Path, flag: str) -> None:
+    """A succession stands behind the link that led to it and before what comes next, wherever commits are cut."""
+    script = {
+        "short": article("short", _text(20)),
+        "long": article("long", f"{_text(20)}（责任编辑：小李　来源：石桥网）"),
+        "withdrawal of the long": Incoming(None, b"long"),
+        "copy": article("copy", f"本报讯 {_text(20)}"),
+    }
+    run = _run(bootstrap, tmp_path, script, 2, flag, "cluster.canonical=longest")
+    links = [record.json() for record in run.outputs.duplicates]
+    assert [(one["id"], one["relation"], one["duplicate_of"]) for one in links[:3]] == [
+        ("long", "near", "short"),
+        ("short", "succession", "long"),
+        ("long", "withdrawn", "short"),
+    ]

@@ -245,6 +245,16 @@ def test_fresh_restore_mends_a_fault(site: Site, snapshot: Path, tmp_path: Path)
     assert site.state("verify", flags=flags)[0] == 0
 
 
+def test_state_that_has_judged_nothing_is_in_order(bootstrap: str, tmp_path: Path) -> None:
+    """A service without input has a state, which nothing is wrong with."""
+    topics = fresh_topics(bootstrap)
+    with Service(tmp_path, bootstrap, topics) as service:
+        service.wait_ready()
+        service.stop()
+    ended = run_once("state", "verify", "--config", str(tmp_path / "stream-dedup.toml"))
+    assert (ended.returncode, "in order" in ended.stdout) == (0, True), ended.stderr
+
+
 def test_no_state_is_said_so(site: Site, tmp_path: Path) -> None:
     """A directory without a state is none: exit code 1, and nothing is made in it."""
     empty = tmp_path / "none"

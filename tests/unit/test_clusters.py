@@ -234,26 +234,35 @@ def test_best_member_succeeds_the_canonical_article() -> None:
     assert _without(_cluster(members), "a").canonical == "b"
 
 
-def test_successor_with_an_entry_goes_before_a_better_one_without() -> None:
-    """Among those with an entry, in the index or in reserve, the policy decides."""
+def test_policy_alone_says_who_succeeds() -> None:
+    """Whether a text is kept does not matter; of equals the first succeeds."""
     members = [
         _member("a", characters=9),
         _member("b", characters=8),
         _member("c", characters=5, entry=3, active=True),
-        _member("d", characters=7, entry=4),
+        _member("d", characters=8, entry=4),
     ]
     policy = _policy("longest")
-    assert _without(_cluster(members, policy), "a", policy=policy).canonical == "d"
-    assert _without(_cluster(members), "a").canonical == "c"
+    assert _without(_cluster(members, policy), "a", policy=policy).canonical == "b"
+    assert _without(_cluster(members), "a").canonical == "b"
 
 
-def test_successor_without_an_entry_stays_against_its_equals() -> None:
+def test_only_the_living_succeed() -> None:
+    """A member that may not succeed is passed over; where none may, nothing is left."""
+    members = [_member("a"), _member("b"), _member("c")]
+    after = _cluster(members).leave("a", "", _policy(), lambda member: member.id != "b")
+    assert after is not None
+    assert after.canonical == "c"
+    assert _cluster(members).leave("a", "", _policy(), lambda _: False) is None
+
+
+def test_successor_stays_against_its_equals() -> None:
     """Who is canonical after a succession gives way to a strictly better article only."""
     policy = _policy("longest")
     cluster = _without(_cluster([_member("a"), _member("b"), _member("c", entry=3)], policy), "a", policy=policy)
-    assert cluster.canonical == "c"
-    assert cluster.join(_member("d"), policy).canonical == "c"
-    assert cluster.join(_member("b", characters=101), policy).canonical == "b"
+    assert cluster.canonical == "b"
+    assert cluster.join(_member("d"), policy).canonical == "b"
+    assert cluster.join(_member("d", characters=101), policy).canonical == "d"
 
 
 def test_cluster_of_one_ends_with_it() -> None:

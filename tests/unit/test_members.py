@@ -141,7 +141,7 @@ def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> N
     assert [(one.id, one.entry, one.active) for one in cluster.members] == [("b", 10, True)]
     assert record.entries == (10,)
     assert new == {"b": cluster, "a": None}
-    assert book.successions == [Succession("a", "b", SuccessionReason.MOVED)]
+    assert book.successions == [(0, Succession("a", "b", SuccessionReason.MOVED))]
 
 
 def test_withdrawal_is_no_succession() -> None:

@@ -37,7 +37,7 @@ def _rows(seed: int, count: int) -> Rows:
         rng.integers(0, 2**64, count, dtype=np.uint64),
         rng.integers(0, 2**64, count, dtype=np.uint64),
         rng.choice([-(2**62), 0, 1_760_000_000_000, 2**62], count),
-        rng.integers(0, 2**32, (count, _SKETCH), dtype=np.uint32),
+        rng.integers(0, 2**24, (count, _SKETCH), dtype=np.uint32),
         rng.integers(0, _SKETCH + 1, count),
         rng.choice([0, 1, 300, 2**32 - 1], count),
         rng.integers(0, 2**32, (count, _NUMBERS), dtype=np.uint32),
@@ -47,9 +47,9 @@ def _rows(seed: int, count: int) -> Rows:
 
 
 def _landmarks(rows: Rows) -> U64:
-    """Draw landmarks whose upper halves are the first values of the sketches; 0 where a sketch has fewer."""
-    lower = np.random.default_rng(int(rows.contents[0]) % 97).integers(1, 2**32, (len(rows.sizes), _LANDMARKS))
-    whole = (rows.sketches[:, :_LANDMARKS].astype(np.uint64) << np.uint64(32)) | lower.astype(np.uint64)
+    """Draw landmarks whose upper bits are the first values of the sketches; 0 where a sketch has fewer."""
+    lower = np.random.default_rng(int(rows.contents[0]) % 97).integers(1, 2**40, (len(rows.sizes), _LANDMARKS))
+    whole = (rows.sketches[:, :_LANDMARKS].astype(np.uint64) << np.uint64(40)) | lower.astype(np.uint64)
     return np.where(np.arange(_LANDMARKS) < rows.lengths[:, np.newaxis], whole, np.uint64(0))
 
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.fingerprint.sketch import PAD, Sketches, gram_hashes, resemblance, sketch, word_characters
+from stream_dedup.fingerprint.sketch import (
+    PAD,
+    Resemblance,
+    Sketches,
+    gram_hashes,
+    resemblance,
+    sketch,
+    word_characters,
+)
 from stream_dedup.hashing import U32, code_points
 from stream_dedup.text.normal import word_table
 
@@ -32,10 +40,15 @@ def _sketches(*texts: str, gram: int = _GRAM, size: int = _SIZE, landmarks: int 
     return sketch(_points("".join(texts)), offsets, gram, size, landmarks)
 
 
-def _resemblance(both: Sketches) -> tuple[float, float]:
+def _estimate(both: Sketches) -> Resemblance:
     return resemblance(
         *(both.values[0], both.lengths[0], both.sizes[0]), *(both.values[1], both.lengths[1], both.sizes[1])
     )
+
+
+def _resemblance(both: Sketches) -> tuple[float, float]:
+    estimate = _estimate(both)
+    return estimate.jaccard, estimate.containment
 
 
 def _random_text(rng: np.random.Generator, length: int) -> str:
@@ -74,35 +87,68 @@ def test_resemblance_is_symmetric() -> None:
         assert _resemblance(_sketches(long, other)) == _resemblance(_sketches(other, long))
 
 
-def test_error_of_the_jaccard_estimate_is_that_of_a_binomial_sample_of_128() -> None:
-    """Over 400 random pairs the error has mean 0 and the standard deviation sqrt(J (1 - J) / 128)."""
+def _least_error(both: Sketches, containment: float) -> float:
+    """Return the standard error of the containment by Cramer and Rao, from the true value of the containment."""
+    one, other = both.sizes.tolist()
+    shared = containment * min(one, other)
+    cut = [int(both.values[i][-1]) for i in (0, 1) if both.lengths[i] < both.sizes[i]]
+    kept = min(cut) / 2**24
+    error: float = sqrt((1 - kept) / kept / (1 / shared + 1 / (one - shared) + 1 / (other - shared))) / min(one, other)
+    return error
+
+
+def test_error_of_the_estimate_is_less_than_that_of_a_sample_of_the_union() -> None:
+    """Over 400 random pairs Jaccard has mean error 0, and less of it than Broder's sqrt(J (1 - J) / 128)."""
     rng = np.random.default_rng(11)
-    errors = []
+    errors, standard, told = [], [], []
     for _ in range(400):
         shared = _random_text(rng, int(rng.integers(300, 2500)))
         own = [_random_text(rng, int(rng.integers(100, 1500))) for _ in range(2)]
         one, other = shared + own[0], shared + own[1]
-        exact, _ = _measured(one, other)
-        estimate, _ = _resemblance(_sketches(one, other))
-        errors.append((estimate - exact) / sqrt(exact * (1 - exact) / _SIZE))
+        exact_jaccard, exact = _measured(one, other)
+        both = _sketches(one, other)
+        estimate, least = _estimate(both), _least_error(both, exact)
+        errors.append((estimate.jaccard - exact_jaccard) / sqrt(exact_jaccard * (1 - exact_jaccard) / _SIZE))
+        standard.append((estimate.containment - exact) / least)
+        told.append(estimate.error / least)
     # The mean of 400 standard errors has a deviation of 1/20, their deviation one of 1/28: four of each.
     assert abs(np.mean(errors)) < 4 / 20
-    assert 1 - 4 / 28 - 0.05 < np.std(errors) < 1 + 4 / 28
-    assert np.max(np.abs(errors)) < 5
+    assert np.std(errors) < 1 - 4 / 28
+    # No unbiased estimate can have a smaller one, and the estimate knows its own.
+    assert abs(np.mean(standard)) < 4 / 20
+    assert 1 - 4 / 28 - 0.05 < np.std(standard) < 1 + 4 / 28
+    assert 0.95 < np.median(told) < 1.05
 
 
-def test_error_of_the_jaccard_of_a_long_and_a_short_text_is_binomial_too() -> None:
-    """Where only one of the sets fits its sketch the estimate has mean 0 as well."""
+@pytest.mark.parametrize(("size", "longer"), [(120, 200), (300, 900), (300, 3000)])
+def test_error_of_a_long_and_a_short_text_is_the_least_too(size: int, longer: int) -> None:
+    """Where only one of the sets fits its sketch, and where one is three or ten times as long, likewise."""
     rng = np.random.default_rng(12)
-    errors = []
-    for _ in range(300):
-        short = _random_text(rng, 120)
-        long = short[: int(rng.integers(60, 120))] + _random_text(rng, 200)
-        exact, _ = _measured(long, short)
-        estimate, _ = _resemblance(_sketches(long, short))
-        errors.append((estimate - exact) / sqrt(exact * (1 - exact) / _SIZE))
-    assert abs(np.mean(errors)) < 4 / sqrt(300)
-    assert np.std(errors) < 1.2
+    standard = []
+    for _ in range(400):
+        short = _random_text(rng, size)
+        long = short[: int(rng.integers(size // 2, size * 9 // 10))] + _random_text(rng, longer)
+        both, exact = _sketches(long, short), _measured(long, short)[1]
+        standard.append((_estimate(both).containment - exact) / _least_error(both, exact))
+    assert abs(np.mean(standard)) < 4 / 20
+    assert 0.8 < np.std(standard) < 1.25
+
+
+def test_estimate_is_the_likeliest() -> None:
+    """No other size of the intersection makes the counts below the common threshold likelier."""
+    rng = np.random.default_rng(17)
+    for _ in range(50):
+        shared, *own = (_random_text(rng, int(rng.integers(200, 2000))) for _ in range(3))
+        both = _sketches(shared + own[0], shared + own[1])
+        sizes = both.sizes.tolist()
+        end = min(int(values[-1]) for values in both.values)
+        one, other = ({value for value in values.tolist() if value < end} for values in both.values)
+        counts = (len(one & other), len(one - other), len(other - one))
+        candidates = np.arange(1, min(sizes))
+        means = np.stack([candidates, sizes[0] - candidates, sizes[1] - candidates]) * (end / 2**24)
+        likelihood = (np.array(counts)[:, np.newaxis] * np.log(means) - means).sum(axis=0)
+        best = candidates[likelihood.argmax()] / min(sizes)
+        assert _estimate(both).containment == pytest.approx(best, abs=1.5 / min(sizes))
 
 
 def test_containment_of_a_cut_copy_is_near_1() -> None:
@@ -142,10 +188,10 @@ def test_sizes_of_real_texts_are_exact(bodies: list[str]) -> None:
 
 @given(text=_SMALL, size=st.sampled_from([1, 16, 128]), landmarks=st.sampled_from([0, 1, 8]))
 def test_sketch_holds_the_smallest_hashes(hash_of: Callable[[str], int], text: str, size: int, landmarks: int) -> None:
-    """The sketch is the upper halves of the smallest n-gram hashes, landmarks are the smallest of them whole."""
+    """The sketch is the upper 24 bits of the smallest n-gram hashes, landmarks are the smallest of them whole."""
     hashes = sorted(map(hash_of, _grams(text)))
     made = _sketches(text, size=size, landmarks=landmarks)
-    kept = [value >> 32 for value in hashes[:size]]
+    kept = [value >> 40 for value in hashes[:size]]
     assert made.values[0].tolist() == kept + [int(PAD)] * (size - len(kept))
     assert made.lengths.tolist() == [len(kept)]
     smallest = hashes[:landmarks]
