@@ -247,8 +247,12 @@ class ClusterBook:
     def _keep_known(self, canonical: str, moment: Moment) -> None:
         """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""
         record = self.record(canonical)
-        if record is not None and record.decided_ms < moment.stream_ms:
-            self._write(canonical, replace(record, decided_ms=moment.stream_ms))
+        if record is None or record.decided_ms >= moment.stream_ms:
+            return
+        self._write(canonical, replace(record, decided_ms=moment.stream_ms))
+        if record.url:
+            # What it is known by lives as long, in the same order.
+            self.records[Family.URLS, key_of(record.url)] = packed_names(self.owners(record.url))
 
     def _activated(self, cluster: Cluster, floor: int) -> Cluster:
         """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.
