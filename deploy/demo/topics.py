@@ -5,7 +5,8 @@ Knows the broker; knows nothing of messages.
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
@@ -90,8 +91,13 @@ def _make(admin: AdminClient, topics: Topics) -> None:
         NewTopic(name, 1, -1, config={"max.message.bytes": str(MAX_MESSAGE_BYTES)})
         for name in (topics.articles, *topics.outputs)
     ]
-    for future in admin.create_topics(new).values():
-        future.result(_ADMIN_SECONDS)
+    futures = admin.create_topics(new).values()
+    try:
+        for future in futures:
+            future.result(_ADMIN_SECONDS)
+    finally:
+        # Whoever interrupts this wants them gone: what comes to be afterwards would not be removed.
+        wait(futures, _ADMIN_SECONDS)
 
 
 def _remove(admin: AdminClient, topics: Topics) -> None:
@@ -109,8 +115,7 @@ def _remove(admin: AdminClient, topics: Topics) -> None:
 
 def _names(admin: AdminClient, topics: Topics) -> list[str]:
     """Return the topics of the run: those of the service's state are its own business, and among them."""
-    try:
-        existing = admin.list_topics(timeout=_ADMIN_SECONDS).topics
-    except KafkaException:
-        return [topics.articles, *topics.outputs]  # the broker is gone
-    return [name for name in existing if name.startswith(f"{topics.run}.")]
+    made = {topics.articles, *topics.outputs}  # the broker may be gone, or may not list them yet
+    with suppress(KafkaException):
+        made |= {name for name in admin.list_topics(timeout=_ADMIN_SECONDS).topics if name.startswith(f"{topics.run}.")}
+    return sorted(made)
