@@ -117,15 +117,14 @@ class ClusterBook:
         self._write(name, record)
         if record.url:
             others = [other for other in self.owners(record.url, url_names) if other != name]
-            self.records[Family.URLS, key_of(record.url)] = packed_names([name, *others])
+            self._write_url(record.url, [name, *others])
 
     def forget(self, name: str, record: ArticleRecord) -> None:
         """Delete what became of an id."""
         self._records[name] = None
         self.records[Family.ARTICLES, name.encode()] = None
         if record.url:
-            others = [other for other in self.owners(record.url) if other != name]
-            self.records[Family.URLS, key_of(record.url)] = packed_names(others)
+            self._write_url(record.url, [other for other in self.owners(record.url) if other != name])
 
     def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
         """Return the ids of the articles of a URL, given by its hash, as of now: the newest first.
@@ -244,6 +243,9 @@ class ClusterBook:
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
                 self.successions.append((self.place, Succession(before.canonical, after.canonical, reason)))
 
+    def _write_url(self, url: int, names: Sequence[str]) -> None:
+        self.records[Family.URLS, key_of(url)] = packed_names(names)
+
     def _keep_known(self, canonical: str, moment: Moment) -> None:
         """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""
         record = self.record(canonical)
@@ -252,7 +254,7 @@ class ClusterBook:
         self._write(canonical, replace(record, decided_ms=moment.stream_ms))
         if record.url:
             # What it is known by lives as long, in the same order.
-            self.records[Family.URLS, key_of(record.url)] = packed_names(self.owners(record.url))
+            self._write_url(record.url, self.owners(record.url))
 
     def _activated(self, cluster: Cluster, floor: int) -> Cluster:
         """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.

@@ -120,11 +120,8 @@ class Window:
         stream_ms = int(times[-1])
         new = Generation(old[-1].number + 1, stream_ms, entries)
         after = [*old[1:], new]
-        left = [
-            one
-            for one, next_one in zip(old, after, strict=True)
-            if next_one.start_ms >= self.moment(stream_ms).floor_ms
-        ]
+        floor_ms = self.moment(stream_ms).floor_ms
+        left = [one for one, next_one in zip(old, after, strict=True) if next_one.start_ms >= floor_ms]
         return (*left, new)
 
 
