@@ -1,0 +1,84 @@
+"""What an algorithm is to the evaluation: texts in, similarities of all pairs out.
+
+Knows the contract that all of them keep; knows none of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article
+
+F32 = NDArray[np.float32]
+
+
+class NotAvailable(Exception):  # noqa: N818  # it is an answer, not a fault
+    """What an algorithm needs is not installed; the message says what, and how to get it."""
+
+
+class Segmenter(Protocol):
+    """Cuts texts into words. It can be pickled before its first use: workers open their own resources.
+
+    Attributes:
+        name: as in `--segmenters`, and in reports.
+        source: paper or project that it comes from.
+        slow: whether it takes minutes on 3,000 articles.
+    """
+
+    name: str
+    source: str
+    slow: bool
+
+    def missing(self) -> str | None:
+        """Return why it cannot be used here and what to do about it; None if it can."""
+
+    def cut(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the words of each text, in order, without those that are only punctuation or blanks.
+
+        Raises:
+            NotAvailable: it cannot be used here.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What an algorithm keeps of n texts.
+
+    Attributes:
+        data: whatever its `similarities` takes; can be pickled.
+        size: how many texts.
+    """
+
+    data: Any
+    size: int
+
+
+class Algorithm(Protocol):
+    """Compares texts pair by pair.
+
+    Attributes:
+        name: unique, as in `--algorithms`, and in reports.
+        family: `jaccard`, `cosine`, `simhash`, `minhash`, `shingling`, `kgram`: what a report groups by.
+        segmenter: name of its segmenter, or empty where it takes characters.
+        feature: name of its weights.
+        source: paper and equation.
+        threshold: similarity from which on a pair counts as copies unless the user says otherwise.
+        slow: whether it takes minutes on 3,000 articles.
+    """
+
+    name: str
+    family: str
+    segmenter: str
+    feature: str
+    source: str
+    threshold: float
+    slow: bool
+
+    def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> Features:
+        """Return the features of articles whose words are given, as its segmenter cut them (bodies only)."""
+
+    def similarities(self, features: Features, rows: slice) -> F32:
+        """Return how alike some texts are to all, from 0 to 1, shape (rows, n)."""

@@ -1,0 +1,61 @@
+"""Articles of which it is known who copies whom.
+
+Knows clusters and kinds of edits; knows nothing of files or of how the copies were made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.article import Article
+from stream_dedup.hashing import I64
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledArticle:
+    """An article and what is known of it.
+
+    Attributes:
+        article: as it comes.
+        cluster: name of its story: articles of the same one are copies of each other.
+        original: id of the article that it was made from; None where it is an original, or that is unknown.
+        kind: name of the edit that made it, empty for an original or where that is unknown.
+        strength: of the edit, None where it has none.
+    """
+
+    article: Article
+    cluster: str
+    original: str | None = None
+    kind: str = ""
+    strength: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """Articles in the order of the stream.
+
+    Attributes:
+        name: for reports.
+        articles: n of them.
+        overlapping: pairs of places (first < second) that are copies too, or so alike that neither answer is wrong:
+            they count neither for nor against an algorithm, shape (m, 2).
+    """
+
+    name: str
+    articles: Sequence[LabelledArticle]
+    overlapping: I64
+
+    def clusters(self) -> I64:
+        """Return the number of each article's cluster, from 0 on, shape (n,)."""
+        _, numbers = np.unique([labelled.cluster for labelled in self.articles], return_inverse=True)
+        return numbers.astype(np.int64)
+
+    def positives(self) -> I64:
+        """Return the pairs of places (first < second) of one cluster, ascending, shape (p, 2)."""
+        numbers = self.clusters()
+        order = np.argsort(numbers, kind="stable")
+        starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+        groups = np.split(order, starts[1:])
+        pairs = [(first, second) for group in groups for i, first in enumerate(group) for second in group[i + 1 :]]
+        return np.array(sorted(pairs), np.int64).reshape(-1, 2)
