@@ -5,8 +5,8 @@ It is no way to run Kafka in production: one node, no security, data in a tempor
 
 from deploy.broker.jars import kafka_jars
 from deploy.broker.kafka import BrokerStartError, KafkaBroker
-from deploy.broker.lock import JarError
 from deploy.broker.session import BrokerUnreachableError, kafka_for_session
+from stream_dedup.jars import JarError
 
 __all__ = [
     "BrokerStartError",

@@ -1,6 +1,6 @@
-"""Knows the command line: run a broker in the foreground, fetch its jars, or renew their lock.
+"""Knows the command line: run a broker in the foreground, or fetch its jars.
 
-Does not know how any of the three is done.
+Does not know how either is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from deploy.broker import BrokerStartError, BrokerUnreachableError, JarError, KafkaBroker, kafka_jars
-from deploy.broker.jars import renew_lock
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -22,23 +21,18 @@ def main() -> int:
     """Run the command line and return the exit status."""
     options = _options()
     try:
-        if options.renew_lock:
-            print(f"locked {len(renew_lock().jars)} jars")
-        elif options.fetch:
+        if options.fetch:
             print(f"{len(kafka_jars())} jars are in place")
-        else:
-            return _serve(options.data_dir)
+            return 0
+        return _serve(options.data_dir)
     except (BrokerStartError, BrokerUnreachableError, JarError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m deploy.broker", description=main.__doc__)
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument("--fetch", action="store_true", help="only fetch and verify the jars")
-    action.add_argument("--renew-lock", action="store_true", help="resolve the jars anew and lock them")
+    parser.add_argument("--fetch", action="store_true", help="only fetch and verify the jars")
     parser.add_argument("--data-dir", type=Path, help="keep the data here (default: temporary)")
     return parser.parse_args()
 

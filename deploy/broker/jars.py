@@ -1,38 +1,16 @@
-"""Knows how the locked jars get into a cache folder, whole and verified, with jgo's Maven client.
+"""Knows which jars make up the broker, and the folder that they are kept in.
 
-Does not know what is in them, nor how Java is started.
+Does not know how they get there, nor how Java is started.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
-import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
-from jgo.config import GlobalSettings
-from jgo.constants import MAVEN_CENTRAL_URL
-from jgo.maven import MavenContext
-from rich.console import Console
-from rich.progress import track
+from stream_dedup.jars import cache_folder, locked_jars
+from stream_dedup.jars.lock import JarLock
 
-from deploy.broker.lock import LOCK_FILE, Jar, JarError, JarLock, sha256_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jgo.maven import Artifact
-
-DOWNLOADS_AT_ONCE = 8
-ATTEMPTS = 3
-HTTP_TIMEOUT_SECONDS = 60
-_STAGING = ".staging-"
+LOCK_FILE = Path(__file__).with_name("kafka.lock.toml")
 
 
 def kafka_jars(cache: Path | None = None, lock_file: Path = LOCK_FILE) -> list[Path]:
@@ -45,103 +23,4 @@ def kafka_jars(cache: Path | None = None, lock_file: Path = LOCK_FILE) -> list[P
     Raises:
         JarError: a jar cannot be fetched, or its SHA-256 is not the locked one.
     """
-    lock = JarLock.read(lock_file)
-    folder = cache or default_cache(lock.version)
-    if _missing(lock, folder):
-        _fill(lock, folder)
-    # Sums are checked on every call, not only after a download: 45 MB take 36 ms.
-    for jar in lock.jars:
-        jar.verify(folder / jar.filename)
-    return [folder / jar.filename for jar in lock.jars]
-
-
-def default_cache(version: str) -> Path:
-    """Cache folder of one Kafka version, after the XDG base directory convention."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "stream-dedup" / f"kafka-{version}"
-
-
-def renew_lock(lock_file: Path = LOCK_FILE) -> JarLock:
-    """Resolve the roots of the lock file anew, with all they depend on, and write the jars' sums into it."""
-    roots = JarLock.read(lock_file).roots
-    with TemporaryDirectory() as repository:
-        artifacts = _resolve(roots, Path(repository))
-        jars = [
-            Jar(_coordinate(artifact), sha256_of(artifact.resolve()))
-            for artifact in track(artifacts, "Locking jars", console=Console(stderr=True))
-        ]
-    lock = JarLock(roots, tuple(jars))
-    lock.write(lock_file)
-    return lock
-
-
-def _missing(lock: JarLock, folder: Path) -> list[Jar]:
-    return [jar for jar in lock.jars if not (folder / jar.filename).exists()]
-
-
-def _fill(lock: JarLock, folder: Path) -> None:
-    """Fetch what is missing while no other process does; whoever comes second finds nothing left to do."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with _exclusive(folder / ".lock"):
-        _sweep(folder)
-        if missing := _missing(lock, folder):
-            print(f"Fetching {len(missing)} jars of Kafka {lock.version} into {folder}", file=sys.stderr)
-            _fetch_all(missing, folder)
-
-
-@contextmanager
-def _exclusive(path: Path) -> Iterator[None]:
-    # The kernel drops a flock with the process, so a killed holder never blocks the next one.
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a killed process left behind; only the holder of the lock stages, so all of it is stale."""
-    for leftover in folder.glob(f"{_STAGING}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _fetch_all(jars: list[Jar], folder: Path) -> None:
-    with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
-        fetched = pool.map(lambda jar: _fetch(jar, folder), jars)
-        for _ in track(fetched, "Fetching jars", total=len(jars), console=Console(stderr=True)):
-            pass
-
-
-def _fetch(jar: Jar, folder: Path) -> None:
-    """Download and verify in a staging folder: under its own name a jar appears whole or not at all."""
-    with TemporaryDirectory(prefix=_STAGING, dir=folder) as staging:
-        path = _download(jar.coordinate, Path(staging))
-        jar.verify(path)
-        path.replace(folder / jar.filename)
-
-
-def _download(coordinate: str, staging: Path) -> Path:
-    for attempt in range(1, ATTEMPTS + 1):
-        # A folder for each attempt: jgo takes the torn file of a failed one for a complete jar.
-        repository = staging / str(attempt)
-        time.sleep(attempt - 1)
-        try:
-            return _maven(repository).create_dependency(coordinate).artifact.resolve()
-        except (OSError, RuntimeError) as error:
-            failure = error
-    raise JarError(f"cannot fetch {coordinate} ({ATTEMPTS} attempts): {failure}") from failure
-
-
-def _maven(repository: Path) -> MavenContext:
-    """Build a client with a private local repository, and the mirrors of the user's jgo settings."""
-    remotes = {"central": MAVEN_CENTRAL_URL} | GlobalSettings.load().repositories
-    return MavenContext(repo_cache=repository, remote_repos=remotes, timeout=HTTP_TIMEOUT_SECONDS)
-
-
-def _resolve(roots: tuple[str, ...], repository: Path) -> list[Artifact]:
-    # The resolver alone: jgo's environment builder would look for a JDK, to tell modules from plain jars.
-    maven = _maven(repository)
-    inputs, transitive = maven.resolver.resolve([maven.create_dependency(root) for root in roots])
-    return [dependency.artifact for dependency in (*inputs, *transitive)]
-
-
-def _coordinate(artifact: Artifact) -> str:
-    return f"{artifact.groupId}:{artifact.artifactId}:{artifact.version}"
+    return locked_jars(lock_file, cache or cache_folder(f"kafka-{JarLock.read(lock_file).version}"))

@@ -29,8 +29,8 @@ from deploy.broker import (
     kafka_for_session,
     kafka_jars,
 )
-from deploy.broker.jars import _STAGING
 from deploy.broker.process import GuardedProcess
+from stream_dedup.jars.fetch import _STAGING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -274,7 +274,7 @@ def test_torn_download_does_not_poison_the_cache(tmp_path: Path, monkeypatch: py
     leftover = tmp_path / f"{_STAGING}of-a-killed-process"
     leftover.mkdir()
     (leftover / torn.name).write_bytes(whole.read_bytes()[:100])
-    monkeypatch.setattr("deploy.broker.jars._download", lambda _, staging: Path(shutil.copy(whole, staging)))
+    monkeypatch.setattr("stream_dedup.jars.fetch._download", lambda _, staging: Path(shutil.copy(whole, staging)))
     assert torn in kafka_jars(tmp_path)
     assert not leftover.exists()
 

@@ -1,9 +1,7 @@
-"""Knows the lock file: which jars make up the broker, each with its SHA-256, written as TOML.
+"""The lock file: which jars make up a library, each with its SHA-256, written as TOML.
 
-Does not know where jars are fetched from, nor where they are kept.
+Knows coordinates and sums; does not know where jars are fetched from, nor where they are kept.
 """
-
-from __future__ import annotations
 
 import hashlib
 import tomllib
@@ -11,11 +9,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-LOCK_FILE = Path(__file__).with_name("kafka.lock.toml")
-
 _HEADER = """\
-# The jars of the broker and their SHA-256 sums; a jar that differs is refused.
-# To move to another version edit `roots`, then run: python -m deploy.broker --renew-lock
+# Jars and their SHA-256 sums; a jar that differs is refused.
+# To move to another version edit `roots`, then run: python -m stream_dedup.jars FILE
 """
 
 
@@ -41,7 +37,7 @@ class Jar:
         found = sha256_of(path)
         if found != self.sha256:
             raise JarError(
-                f"{self.coordinate} is refused: its SHA-256 is not the one in {LOCK_FILE.name}\n"
+                f"{self.coordinate} is refused: its SHA-256 is not the one in the lock file\n"
                 f"  file      {path}\n"
                 f"  expected  {self.sha256}\n"
                 f"  found     {found}\n"
@@ -58,17 +54,17 @@ class JarLock:
 
     @property
     def version(self) -> str:
-        """Version of the first root, which is Kafka itself."""
+        """Version of the first root."""
         return self.roots[0].split(":")[2]
 
     @classmethod
-    def read(cls, path: Path = LOCK_FILE) -> JarLock:
+    def read(cls, path: Path) -> "JarLock":
         """Read the lock file at `path`."""
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         jars = (Jar(coordinate, sha256) for coordinate, sha256 in data["sha256"].items())
         return cls(tuple(data["roots"]), tuple(jars))
 
-    def write(self, path: Path = LOCK_FILE) -> None:
+    def write(self, path: Path) -> None:
         """Write the lock file to `path`, the jars sorted so that a renewal gives a readable diff."""
         roots = "".join(f'    "{root}",\n' for root in self.roots)
         jars = sorted(self.jars, key=attrgetter("coordinate"))
