@@ -1,0 +1,36 @@
+"""The segmenters of ansj, a Java port of ICTCLAS.
+
+Knows ansj's classes; knows nothing of how Java is run.
+"""
+
+from stream_dedup.evaluate.segmenters.cutting import Cut
+from stream_dedup.evaluate.segmenters.java import cutter, getter, java_class
+
+
+def precise() -> Cut:
+    """Return the shortest path over a bigram model, with numbers and names of people: the algorithm of ICTCLAS."""
+    return _analysis("ToAnalysis")
+
+
+def base() -> Cut:
+    """Return the shortest path over a bigram model alone."""
+    return _analysis("BaseAnalysis")
+
+
+def nlp() -> Cut:
+    """Return the same with new words that a conditional random field finds."""
+    return _analysis("NlpAnalysis")
+
+
+def _analysis(name: str) -> Cut:
+    _forget_working_folder()
+    parse = java_class(f"org.ansj.splitWord.analysis.{name}").parse
+    return cutter(lambda text: parse(text).getTerms().stream(), getter("org.ansj.domain.Term", "getRealName"))
+
+
+def _forget_working_folder() -> None:
+    """Put empty user dictionaries in the place of those that ansj would read from the folder it is started in."""
+    forest = java_class("org.nlpcn.commons.lang.tire.domain.Forest")
+    for name in ("DicLibrary", "AmbiguityLibrary"):
+        library = java_class(f"org.ansj.library.{name}")
+        library.put(library.DEFAULT, "", forest())

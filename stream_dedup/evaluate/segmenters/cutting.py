@@ -1,0 +1,89 @@
+"""What all segmenters share: a library that is loaded at first use, and words without punctuation.
+
+Knows how a library is looked up and what a word is; knows no library.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pkgutil import resolve_name
+
+from stream_dedup.evaluate.algorithm import NotAvailable
+from stream_dedup.text.normal import SEPARATOR
+
+Cut = Callable[[str], Iterable[str]]
+
+REPLACEMENT = "\ufffd"  # Unicode's own sign for what is no character
+# Half of a character; and what stands between words where a library hands them over in one string.
+_UNREADABLE = re.compile(f"[\ud800-\udfff{SEPARATOR}]")
+
+
+@dataclass(slots=True)
+class CuttingSegmenter:
+    """A segmenter by a library. What it loads belongs to the process, so that it can be pickled at any time.
+
+    Attributes:
+        name: as in `--segmenters`, and in reports.
+        source: paper or project that it comes from.
+        loader: `module:function` that loads the library and returns what cuts one text.
+        modules: those that must be installed.
+        advice: what to do where they are not, or do not work.
+        tried: whether it has to be loaded to know that it works, since it wants a model or a licence besides.
+        slow: whether it takes minutes on 3,000 articles.
+    """
+
+    name: str
+    source: str
+    loader: str
+    modules: tuple[str, ...] = ()
+    advice: str = ""
+    tried: bool = False
+    slow: bool = False
+
+    def missing(self) -> str | None:
+        """Return why it cannot be used here and what to do about it; None if it can."""
+        absent = [module for module in self.modules if find_spec(module) is None]
+        if absent:
+            return f"{' and '.join(absent)} not installed: {self.advice}"
+        try:
+            if self.tried:
+                _loaded(self.loader)
+        except Exception as error:  # noqa: BLE001  # whatever a library of others raises is the reason
+            return f"{str(error) or type(error).__name__} ({self.advice})"
+        return None
+
+    def cut(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the words of each text, in order, without those that are only punctuation or blanks.
+
+        Lone surrogates are replaced; a library that drops or joins characters is free to.
+
+        Raises:
+            NotAvailable: it cannot be used here.
+        """
+        cut = self._load()
+        return [[token.strip() for token in cut(_readable(text)) if is_word(token)] for text in texts]
+
+    def _load(self) -> Cut:
+        if reason := self.missing():
+            raise NotAvailable(f"{self.name}: {reason}")
+        try:
+            return _loaded(self.loader)
+        except Exception as error:
+            raise NotAvailable(f"{self.name}: {error}") from error
+
+
+def is_word(token: str) -> bool:
+    """Return whether a token has a letter, a digit or a Han character; the rest is punctuation and blanks."""
+    return token.isalnum() or any(map(str.isalnum, token))
+
+
+def _readable(text: str) -> str:
+    return _UNREADABLE.sub(REPLACEMENT, text)
+
+
+@cache
+def _loaded(loader: str) -> Cut:
+    cut: Cut = resolve_name(loader)()
+    return cut

@@ -1,0 +1,40 @@
+"""Character n-grams: the segmenter that needs no dictionary.
+
+Knows what a character of a word is; knows no words.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class GramSegmenter:
+    """The n-grams of a text's letters, digits and Han characters; a shorter text is one n-gram.
+
+    They run over what stood between words, as the 2017 K-gram study has it: characters, blanks, punctuation and symbols
+    are removed first.
+
+    Attributes:
+        name: as in `--segmenters`, and in reports.
+        n: characters of each.
+        source: paper that it comes from.
+        slow: whether it takes minutes on 3,000 articles.
+    """
+
+    name: str
+    n: int
+    source: str = "Broder 1997, shingles; K-grams of characters: doi 10.15888/j.cnki.csa.006123"
+    slow: bool = False
+
+    def missing(self) -> str | None:
+        """Return None: there is nothing to install."""
+        return None
+
+    def cut(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the n-grams of each text, in order."""
+        return [self._grams("".join(filter(str.isalnum, text))) for text in texts]
+
+    def _grams(self, characters: str) -> list[str]:
+        if len(characters) <= self.n:
+            return [characters] if characters else []
+        return [characters[i : i + self.n] for i in range(len(characters) - self.n + 1)]

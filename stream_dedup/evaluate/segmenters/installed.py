@@ -1,0 +1,67 @@
+"""Segmenters that a user may have installed beside this package.
+
+Knows how each is called; depends on none of them.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from importlib import import_module
+from io import StringIO
+
+from stream_dedup.evaluate.segmenters.cutting import Cut
+
+LTP_MODEL = "LTP_MODEL"
+# LTP's models see 510 characters; the rest of a longer piece would have no words.
+_LTP_PIECE = re.compile(r"[^。！？；!?;\n]{0,499}(?:[。！？；!?;\n]|(?<=.))", re.DOTALL)
+
+
+def jieba_fast() -> Cut:
+    """Return jieba's precise mode, its inner loops in C."""
+    module = import_module("jieba_fast")
+    module.setLogLevel(logging.WARNING)
+    cut: Cut = module.lcut
+    return cut
+
+
+def thulac() -> Cut:
+    """Return THULAC's words, from the model that its package holds."""
+    with redirect_stdout(StringIO()):  # it prints that it has loaded its model
+        model = import_module("thulac").thulac(seg_only=True)
+    return lambda text: [word for word, *_ in model.cut(text)]
+
+
+def ictclas() -> Cut:
+    """Return the words of NLPIR, which is ICTCLAS today; it wants a licence that is renewed each month."""
+    module = import_module("pynlpir")
+    module.open()
+    return lambda text: module.segment(text, pos_tagging=False)
+
+
+def ltp() -> Cut:
+    """Return LTP's words, from the model that the environment names, or its small one from the model hub."""
+    model = import_module("ltp").LTP(os.environ.get(LTP_MODEL, "LTP/small"))
+
+    def cut(text: str) -> Iterator[str]:
+        for words in model.pipeline(_ltp_pieces(text), tasks=["cws"]).cws if text else []:
+            yield from words
+
+    return cut
+
+
+def lac() -> Cut:
+    """Return LAC's words."""
+    model = import_module("LAC").LAC(mode="seg")
+    return lambda text: model.run(text) if text else []
+
+
+def pkuseg() -> Cut:
+    """Return pkuseg's words, by the fork that spaCy keeps; its model is fetched at the first use."""
+    cut: Cut = import_module("spacy_pkuseg").pkuseg().cut
+    return cut
+
+
+def _ltp_pieces(text: str) -> list[str]:
+    return [piece for piece in _LTP_PIECE.findall(text) if piece]
