@@ -307,7 +307,7 @@ class Batch:
         progress = self._after(before, times, entries.next)
         ends_epoch = progress.epoch_judged == 0 and len(times) > 0
         counts = list(self._count(counted, before, ends_epoch=ends_epoch))
-        fixed = np.concatenate([np.empty(0, self._index.format.layout), *entries.fixed])
+        fixed = self._index.format.joined(entries.fixed)
         step = Step(progress, fixed, entries.names, book.removed, book.writes(), counts)
         lists = candidates.lists if candidates is not None and not book.reindexed else None
         self._store.write(list(step_writes(self._store, self._index, before, step, lists)))

@@ -51,13 +51,15 @@ def _anyone(_member: Member) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which of two members is the better canonical article.
+    """Which of two members is the better canonical article, and how many are worth indexing.
 
     Attributes:
         rank: of a member; the smaller is the better.
+        variants: entries of a cluster in the index from which on drifted copies are not indexed any more.
     """
 
     rank: Callable[[Member], float]
+    variants: int
 
     def prefers(self, new: Member, old: Member) -> bool:
         """Tell whether a member is better than one that was seen before it; of equals that one stays."""
@@ -66,13 +68,17 @@ class Policy:
 
 def policy_of(settings: ClusterSettings) -> Policy:
     """Return the policy that the settings name."""
+    return Policy(_rank(settings), settings.variants)
+
+
+def _rank(settings: ClusterSettings) -> Callable[[Member], float]:
     if settings.canonical == "first_published":
-        return Policy(_time_of_publication)
+        return _time_of_publication
     if settings.canonical == "longest":
-        return Policy(lambda member: -member.characters)
+        return lambda member: -member.characters
     if settings.canonical == "preferred_source":
-        return Policy(_place_among(settings.preferred_sources))
-    return Policy(lambda _: 0)
+        return _place_among(settings.preferred_sources)
+    return lambda _: 0
 
 
 def _time_of_publication(member: Member) -> float:

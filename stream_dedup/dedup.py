@@ -173,7 +173,10 @@ def comparability(settings: EngineSettings) -> dict[str, Any]:
         "text": ("segmenter", "hmm", "simplify", "strip_html"),
         "weights": tuple(type(weights).model_fields),
     }
-    groups |= {"simhash": ("enabled", "tables", "prefix_bits"), "landmarks": ("enabled", "keys")}
+    groups |= {
+        "simhash": ("enabled", "tables", "prefix_bits"),
+        "landmarks": ("enabled", "keys", "spacing", "most_keys"),
+    }
     groups |= {"sketch": ("gram", "size", "numbers"), "idf": ("epoch_articles",)}
     return {
         **{f"{group}.{name}": plain[group][name] for group, names in groups.items() for name in names},

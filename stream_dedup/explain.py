@@ -83,7 +83,9 @@ def explain(
     fingerprinter = Fingerprinter(settings)
     features = fingerprinter.features(articles)
     fingerprints, sums = fingerprinter.fingerprints(features, epoch)
-    match = compare(rows_of(features, fingerprints, np.zeros(2, np.int64)), 0, 1, limits_of(settings))
+    match = compare(
+        rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8)), 0, 1, limits_of(settings)
+    )
     relation = RELATIONS[match.relation]
     shared, differing = _words(fingerprinter, features, articles, epoch, top)
     bits = int(fingerprints[0] ^ fingerprints[1])

@@ -15,7 +15,7 @@ from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
 from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates, KeyedRows
-from stream_dedup.index.records import UNKNOWN_TIME, Rows, outlived
+from stream_dedup.index.records import SEALED, UNKNOWN_TIME, VARIANT, Rows, outlived
 from stream_dedup.settings import EngineSettings
 
 F64 = NDArray[np.float64]
@@ -41,6 +41,7 @@ class Limits(NamedTuple):
     numbers_jaccard: float
     numbers_grams: int
     variant_jaccard: float
+    chain_jaccard: float
     max_distance: int
 
 
@@ -142,6 +143,7 @@ def limits_of(settings: EngineSettings) -> Limits:
         verify.numbers_jaccard,
         verify.numbers_grams,
         verify.variant_jaccard,
+        verify.chain_jaccard,
         settings.simhash.max_distance,
     )
 
@@ -256,8 +258,10 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
             continue
         count = _gather(i, rows, batch, limits, workspace)
         _choose(i, count, rows, batch, limits, workspace, verdicts)
-        verdicts.indexed[i] = _worth_indexing(i, batch, limits, verdicts)
+        drifted = _drifted(i, batch, limits, verdicts)
+        verdicts.indexed[i] = _worth_indexing(i, rows, batch, verdicts, drifted)
         if verdicts.indexed[i]:
+            _mark(i, rows, batch, verdicts, drifted)
             nodes = _insert(i, nodes, rows, batch, workspace)
 
 
@@ -331,12 +335,13 @@ def _choose(
         source = workspace.found_by[candidate]
         match = compare(rows, row, candidate, limits)
         verdicts.candidates[i, source] += 1
-        if match.relation == NONE:
+        if match.relation == NONE or _too_far(match, rows.flags[candidate], limits):
             continue
         verdicts.confirmed[i, source] += 1
         if batch.duplicates[match.relation]:
             verdicts.freshest[i] = max(verdicts.freshest[i], rows.times[candidate])
-        score = match.jaccard + 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
+        score = _likeness(match, rows.sizes[row], rows.sizes[candidate])
+        score += 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
         # Of equals the earliest: rows are in the order of arrival.
         if score > best or (score == best and candidate < verdicts.rows[i]):
             best = score
@@ -346,7 +351,34 @@ def _choose(
 
 
 @kernel
-def _worth_indexing(i: int, batch: _Batch, limits: Limits, verdicts: Verdicts) -> bool:
+def _likeness(match: Match, size: int, other: int) -> float:
+    """Return |A and B| / sqrt(|A| |B|), the cosine of two sets (Ochiai 1957).
+
+    By Jaccard a text would belong to a small part of it rather than to a large text of which it is nearly all, by
+    containment to whatever stands in it; the geometric mean of both containments weighs either.
+    """
+    return match.containment * np.sqrt(min(size, other) / max(size, other)) if size > 0 and other > 0 else 0.0
+
+
+@kernel
+def _too_far(match: Match, flags: int, limits: Limits) -> bool:
+    """Tell whether a match with a drifted copy says too little about the article that this is a copy of.
+
+    What is shared gets less from link to link of a chain, so each but the first has to be a close one.
+    """
+    close = match.jaccard >= limits.chain_jaccard or match.containment >= limits.cut_containment
+    return flags & VARIANT != 0 and not close
+
+
+@kernel
+def _drifted(i: int, batch: _Batch, limits: Limits, verdicts: Verdicts) -> bool:
+    """Tell whether an article is a copy with so much of its own that its copies could miss the original."""
+    own = verdicts.jaccard[i] < limits.variant_jaccard and verdicts.containment[i] < limits.cut_containment
+    return bool(batch.duplicates[verdicts.relations[i]]) and own
+
+
+@kernel
+def _worth_indexing(i: int, rows: Rows, batch: _Batch, verdicts: Verdicts, drifted: bool) -> bool:  # noqa: FBT001  # compiled
     """Tell whether an article is canonical, or its copies would miss the original.
 
     They would where it has drifted far from that, or where that, and all that is like it, is forgotten much earlier.
@@ -354,10 +386,22 @@ def _worth_indexing(i: int, batch: _Batch, limits: Limits, verdicts: Verdicts) -
     relation = verdicts.relations[i]
     if not batch.duplicates[relation]:
         return True
-    drifted = relation == NEAR and verdicts.jaccard[i] < limits.variant_jaccard
+    if drifted and rows.flags[verdicts.rows[i]] & SEALED == 0:
+        return True
     # A cut copy or a round-up cannot stand for the text: what is like it may have little of that.
     whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
-    return drifted or (whole and outlived(verdicts.freshest[i], batch.renewals[i]))
+    return whole and outlived(verdicts.freshest[i], batch.renewals[i])
+
+
+@kernel
+def _mark(i: int, rows: Rows, batch: _Batch, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
+    """Note on a copy that is indexed that it has drifted, and that its cluster is sealed."""
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    if drifted:
+        rows.flags[row] |= VARIANT
+    if batch.duplicates[verdicts.relations[i]]:
+        # What is like a drifted copy is no nearer to the canonical article than that.
+        rows.flags[row] |= rows.flags[verdicts.rows[i]] & (VARIANT | SEALED)
 
 
 @kernel

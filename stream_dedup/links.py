@@ -12,8 +12,10 @@ from stream_dedup.article import Article, Decision, Link, Relation, Source, Succ
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.candidates import NO_ROW, Candidates
 from stream_dedup.index.records import (
+    COMPARABLE,
     NOT_INDEXED,
     RESERVE,
+    WEIGHED,
     ArticleRecord,
     EntryFormat,
     key_of,
@@ -112,7 +114,6 @@ class _Linking:
             run.features.sketches.landmarks,
             run.epoch,
         )
-        self._fixed["flags"] = run.candidates.flags
 
     def decisions(self) -> list[Decision]:
         self._prefetch()
@@ -231,9 +232,10 @@ class _Linking:
         article, book, old = self._run.articles[place], self._book, self._run.versions[place].record
         moment = self._run.times.moment(place)
         own = link is None or link.relation is Relation.REVISION or unique
-        if own and not indexed:
+        if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
             # A copy of nothing but its own copies is indexed after all, as the text of any article that goes on.
             indexed = book.reindexed = True
+            self._fixed["flags"][place] &= np.uint8(COMPARABLE | WEIGHED)
         if old is not None and not self._stays(place, old, own=own):
             book.leave(article.id, old, SuccessionReason.MOVED, moment)
             old = None
@@ -257,6 +259,8 @@ class _Linking:
         else:
             book.join(cluster, founder, founding, member, old, moment)
         book.note(article.id, record, self._run.versions[place].url_names)
+        if indexed:
+            book.seal(cluster)
         self._clusters.append(cluster)
         self._numbers.append(number)
         return indexed

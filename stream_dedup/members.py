@@ -6,12 +6,19 @@ Knows how clusters, article records and entries in reserve hang together; knows 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from stream_dedup.article import Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, Living, Member, Policy, found
 from stream_dedup.index.generations import newest
-from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, Entries, EntryFormat, key_of, outlived
+from stream_dedup.index.records import (
+    NOT_INDEXED,
+    RESERVE,
+    SEALED,
+    ArticleRecord,
+    Entries,
+    EntryFormat,
+    key_of,
+    outlived,
+)
 from stream_dedup.index.store import Family, Put, Store
 from stream_dedup.versions import load_records, packed_names, since, unpacked_names
 from stream_dedup.window import Moment
@@ -56,7 +63,7 @@ class ClusterBook:
         store: the state.
         live: generations that have not expired, the newest last.
         layout: of the entries.
-        policy: which member is canonical.
+        policy: which member is canonical, and how many are indexed.
         entries: that the run adds.
     """
 
@@ -207,6 +214,18 @@ class ClusterBook:
         self._change(record.cluster, before, after, reason, before, moment)
         return after.canonical if after is not None else None
 
+    def seal(self, number: int) -> None:
+        """Let no further drifted copies of a cluster into the index, if as many are there as may be."""
+        cluster = self.cluster(number)
+        active = [member for member in cluster.members if member.active] if cluster is not None else []
+        if cluster is None or len(active) < self._policy.variants:
+            return
+        for member in active:
+            fixed = self._entry(member.entry)
+            if fixed is not None and int(fixed["flags"][0]) & SEALED == 0:
+                cluster = self._flagged(cluster, member, fixed, int(fixed["flags"][0]) | SEALED)
+        self._clusters[number] = cluster
+
     def writes(self) -> list[Put]:
         """Return the records to write, under keys without a generation."""
         for number in sorted(self._touched):
@@ -269,14 +288,18 @@ class ClusterBook:
         for member, fixed in (canonical or kept)[:1]:
             if member.active:
                 break
-            active = fixed.copy()
-            active["flags"] &= np.uint8(~RESERVE & 0xFF)
-            number = self._entries.add(active, member.id.encode())
-            self.removed.append(member.entry)
-            self.reindexed = True
-            self._renumber(member.id, member.entry, number)
-            return cluster.with_entry(member.id, number, active=True)
+            return self._flagged(cluster, member, fixed, int(fixed["flags"][0]) & ~RESERVE)
         return cluster
+
+    def _flagged(self, cluster: Cluster, member: Member, fixed: Entries, flags: int) -> Cluster:
+        """Return a cluster with other flags on a member's entry, which is in the index then, under a new number."""
+        changed = fixed.copy()
+        changed["flags"] = flags
+        number = self._entries.add(changed, member.id.encode())
+        self.removed.append(member.entry)
+        self.reindexed = True
+        self._renumber(member.id, member.entry, number)
+        return cluster.with_entry(member.id, number, active=True)
 
     def _visible(self, member: Member, floor: int) -> Entries | None:
         """Return the fixed part of a member's entry while later articles can match it."""

@@ -12,7 +12,7 @@ import numpy as np
 from stream_dedup.article import Article
 from stream_dedup.fingerprint.numbers import number_sketches
 from stream_dedup.fingerprint.simhash import simhash
-from stream_dedup.fingerprint.sketch import Sketches, sketch, word_characters
+from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch, word_characters
 from stream_dedup.hashing import I64, U32, U64, code_points, hash_span
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
@@ -69,7 +69,7 @@ class Fingerprinter:
     def __init__(self, settings: EngineSettings) -> None:
         text = settings.text
         self._sketch = settings.sketch
-        self._landmarks = settings.landmarks.keys
+        self._landmarks = landmark_rule(settings)
         self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
         user_words = self._user_words(text.user_dictionary)
         self._cut = segmenter(text.segmenter, user_words, hmm=text.hmm)
@@ -123,6 +123,12 @@ class Fingerprinter:
             if not len(text):
                 sketches.content[i] = _symbols_content(bodies[i], articles[i].body)
         return sketches
+
+
+def landmark_rule(settings: EngineSettings) -> LandmarkRule:
+    """Return how many landmarks a text has."""
+    marks = settings.landmarks
+    return LandmarkRule(marks.keys, marks.spacing, min(marks.most_keys, settings.sketch.size))
 
 
 def _symbols_content(text: NormalText, raw: str) -> int:

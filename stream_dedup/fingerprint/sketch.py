@@ -17,7 +17,25 @@ PAD = np.uint32(0xFFFFFFFF)
 # 24 bits tell the n-grams of a text of 20,000 characters apart but for one in 800, and take 3 bytes of an entry.
 VALUE_BITS = 24
 _DROPPED_BITS = np.uint64(64 - VALUE_BITS)
+# Of a landmark: of those of ten million texts one in a hundred meets another by chance, and that is verified.
+LANDMARK_BITS = 40
+_LANDMARK_DROPPED = np.uint64(64 - LANDMARK_BITS)
 _BISECTIONS = 24
+
+
+class LandmarkRule(NamedTuple):
+    """How many landmarks a text has: one for each `spacing` n-grams, at least `least` and at most `most`.
+
+    So a short text that stands in a long one shares some with it: of s shared n-grams about s / spacing.
+    """
+
+    least: int
+    spacing: int
+    most: int
+
+    def counts(self, sizes: I64) -> I64:
+        """Return how many texts of these sizes have, shape (n,)."""
+        return np.minimum(np.clip(sizes // self.spacing, self.least, self.most), sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +46,8 @@ class Sketches:
         values: the k smallest n-gram hashes, their upper `VALUE_BITS` bits, ascending, padded by `PAD`, shape (n, k).
         lengths: how many of the k are used, int64, shape (n,).
         sizes: how many distinct n-grams the article has, int64, shape (n,).
-        landmarks: the smallest 64-bit hashes, ascending, padded by 0, shape (n, landmarks).
+        landmarks: the smallest n-gram hashes, their upper `LANDMARK_BITS` bits, ascending, padded by 0, shape
+            (n, rule.most).
         content: hash of all word characters in order, uint64, shape (n,): equal for equal texts.
     """
 
@@ -49,7 +68,7 @@ class Sketches:
         )
 
 
-def sketch(points: U32, offsets: I64, gram: int, k: int, landmarks: int) -> Sketches:
+def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> Sketches:
     """Return the sketches of articles given by their word characters.
 
     Args:
@@ -57,13 +76,13 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, landmarks: int) -> Sket
         offsets: characters of article i at offsets[i]:offsets[i + 1], shape (n + 1,).
         gram: n of the n-grams; a shorter text is one n-gram.
         k: sketch size.
-        landmarks: landmark keys an article.
+        rule: how many landmarks each has.
     """
     articles = len(offsets) - 1
     values = np.full((articles, k), PAD, np.uint32)
     lengths = np.zeros(articles, np.int64)
     sizes = np.zeros(articles, np.int64)
-    marks = np.zeros((articles, landmarks), np.uint64)
+    marks = np.zeros((articles, rule.most), np.uint64)
     content = np.zeros(articles, np.uint64)
     for i in range(articles):
         characters = points[offsets[i] : offsets[i + 1]]
@@ -72,7 +91,8 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, landmarks: int) -> Sket
         smallest = distinct[:k]
         values[i, : len(smallest)] = smallest >> _DROPPED_BITS
         lengths[i], sizes[i] = len(smallest), len(distinct)
-        marks[i, : min(landmarks, len(distinct))] = distinct[:landmarks]
+        marks[i, : min(rule.most, len(distinct))] = distinct[: rule.most] >> _LANDMARK_DROPPED
+    marks[np.arange(rule.most) >= rule.counts(sizes)[:, np.newaxis]] = 0
     return Sketches(values, lengths, sizes, marks, content)
 
 

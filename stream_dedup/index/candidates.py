@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.features import Features
+from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.keys import BatchKeys, interleaved
@@ -67,7 +67,6 @@ class Candidates:
         numbers: entry number of each stored row, shape (m,).
         clusters: cluster of each stored row, shape (m,).
         fingerprints: of the batch, shape (n,).
-        flags: which keys each article of the batch has: `COMPARABLE` and `WEIGHED`, shape (n,).
         keyed: which rows stand under which keys.
         lists: the posting lists as stored, a family each.
     """
@@ -77,7 +76,6 @@ class Candidates:
     numbers: U64
     clusters: U64
     fingerprints: U64
-    flags: NDArray[np.uint8]
     keyed: KeyedRows
     lists: tuple[PostingLists, ...]
 
@@ -93,7 +91,7 @@ class MultiIndex:
 
     def __init__(self, store: Store, settings: EngineSettings, progress: Progress) -> None:
         self._settings = settings
-        self.format = EntryFormat(settings.sketch.size, settings.sketch.numbers, settings.landmarks.keys)
+        self.format = EntryFormat(settings.sketch.size, settings.sketch.numbers, landmark_rule(settings))
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
         self.families = (
             PostingFamily(Family.CONTENTS, cap=1),
@@ -139,12 +137,11 @@ class MultiIndex:
         look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])
         entries = self.format.fixed(values)
         return Candidates(
-            rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times)),
+            rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times, flags)),
             [self.format.name(value) for value in values],
             numbers,
             entries["cluster"].copy(),
             fingerprints,
-            flags,
             KeyedRows(
                 look_up_offsets,
                 look_up_keys,
@@ -266,7 +263,7 @@ class MultiIndex:
         return np.concatenate([np.ones(others, np.bool_), near])
 
 
-def rows_of(features: Features, fingerprints: U64, times: I64) -> Rows:
+def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8]) -> Rows:
     """Return the rows of a batch."""
     sketches = features.sketches
     return Rows(
@@ -279,6 +276,7 @@ def rows_of(features: Features, fingerprints: U64, times: I64) -> Rows:
         features.numbers,
         features.number_lengths,
         features.number_sizes,
+        flags,
     )
 
 

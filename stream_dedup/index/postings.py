@@ -113,5 +113,5 @@ def read_lists(store: Store, kind: PostingFamily, keys: U64, generations: Sequen
     else:
         packed = [b"".join([value for value in values if value]) for values in zip(*layers, strict=True)]
     offsets = np.zeros(len(keys) + 1, np.int64)
-    np.cumsum([len(value) // kind.layout.itemsize for value in packed], out=offsets[1:])
+    np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed)) // kind.layout.itemsize, out=offsets[1:])
     return PostingLists(kind, keys, offsets, np.frombuffer(b"".join(packed), kind.layout), generations[-1], newest)

@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.sketch import VALUE_BITS
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, LandmarkRule
 from stream_dedup.hashing import I64, U32, U64
 
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
-COMPARABLE, WEIGHED, RESERVE = 1, 2, 4  # flags of an entry
+# Flags of an entry: which keys it has (none in reserve), whether it is a drifted copy, and whether its cluster takes
+# no further ones into the index.
+COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED = 1, 2, 4, 8, 16
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _LENGTH = struct.Struct("<H")
 _SKETCH_BYTES = VALUE_BITS // 8  # of each value
-_LANDMARK_BYTES = 8 - _SKETCH_BYTES
+_LANDMARK_BYTES = LANDMARK_BITS // 8 - _SKETCH_BYTES  # that the sketch does not hold already
 
 Entries = NDArray[np.void]  # of `EntryFormat.layout`
 
@@ -52,6 +54,7 @@ class Rows(NamedTuple):
         numbers: number sketch, shape (n, j).
         number_lengths: used values of each number sketch, shape (n,).
         number_sizes: distinct numbers, shape (n,).
+        flags: `COMPARABLE` and so on, uint8, shape (n,).
     """
 
     fingerprints: U64
@@ -63,6 +66,7 @@ class Rows(NamedTuple):
     numbers: U32
     number_lengths: I64
     number_sizes: I64
+    flags: NDArray[np.uint8]
 
     def followed_by(self, other: "Rows") -> "Rows":
         """Return the rows of both, these first."""
@@ -78,11 +82,11 @@ class EntryFormat:
     Args:
         sketch: values of a sketch.
         numbers: values of a number sketch.
-        landmarks: landmark keys of a text.
+        rule: how many landmarks a text has.
     """
 
-    def __init__(self, sketch: int, numbers: int, landmarks: int) -> None:
-        self.landmarks = landmarks
+    def __init__(self, sketch: int, numbers: int, rule: LandmarkRule) -> None:
+        self._rule = rule
         self.layout = np.dtype(
             [
                 ("fingerprint", "<u8"),
@@ -97,17 +101,17 @@ class EntryFormat:
                 ("flags", "<u1"),
                 ("numbers", "<u4", (numbers,)),
                 ("sketch", "u1", (_SKETCH_BYTES * sketch,)),
-                ("landmarks", "u1", (_LANDMARK_BYTES * landmarks,)),
+                ("landmarks", "u1", (_LANDMARK_BYTES * rule.most,)),
             ]
         )
 
     def entries(self, rows: Rows, places: I64, landmarks: U64, epoch: int) -> Entries:
-        """Return some rows as the fixed parts of entries, without flags and clusters.
+        """Return some rows as the fixed parts of entries, without clusters.
 
         Args:
             rows: all rows.
             places: which of them, shape (m,).
-            landmarks: of each of the m, shape (m, landmarks).
+            landmarks: of each of the m, shape (m, rule.most).
             epoch: number of the IDF epoch of their fingerprints.
         """
         fixed = np.zeros(len(places), self.layout)
@@ -115,21 +119,27 @@ class EntryFormat:
         fixed["window_ms"], fixed["epoch"] = rows.times[places], epoch
         fixed["size"], fixed["length"] = rows.sizes[places], rows.lengths[places]
         fixed["number_length"], fixed["number_size"] = rows.number_lengths[places], rows.number_sizes[places]
+        fixed["flags"] = rows.flags[places]
         fixed["numbers"], fixed["sketch"] = rows.numbers[places], _low_bytes(rows.sketches[places], _SKETCH_BYTES)
         fixed["landmarks"] = _low_bytes(landmarks, _LANDMARK_BYTES)
         return fixed
 
     def landmark_keys(self, entries: Entries) -> U64:
-        """Return the landmarks of entries, 0 where a text has fewer, shape (m, landmarks)."""
-        upper = _whole(entries["sketch"][:, : _SKETCH_BYTES * self.landmarks], _SKETCH_BYTES, np.dtype("<u8"))
+        """Return the landmarks of entries, 0 where a text has fewer, shape (m, rule.most)."""
+        upper = _whole(entries["sketch"][:, : _SKETCH_BYTES * self._rule.most], _SKETCH_BYTES, np.dtype("<u8"))
         lower = _whole(entries["landmarks"], _LANDMARK_BYTES, np.dtype("<u8"))
-        there = np.arange(self.landmarks) < entries["length"][:, np.newaxis]
+        counts = self._rule.counts(entries["size"].astype(np.int64))
+        there = np.arange(self._rule.most) < counts[:, np.newaxis]
         return np.where(there, upper << np.uint64(8 * _LANDMARK_BYTES) | lower, np.uint64(0))
 
     def pack(self, entries: Entries, names: Sequence[bytes]) -> list[bytes]:
         """Return whole entries: the fixed parts, each with the id of its article, as UTF-8."""
         packed, size = entries.tobytes(), self.layout.itemsize
         return [packed[i * size : (i + 1) * size] + name for i, name in enumerate(names)]
+
+    def joined(self, parts: Sequence[Entries]) -> Entries:
+        """Return fixed parts one behind the other: numpy's own way compares the layouts of all of them first."""
+        return np.frombuffer(bytearray().join([part.tobytes() for part in parts]), self.layout)
 
     def fixed(self, entries: Sequence[bytes]) -> Entries:
         """Return the fixed parts of whole entries."""
@@ -168,6 +178,7 @@ def rows_of_entries(entries: Entries) -> Rows:
         entries["numbers"].copy(),
         entries["number_length"].astype(np.int64),
         entries["number_size"].astype(np.int64),
+        entries["flags"].copy(),
     )
 
 

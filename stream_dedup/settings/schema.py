@@ -222,7 +222,7 @@ class WindowSettings(_Group):
     """How long articles are remembered, in the time of the stream: that of the newest article so far."""
 
     days: float = Field(
-        7.0,
+        14.0,
         ge=0.001,
         le=36_500,
         json_schema_extra=unit("days"),
@@ -243,6 +243,13 @@ class ClusterSettings(_Group):
     )
     preferred_sources: list[str] = Field(
         [], description="Sources in order of preference, for `preferred_source`; all others come after them."
+    )
+    variants: int = Field(
+        8,
+        ge=1,
+        le=16,
+        json_schema_extra=unit("entries"),
+        description="Entries of a cluster in the index, from which on drifted copies are not indexed any more.",
     )
 
     _split_sources = field_validator("preferred_sources", mode="before")(_split_commas)
@@ -360,7 +367,22 @@ class LandmarkSettings(_Group):
         ge=1,
         le=64,
         json_schema_extra=unit("keys"),
-        description="Smallest n-gram hashes of a text that are its landmarks.",
+        description="Smallest n-gram hashes of a text that are its landmarks, at least.",
+    )
+    spacing: int = Field(
+        24,
+        ge=1,
+        le=100_000,
+        json_schema_extra=unit("n-grams"),
+        description="Longer texts have a landmark for each of so many n-grams, so that a short text is found in a long "
+        "one: of s n-grams that two texts share about s / spacing are landmarks of both.",
+    )
+    most_keys: int = Field(
+        128,
+        ge=1,
+        le=256,
+        json_schema_extra=unit("keys"),
+        description="Landmarks of a long text, at most; never more than `sketch.size`.",
     )
     cap: int = Field(
         64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Articles kept a landmark, the newest."
@@ -383,10 +405,10 @@ class VerifySettings(_Group):
     """When a candidate is a match."""
 
     near_jaccard: float = Field(
-        0.5, ge=0.05, le=1, json_schema_extra=unit("share"), description="Least Jaccard of near copies."
+        0.33, ge=0.05, le=1, json_schema_extra=unit("share"), description="Least Jaccard of near copies."
     )
     min_containment: float = Field(
-        0.5,
+        0.6,
         ge=0.05,
         le=1,
         json_schema_extra=unit("share"),
@@ -435,7 +457,7 @@ class VerifySettings(_Group):
         description="From this Jaccard on, differing numbers are taken for misprints.",
     )
     numbers_grams: int = Field(
-        24,
+        20,
         ge=1,
         le=100_000,
         json_schema_extra=unit("n-grams"),
@@ -447,7 +469,16 @@ class VerifySettings(_Group):
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="A near copy below this has drifted and is indexed beside its original.",
+        description="A copy below this, of whose text less than `cut_containment` is in the original, has drifted and "
+        "is indexed beside it.",
+    )
+    chain_jaccard: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Least Jaccard of a copy of a drifted copy, unless it is a cut one: along a chain of edits what is "
+        "shared with the original gets less.",
     )
     duplicates: list[Relation] = Field(
         [relation for relation in Relation if relation is not Relation.REVISION],
@@ -499,11 +530,14 @@ class EngineSettings(_Group):
 
     @model_validator(mode="after")
     def _landmarks_fit(self) -> Self:
-        if self.landmarks.keys > self.sketch.size:
-            raise ValueError(
-                f"landmarks.keys = {self.landmarks.keys} is more than sketch.size = {self.sketch.size}, "
-                "from which the landmarks are taken"
-            )
+        for name, most in (
+            ("sketch.size", self.sketch.size),
+            ("landmarks.most_keys", self.landmarks.most_keys),
+        ):
+            if self.landmarks.keys > most:
+                raise ValueError(
+                    f"landmarks.keys = {self.landmarks.keys} is more than {name} = {most}, the most that there can be"
+                )
         return self
 
 

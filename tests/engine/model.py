@@ -101,6 +101,8 @@ class _Entry:
     window: float
     cluster: int
     active: bool
+    variant: bool = False
+    sealed: bool = False
 
 
 @dataclass
@@ -220,8 +222,11 @@ class Model:
         for entry in self._entries:
             if not entry.active or entry.window < self._floor or entry.article in left_out:
                 continue
-            relation, jaccard, _ = measures(article.body, entry.body)
-            score = jaccard + 2 * (relation is Relation.EXACT)
+            relation, jaccard, containment = measures(article.body, entry.body)
+            verify = self.settings.verify
+            if entry.variant and jaccard < verify.chain_jaccard and containment < verify.cut_containment:
+                continue
+            score = _cosine(article.body, entry.body) + 2 * (relation is Relation.EXACT)
             if relation is not None:
                 freshest = max(freshest, entry.window)
             if relation is not None and score > most:
@@ -240,10 +245,10 @@ class Model:
     ) -> Seen:
         shown, content = self._shown(article, before, best), _content(article.body)
         contents = [content, *(record.contents if record else [])]
-        relation, jaccard = shown[3], measures(article.body, best.body)[1] if best else 0.0
-        drifted = relation is Relation.NEAR and jaccard < self.settings.verify.variant_jaccard
+        relation, drifted = shown[3], best is not None and self._drifted(article.body, best.body)
         ageing = freshest < self._now - self.settings.window.days * DAY / 8
-        indexed = best is None or drifted or (ageing and relation in {Relation.EXACT, Relation.NEAR})
+        sealed = best is not None and best.sealed
+        indexed = best is None or (drifted and not sealed) or (ageing and relation in {Relation.EXACT, Relation.NEAR})
         if record is not None and not self._stays(record, best, home):
             self._leave(article.id, record, "moved")
             record = None
@@ -267,6 +272,8 @@ class Model:
             entries = [entry for entry in entries if entry is not stale]
         if indexed or stale is not None or (kept <= _IN_RESERVE and (old is None or old.entry is None)):
             member.entry = _Entry(article.id, article.body, window, number, indexed)
+            if best is not None and indexed:
+                member.entry.variant, member.entry.sealed = drifted or best.variant, sealed
             self._entries.append(member.entry)
             entries = [member.entry, *entries]
         elif old is not None:
@@ -280,7 +287,26 @@ class Model:
             others = [name for name in self._urls.get(article.url, []) if name != article.id]
             self._urls[article.url] = [article.id, *others][:_KEPT]
         self._join(number, member)
+        if indexed:
+            self._seal(number)
         return (*shown[:-1], indexed)
+
+    def _drifted(self, body: str, other: str) -> bool:
+        _, jaccard, containment = measures(body, other)
+        verify = self.settings.verify
+        return jaccard < verify.variant_jaccard and containment < verify.cut_containment
+
+    def _seal(self, number: int) -> None:
+        """Let no further drifted copies into the index, where as many of the cluster are there as may be."""
+        active = [one.entry for one in self._groups[number].members if one.entry is not None and one.entry.active]
+        if len(active) < self.settings.cluster.variants:
+            return
+        for entry in active:
+            if not entry.sealed:
+                # It is written again, so it comes last of equals.
+                entry.sealed = True
+                self._entries.remove(entry)
+                self._entries.append(entry)
 
     def _shown(self, article: Article, before: _Record | None, best: _Entry | None) -> Seen:
         if best is not None:
@@ -399,6 +425,11 @@ class Model:
             if reason != "withdrawn":
                 self.successions.append((before, canonical, reason))
         group.told = True
+
+
+def _cosine(one: str, other: str) -> float:
+    a, b = _grams(one), _grams(other)
+    return len(a & b) / math.sqrt(len(a) * len(b)) if a and b else 0.0
 
 
 def _rounded(shares: Sequence[float]) -> list[float]:

@@ -28,7 +28,7 @@ from stream_dedup.text.lexicon import read_words, shipped_list
 from tests.engine.samples import LIGHT, articles, bodies, settings
 
 _EPOCH = 100
-_SETTINGS = settings(idf={"epoch_articles": _EPOCH})
+_SETTINGS = settings(idf={"epoch_articles": _EPOCH}, window={"days": 7})
 _REPOST = "本报讯（记者 李明）"
 _KEPT_OF_A_CLUSTER = 2  # entries: the canonical article's and that of a copy
 

@@ -41,9 +41,10 @@ _GIVEN = hypothesis_settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 _SETTINGS = st.builds(
-    lambda late, policy: engine_settings(2, late, **policy),
+    lambda late, policy, variants: engine_settings(2, late, **policy, variants=variants),
     st.sampled_from(["judge", "dead"]),
     st.sampled_from(_POLICIES),
+    st.sampled_from([2, 3, 8]),
 )
 
 

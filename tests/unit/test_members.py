@@ -7,6 +7,7 @@ import pytest
 
 from stream_dedup.article import Relation, Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, policy_of
+from stream_dedup.fingerprint.sketch import LandmarkRule
 from stream_dedup.index.generations import put_record
 from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, EntryFormat, key_of
 from stream_dedup.index.store import Family, MemoryStore, Put
@@ -14,7 +15,7 @@ from stream_dedup.members import ClusterBook, NewEntries, member_of
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.window import Moment
 
-_FORMAT = EntryFormat(16, 4, 2)
+_FORMAT = EntryFormat(16, 4, LandmarkRule(2, 24, 4))
 _LIVE = [0, 1]
 _NOW = Moment(100, 0)
 

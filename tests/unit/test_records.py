@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
+from stream_dedup.fingerprint.sketch import LandmarkRule
 from stream_dedup.hashing import U64
 from stream_dedup.index.records import (
     ArticleRecord,
@@ -23,7 +24,8 @@ _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampl
 )
 _TIMES = st.none() | st.integers(-2_208_988_800_000, 253_402_300_799_999)
 _U64 = st.integers(0, 2**64 - 1)
-_SKETCH, _NUMBERS, _LANDMARKS = 16, 4, 3
+_SKETCH, _NUMBERS, _LANDMARKS = 16, 4, 8
+_RULE = LandmarkRule(3, 20, _LANDMARKS)
 
 
 def _arrays(rows: Rows) -> list[NDArray[np.generic]]:
@@ -39,24 +41,26 @@ def _rows(seed: int, count: int) -> Rows:
         rng.choice([-(2**62), 0, 1_760_000_000_000, 2**62], count),
         rng.integers(0, 2**24, (count, _SKETCH), dtype=np.uint32),
         rng.integers(0, _SKETCH + 1, count),
-        rng.choice([0, 1, 300, 2**32 - 1], count),
+        rng.choice([0, 1, 70, 300, 2**32 - 1], count),
         rng.integers(0, 2**32, (count, _NUMBERS), dtype=np.uint32),
         rng.integers(0, _NUMBERS + 1, count),
         rng.choice([0, 5, 10**6], count),
+        rng.integers(0, 32, count, dtype=np.uint8),
     )
 
 
 def _landmarks(rows: Rows) -> U64:
-    """Draw landmarks whose upper bits are the first values of the sketches; 0 where a sketch has fewer."""
-    lower = np.random.default_rng(int(rows.contents[0]) % 97).integers(1, 2**40, (len(rows.sizes), _LANDMARKS))
-    whole = (rows.sketches[:, :_LANDMARKS].astype(np.uint64) << np.uint64(40)) | lower.astype(np.uint64)
-    return np.where(np.arange(_LANDMARKS) < rows.lengths[:, np.newaxis], whole, np.uint64(0))
+    """Draw landmarks whose upper bits are the first values of the sketches; 0 where a text has fewer."""
+    lower = np.random.default_rng(int(rows.contents[0]) % 97).integers(1, 2**16, (len(rows.sizes), _LANDMARKS))
+    whole = (rows.sketches[:, :_LANDMARKS].astype(np.uint64) << np.uint64(16)) | lower.astype(np.uint64)
+    counts = [min(size, max(3, min(8, size // 20))) for size in rows.sizes.tolist()]
+    return np.where(np.arange(_LANDMARKS) < np.array(counts)[:, np.newaxis], whole, np.uint64(0))
 
 
 @given(st.integers(0, 2**32), st.lists(st.tuples(st.integers(0, 4), _U64, _IDS), min_size=1, max_size=5))
 def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, str]]) -> None:
     """Rows, clusters, landmarks and ids of any entries are the same after packing and unpacking."""
-    rows, layout = _rows(seed, 5), EntryFormat(_SKETCH, _NUMBERS, _LANDMARKS)
+    rows, layout = _rows(seed, 5), EntryFormat(_SKETCH, _NUMBERS, _RULE)
     places = np.array([place for place, *_ in chosen], np.int64)
     landmarks = _landmarks(rows)[places]
     entries = layout.entries(rows, places, landmarks, 7)
@@ -73,7 +77,7 @@ def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, 
 
 def test_no_entries_are_no_rows() -> None:
     """Packing and unpacking nothing gives nothing."""
-    rows, layout = _rows(1, 2), EntryFormat(_SKETCH, _NUMBERS, _LANDMARKS)
+    rows, layout = _rows(1, 2), EntryFormat(_SKETCH, _NUMBERS, _RULE)
     none = layout.entries(rows, np.empty(0, np.int64), np.empty((0, _LANDMARKS), np.uint64), 0)
     assert layout.pack(none, []) == []
     assert rows_of_entries(layout.fixed([])).sketches.shape == (0, _SKETCH)

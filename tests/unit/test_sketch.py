@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.sketch import (
     PAD,
+    LandmarkRule,
     Resemblance,
     Sketches,
     gram_hashes,
@@ -20,7 +21,7 @@ from stream_dedup.fingerprint.sketch import (
 from stream_dedup.hashing import U32, code_points
 from stream_dedup.text.normal import word_table
 
-_GRAM, _SIZE, _LANDMARKS = 5, 128, 8
+_GRAM, _SIZE, _RULE = 5, 128, LandmarkRule(8, 24, 64)
 _SMALL = st.text(st.sampled_from("甲乙丙丁ab12"), max_size=120)
 
 
@@ -35,9 +36,9 @@ def _grams(text: str, gram: int = _GRAM) -> set[str]:
     return {text[i : i + gram] for i in range(max(1, len(text) - gram + 1))}
 
 
-def _sketches(*texts: str, gram: int = _GRAM, size: int = _SIZE, landmarks: int = _LANDMARKS) -> Sketches:
+def _sketches(*texts: str, gram: int = _GRAM, size: int = _SIZE, rule: LandmarkRule = _RULE) -> Sketches:
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    return sketch(_points("".join(texts)), offsets, gram, size, landmarks)
+    return sketch(_points("".join(texts)), offsets, gram, size, rule)
 
 
 def _estimate(both: Sketches) -> Resemblance:
@@ -186,16 +187,25 @@ def test_sizes_of_real_texts_are_exact(bodies: list[str]) -> None:
     assert _sketches(*plain).sizes.tolist() == [len(_grams(text)) for text in plain]
 
 
-@given(text=_SMALL, size=st.sampled_from([1, 16, 128]), landmarks=st.sampled_from([0, 1, 8]))
-def test_sketch_holds_the_smallest_hashes(hash_of: Callable[[str], int], text: str, size: int, landmarks: int) -> None:
-    """The sketch is the upper 24 bits of the smallest n-gram hashes, landmarks are the smallest of them whole."""
+@given(text=_SMALL, size=st.sampled_from([1, 16, 128]))
+def test_sketch_holds_the_smallest_hashes(hash_of: Callable[[str], int], text: str, size: int) -> None:
+    """The sketch is the upper 24 bits of the smallest n-gram hashes."""
     hashes = sorted(map(hash_of, _grams(text)))
-    made = _sketches(text, size=size, landmarks=landmarks)
+    made = _sketches(text, size=size)
     kept = [value >> 40 for value in hashes[:size]]
     assert made.values[0].tolist() == kept + [int(PAD)] * (size - len(kept))
     assert made.lengths.tolist() == [len(kept)]
-    smallest = hashes[:landmarks]
-    assert made.landmarks[0].tolist() == smallest + [0] * (landmarks - len(smallest))
+
+
+@given(text=_SMALL, rule=st.sampled_from([LandmarkRule(0, 9, 5), LandmarkRule(4, 9, 7), LandmarkRule(8, 1000, 8)]))
+def test_landmarks_are_as_many_as_the_text_is_long(
+    hash_of: Callable[[str], int], text: str, rule: LandmarkRule
+) -> None:
+    """Landmarks are the upper 40 bits of the smallest hashes: one for each so many n-grams, within bounds."""
+    hashes = sorted(map(hash_of, _grams(text)))
+    count = min(max(rule.least, min(rule.most, len(hashes) // rule.spacing)), len(hashes))
+    marks = [value >> 24 for value in hashes[:count]]
+    assert _sketches(text, rule=rule).landmarks[0].tolist() == marks + [0] * (rule.most - len(marks))
 
 
 @pytest.mark.parametrize("text", ["甲", "甲乙", "甲乙丙丁"])
