@@ -1,0 +1,67 @@
+"""Edits that take in sentences of another article.
+
+Knows two texts; drops nothing of the first.
+"""
+
+from dataclasses import replace
+from random import Random
+
+from stream_dedup.evaluate.operators.operator import Operator
+from stream_dedup.evaluate.operators.phrases import book
+from stream_dedup.evaluate.operators.text import Text, is_chinese, joined, part, sentences
+
+
+def insert(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
+    """Scatter sentences of another article over the body."""
+    own, foreign = sentences(text.body), sentences(donor.body)
+    count = part(share, len(own))
+    if not 0 < count <= len(foreign) or is_chinese(text) != is_chinese(donor):
+        return None
+    for sentence in rng.sample(foreign, count):
+        own.insert(rng.randint(0, len(own)), sentence)
+    return replace(text, body=joined(own))
+
+
+def merge(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
+    """Make a round-up: the beginning of another article behind the body, or before it."""
+    size = part(share, len(text.body))
+    if not 0 < size <= len(donor.body) or is_chinese(text) != is_chinese(donor):
+        return None
+    other = _whole_sentences(donor.body, size)
+    bridge = rng.choice(book(text).bridges)
+    body = f"{text.body}\n{bridge}{other}" if rng.random() < 0.5 else f"{other}\n{bridge}{text.body}"  # noqa: PLR2004  # either as likely
+    return replace(text, body=body)
+
+
+def _whole_sentences(body: str, size: int) -> str:
+    """Return the beginning of a body up to the end of the sentence that holds character `size`."""
+    taken = ""
+    for sentence in sentences(body):
+        if len(taken) >= size:
+            break
+        taken += sentence
+    return taken.strip()
+
+
+_WHOLE_ARTICLES = 5.0
+
+OPERATORS = (
+    Operator(
+        "insert",
+        insert,
+        "sentences of another article, as share of the text's own",
+        (0.1, 0.3, 0.6),
+        most=_WHOLE_ARTICLES,
+        posts=False,
+        borrows=True,
+    ),
+    Operator(
+        "merge",
+        merge,
+        "characters of another article, as share of the text's own",
+        (0.3, 0.6, 1.0),
+        most=_WHOLE_ARTICLES,
+        posts=False,
+        borrows=True,
+    ),
+)
