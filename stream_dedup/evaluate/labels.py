@@ -67,12 +67,13 @@ def read_labelled(
     labelled = [_labelled(line, article, places) for line, article in zip(lines, articles, strict=True)]
     links = _apply_pairs(labelled, [line for each in pairs for line in read_lines(each)], places)
     labelled = _named_by_first(labelled, links)
+    overlapping = _overlapping(lines, places)
     if len({each.cluster for each in labelled}) == len(labelled):
         raise LabelError(
             f"{path}: no two of {len(labelled)} articles are of one cluster; "
             "give copies the same `cluster`, or a file of pairs"
         )
-    return LabelledSet(name or path.name.partition(".")[0], labelled, _overlapping(lines, places))
+    return LabelledSet(name or path.name.partition(".")[0], labelled, overlapping)
 
 
 def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> None:
