@@ -26,7 +26,8 @@ def sample_texts(texts: list[BaseText]) -> dict[str, Text]:
             "Ferry service resumes",
             "The ferry between Sydney and Manly resumed on Monday after a 9-day strike. Mr. Reed, who runs the pier, "
             'said "trade was slow" but improving. Passengers waited for 40 minutes at 7.30 a.m. on the first day. '
-            "Are the new timetables final?\nThe company says they are. Tickets cost $4.50. It expects more visitors in May.",
+            "Are the new timetables final?\n"
+            "The company says they are. Tickets cost $4.50. It expects more visitors in May.",
         ),
         "post": Text("", "今天在上海看了一场很棒的展览，排队40分钟也值得！推荐给喜欢摄影的朋友们。"),
         "sentence": Text("快讯", "图书馆昨日向市民开放"),
