@@ -17,6 +17,7 @@ from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, Text
 from stream_dedup.evaluate.overlap import distinct, with_overlaps
+from stream_dedup.text.normal import Normaliser
 
 POST_CHARS = 140  # a body up to this long is a post, as on Weibo before 2016
 _FIRST_MS = 1_767_225_600_000  # 2026-01-01: when articles without a time begin
@@ -128,6 +129,7 @@ class _Maker:
         self._settings = settings
         self._edits = [edit for each in settings.edits for edit in parse_edit(each)]
         self._used = dict.fromkeys(self._edits, 0)
+        self._normalise = Normaliser()
         self._ids = {article.id for article in originals}
 
     def reposts(self) -> list[LabelledArticle]:
@@ -168,7 +170,11 @@ class _Maker:
             return None
         tries = _DONORS_TRIED if edit.operator.borrows else 1
         copies = (edit(text, rng, self._donor(original, rng)) for _ in range(tries))
-        return next((copy for copy in copies if copy is not None), None)
+        return next((copy for copy in copies if copy is not None and self._shows(copy.body)), None)
+
+    def _shows(self, body: str) -> bool:
+        """Tell whether a body has a word: of a page's left-overs and a sentence, an edit may leave the left-overs."""
+        return any(map(str.isalnum, self._normalise(body).text))
 
     def _donor(self, original: Article, rng: Random) -> Text:
         """Return another article, an earlier one if there is any: it has to be there to be borrowed from."""

@@ -132,6 +132,16 @@ def test_a_copy_has_no_url_of_the_original(made: LabelledSet) -> None:
     assert not any(each.article.url for each in made.articles if each.original)
 
 
+def test_no_copy_is_left_without_a_word() -> None:
+    """Where half of two sentences goes, and one is a page's left-over, the one with words is what stays."""
+    bodies = [f"&nbsp;\n{words}。" for words in ("图书馆昨日向市民开放", "今夜有雷阵雨请添衣", "海雁队三比二获胜")]
+    settings = RepostSettings(share=1, copies=1, edits=("drop:0.5",))
+    articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
+    for seed in range(5):
+        made = with_reposts(articles, settings.model_copy(update={"seed": seed}))
+        assert all("。" in each.article.body for each in made.articles)
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
