@@ -17,7 +17,7 @@ from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, Text
 from stream_dedup.evaluate.overlap import distinct, with_overlaps
-from stream_dedup.text.normal import Normaliser
+from stream_dedup.text.normal import Normaliser, strip_html
 
 POST_CHARS = 140  # a body up to this long is a post, as on Weibo before 2016
 _FIRST_MS = 1_767_225_600_000  # 2026-01-01: when articles without a time begin
@@ -65,6 +65,8 @@ class RepostSettings(BaseModel):
         most_copies: of an article.
         chain: chance that a copy is made from an earlier copy instead of the original: A -> B -> C.
         least_minutes, most_minutes: how much later than what it was made from a copy comes; the logarithm is uniform.
+        least_chars: letters, digits and Han characters that a copy has at least, unless the text has fewer; five words
+            of a post are no copy of it.
         edits: operators, each `name` or `name:strength,...`; every strength is used equally often, where it fits.
     """
 
@@ -77,6 +79,7 @@ class RepostSettings(BaseModel):
     chain: Annotated[float, Field(ge=0, le=1)] = 0.15
     least_minutes: Annotated[float, Field(gt=0)] = 5.0
     most_minutes: Annotated[float, Field(gt=0)] = 3 * 24 * 60.0
+    least_chars: Annotated[int, Field(ge=1)] = 24
     edits: Annotated[tuple[str, ...], Field(min_length=1)] = tuple(OPERATORS)
 
     @model_validator(mode="after")
@@ -157,7 +160,8 @@ class _Maker:
 
     def _copy(self, parent: Article, original: Article, rng: Random) -> LabelledArticle | None:
         """Return a copy by the edit that was used least, among those that can change the text; None if none can."""
-        text = Text(parent.title, parent.body)
+        # Who copies a page that a copy is on copies what it shows, not the tags that an edit left in it.
+        text = Text(parent.title, parent.body if parent is original else strip_html(parent.body))
         for edit in sorted(self._edits, key=lambda edit: (self._used[edit], rng.random())):
             copy = self._edited(text, edit, original, rng)
             if copy is not None:
@@ -170,11 +174,12 @@ class _Maker:
             return None
         tries = _DONORS_TRIED if edit.operator.borrows else 1
         copies = (edit(text, rng, self._donor(original, rng)) for _ in range(tries))
-        return next((copy for copy in copies if copy is not None and self._shows(copy.body)), None)
+        return next((copy for copy in copies if copy is not None and self._tells_enough(copy, text)), None)
 
-    def _shows(self, body: str) -> bool:
-        """Tell whether a body has a word: of a page's left-overs and a sentence, an edit may leave the left-overs."""
-        return any(map(str.isalnum, self._normalise(body).text))
+    def _tells_enough(self, copy: Text, text: Text) -> bool:
+        """Tell whether a copy has enough words: of a page's left-overs and a sentence, the left-overs may remain."""
+        copied, own = (sum(map(str.isalnum, self._normalise(each.body).text)) for each in (copy, text))
+        return copied >= max(1, min(own, self._settings.least_chars))
 
     def _donor(self, original: Article, rng: Random) -> Text:
         """Return another article, an earlier one if there is any: it has to be there to be borrowed from."""

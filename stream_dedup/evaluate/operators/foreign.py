@@ -4,6 +4,7 @@ Knows two texts; drops nothing of the first.
 """
 
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from random import Random
 
 from stream_dedup.evaluate.operators.operator import Operator
@@ -25,22 +26,18 @@ def insert(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
 def merge(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
     """Make a round-up: the beginning of another article behind the body, or before it."""
     size = part(share, len(text.body))
-    if not 0 < size <= len(donor.body) or is_chinese(text) != is_chinese(donor):
-        return None
     other = _whole_sentences(donor.body, size)
+    if len(donor.body) < size or not other or is_chinese(text) != is_chinese(donor):
+        return None
     bridge = rng.choice(book(text).bridges)
     body = f"{text.body}\n{bridge}{other}" if rng.random() < 0.5 else f"{other}\n{bridge}{text.body}"  # noqa: PLR2004  # either as likely
     return replace(text, body=body)
 
 
 def _whole_sentences(body: str, size: int) -> str:
-    """Return the beginning of a body up to the end of the sentence that holds character `size`."""
-    taken = ""
-    for sentence in sentences(body):
-        if len(taken) >= size:
-            break
-        taken += sentence
-    return taken.strip()
+    """Return the whole sentences at the beginning of a body that have at most so many characters."""
+    ends = takewhile(lambda end: end <= size, accumulate(map(len, sentences(body))))
+    return body[: max(ends, default=0)].strip()
 
 
 _WHOLE_ARTICLES = 5.0
@@ -58,8 +55,8 @@ OPERATORS = (
     Operator(
         "merge",
         merge,
-        "characters of another article, as share of the text's own",
-        (0.3, 0.6, 1.0),
+        "characters of another article at most, as share of the text's own",
+        (0.3, 0.5, 0.8),
         most=_WHOLE_ARTICLES,
         posts=False,
         borrows=True,

@@ -132,6 +132,25 @@ def test_a_copy_has_no_url_of_the_original(made: LabelledSet) -> None:
     assert not any(each.article.url for each in made.articles if each.original)
 
 
+def test_copies_of_copies_are_made_of_what_a_page_shows(articles: list[Article]) -> None:
+    """A copy of a page with tags is one of its text: no entity is written in full width."""
+    settings = RepostSettings(share=1, copies=3, chain=1, edits=("references:1", "width"))
+    made = with_reposts(articles, settings).articles
+    kinds = {each.article.id: each.kind for each in made}
+    chained = [each for each in made if each.original and kinds[each.original] == "references"]
+    assert any(each.kind == "width" for each in chained)
+    assert not any("＆＃" in each.article.body for each in chained if each.kind == "width")
+
+
+@pytest.mark.parametrize(("least", "made"), [(24, False), (5, True)])
+def test_a_scrap_is_no_copy(least: int, made: bool) -> None:  # noqa: FBT001  # a parameter of the test
+    """Half of two sentences of ten characters is too short for the one bound, and long enough for the other."""
+    bodies = ["图书馆昨日向市民开放。首日接待万余名读者。", "今夜有雷阵雨请添衣物。明日转晴气温将回升。"]
+    articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
+    labelled = with_reposts(articles, RepostSettings(share=1, edits=("drop:0.5",), least_chars=least)).articles
+    assert any(each.original for each in labelled) is made
+
+
 def test_no_copy_is_left_without_a_word() -> None:
     """Where half of two sentences goes, and one is a page's left-over, the one with words is what stays."""
     bodies = [f"&nbsp;\n{words}。" for words in ("图书馆昨日向市民开放", "今夜有雷阵雨请添衣", "海雁队三比二获胜")]
