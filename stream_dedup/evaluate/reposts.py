@@ -19,7 +19,7 @@ from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, T
 from stream_dedup.evaluate.overlap import distinct, with_overlaps
 from stream_dedup.text.normal import Normaliser, strip_html
 
-POST_CHARS = 140  # a body up to this long is a post, as on Weibo before 2016
+POST_CHARS = 140  # an original up to this long is a post, as on Weibo before 2016, and so are its copies
 _FIRST_MS = 1_767_225_600_000  # 2026-01-01: when articles without a time begin
 _SPACING_MS = 60_000  # between articles without a time
 _DONORS_TRIED = 8  # until one has as many sentences as an edit wants
@@ -170,7 +170,7 @@ class _Maker:
         return None
 
     def _edited(self, text: Text, edit: EditOf, original: Article, rng: Random) -> Text | None:
-        if len(text.body) <= POST_CHARS and not edit.operator.posts:
+        if len(original.body) <= POST_CHARS and not edit.operator.posts:
             return None
         tries = _DONORS_TRIED if edit.operator.borrows else 1
         copies = (edit(text, rng, self._donor(original, rng)) for _ in range(tries))

@@ -72,10 +72,10 @@ def test_each_edit_is_used_about_equally_often(made: LabelledSet) -> None:
 
 
 def test_posts_get_no_edits_of_articles(made: LabelledSet) -> None:
-    """What a text of 140 characters was made from by an operator for articles is no post."""
+    """Neither a text of up to 140 characters nor a repost of it, which may be longer, gets an edit for articles."""
     by_id = {labelled.article.id: labelled.article for labelled in made.articles}
     for labelled in made.articles:
-        if labelled.original and len(by_id[labelled.original].body) <= POST_CHARS:
+        if labelled.original and len(by_id[labelled.cluster].body) <= POST_CHARS:
             assert OPERATORS[labelled.kind].posts
 
 
