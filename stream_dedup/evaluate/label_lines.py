@@ -1,0 +1,89 @@
+"""Lines of JSON that hold labels, and what is wrong with them.
+
+Knows lines and names; knows nothing of articles or clusters.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_dedup.files.readers import reader_for
+
+
+class LabelError(Exception):
+    """Labels that cannot be right. The message names the file and the line, the value, and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record of a file and where it stands.
+
+    Attributes:
+        path: of the file.
+        number: of the line, or of the row; the first is 1.
+        fields: what it holds.
+    """
+
+    path: Path
+    number: int
+    fields: Mapping[str, Any]
+
+    def fault(self, message: str) -> LabelError:
+        """Return an error that says where."""
+        return LabelError(f"{self.path}, line {self.number}: {message}")
+
+    def name(self, field: str) -> str | None:
+        """Return the name that a field holds; None where it holds none.
+
+        Raises:
+            LabelError: it is neither a string nor an integer.
+        """
+        value = self.fields.get(field)
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise self.fault(f"{field} is {value!r}, not a string or an integer")
+        return str(value)
+
+    def strength(self) -> float | None:
+        """Return the strength of the edit; None where it is not told.
+
+        Raises:
+            LabelError: it is no number.
+        """
+        value = self.fields.get("strength")
+        try:
+            return None if value is None or value == "" else float(value)
+        except (TypeError, ValueError):
+            raise self.fault(f"strength is {value!r}, not a number") from None
+
+    def known(self, field: str, places: Mapping[str, int]) -> str | None:
+        """Return the id that a field holds, of an article that has a place; None where it holds none.
+
+        Raises:
+            LabelError: there is no such article.
+        """
+        name = self.name(field)
+        if name is not None and name not in places:
+            raise self.fault(f"{field} is {name!r}, which is the id of no article")
+        return name
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Yield the lines of a file: JSONL, also with .gz or .zst, CSV or Parquet.
+
+    Raises:
+        FileFormatError: the file cannot be read.
+        LabelError: a line is no JSON object.
+    """
+    for record, _ in reader_for(path)(path):
+        try:
+            fields = orjson.loads(record.value)
+        except orjson.JSONDecodeError as error:
+            raise LabelError(f"{path}, line {record.number}: no JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise LabelError(f"{path}, line {record.number}: {str(fields)[:40]!r} is no JSON object")
+        yield Line(path, record.number, fields)

@@ -1,0 +1,210 @@
+"""Labelled sets out of files and into files.
+
+Knows how articles and labels stand in lines of JSON; knows nothing of how labels are made or used.
+
+A labelled file holds articles, a JSON object a line, under the field names of the settings, and beside them
+
+- `cluster`: name of its story, a string or an integer; an article without one is of the cluster named by its id;
+- `original`, `kind`, `strength`: what it was made from (an id), by which edit; all may be missing;
+- `overlaps`: ids of articles of other clusters that it is so like that neither answer is wrong; may be missing.
+
+A file of pairs holds a JSON object a line: `id`, `repost_of` and if known `kind` and `strength`, or `a` and `b`.
+"""
+
+import gzip
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from stream_dedup.article import LATEST_MS, Article, iso
+from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
+from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.hashing import I64
+from stream_dedup.settings import FieldSettings, InputSettings
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": partial(gzip.compress, mtime=0),  # the same set gives the same bytes
+    ".zst": zstd.compress,
+}
+_LABELS = ("cluster", "original", "kind", "strength", "overlaps")
+
+
+def read_labelled(
+    path: Path, settings: InputSettings, pairs: Sequence[Path] = (), name: str | None = None
+) -> LabelledSet:
+    """Read articles and what is known of them.
+
+    Clusters are the connected components of what the articles' own `cluster` and the pairs say. Each is called as the
+    first of its articles says.
+
+    Args:
+        path: a file of articles: JSONL, also with .gz or .zst.
+        settings: names of the articles' fields, and bounds.
+        pairs: files of pairs of ids.
+        name: of the set; that of the file if not given.
+
+    Raises:
+        FileFormatError: a file cannot be read.
+        LabelError: a line holds no article or no label, an id stands for two articles, a label names an article that
+            is not there, or no two articles are of one cluster.
+    """
+    lines = list(read_lines(path))
+    articles = _articles(lines, settings)
+    places = _places(lines, articles)
+    labelled = [_labelled(line, article, places) for line, article in zip(lines, articles, strict=True)]
+    links = _apply_pairs(labelled, [line for each in pairs for line in read_lines(each)], places)
+    labelled = _named_by_first(labelled, links)
+    overlapping = _overlapping(lines, places)
+    if len({each.cluster for each in labelled}) == len(labelled):
+        raise LabelError(
+            f"{path}: no two of {len(labelled)} articles are of one cluster; "
+            "give copies the same `cluster`, or a file of pairs"
+        )
+    return LabelledSet(name or path.name.partition(".")[0], labelled, overlapping)
+
+
+def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> None:
+    """Write a set so that `read_labelled` reads it back, equal but for the name.
+
+    Args:
+        labelled: the set.
+        path: ends in .jsonl, or in .jsonl.gz or .jsonl.zst.
+        fields: names of the articles' fields.
+
+    Raises:
+        ValueError: the file's name ends otherwise, or an article's field would have a label's name.
+        OSError: the file cannot be written.
+    """
+    if ".jsonl" not in (path.suffix, *path.suffixes[-2:-1]) or path.suffix not in {".jsonl", *_PACKERS}:
+        raise ValueError(f"{path}: labelled sets are written to .jsonl, .jsonl.gz or .jsonl.zst")
+    taken = [field for field in fields.model_dump().values() if field.partition(".")[0] in _LABELS]
+    if taken:
+        raise ValueError(f"the field {taken[0]!r} has the name of a label: {', '.join(_LABELS)} are the labels'")
+    overlaps: dict[int, list[str]] = {}
+    for first, second in labelled.overlapping.tolist():
+        overlaps.setdefault(second, []).append(labelled.articles[first].article.id)
+    content = b"".join(
+        orjson.dumps(_as_fields(each, overlaps.get(place), fields), option=orjson.OPT_APPEND_NEWLINE)
+        for place, each in enumerate(labelled.articles)
+    )
+    pack = _PACKERS.get(path.suffix)
+    path.write_bytes(pack(content) if pack else content)
+
+
+def _articles(lines: Sequence[Line], settings: InputSettings) -> list[Article]:
+    decoder = Decoder(settings)
+    return [_article(line, decoder) for line in lines]
+
+
+def _article(line: Line, decoder: Decoder) -> Article:
+    try:
+        article = decoder.article(line.fields, LATEST_MS)  # no clock: a set may lie in the future
+    except UndecodableError as error:
+        raise line.fault(f"no article: {error}") from None
+    if not isinstance(article, Article):
+        raise line.fault("a withdrawal, where only articles are allowed")
+    return article
+
+
+def _places(lines: Sequence[Line], articles: Sequence[Article]) -> dict[str, int]:
+    """Return where each id stands."""
+    places: dict[str, int] = {}
+    for place, (line, article) in enumerate(zip(lines, articles, strict=True)):
+        if article.id in places:
+            before = lines[places[article.id]].number
+            raise line.fault(f"the id {article.id!r} stands in line {before} already; ids must differ")
+        places[article.id] = place
+    return places
+
+
+def _labelled(line: Line, article: Article, places: Mapping[str, int]) -> LabelledArticle:
+    cluster = line.name("cluster") or article.id
+    original, kind = line.known("original", places), line.name("kind") or ""
+    return LabelledArticle(article, cluster, original, kind, line.strength())
+
+
+def _overlapping(lines: Sequence[Line], places: Mapping[str, int]) -> I64:
+    pairs = []
+    for place, line in enumerate(lines):
+        names = line.fields.get("overlaps") or []
+        if not isinstance(names, list):
+            raise line.fault(f"overlaps is {names!r}, not a list of ids")
+        for name in names:
+            if name not in places or places[name] == place:
+                raise line.fault(f"overlaps holds {name!r}, which is the id of no other article")
+            pairs.append(sorted((places[name], place)))
+    return np.array(sorted(pairs), np.int64).reshape(-1, 2)
+
+
+def _apply_pairs(
+    labelled: list[LabelledArticle], lines: Sequence[Line], places: Mapping[str, int]
+) -> list[tuple[int, int]]:
+    """Note in the articles what pairs tell of them, and return the pairs as places."""
+    links: list[tuple[int, int]] = []
+    told: dict[str, int] = {}
+    for line in lines:
+        first, second = ("id", "repost_of") if "repost_of" in line.fields else ("a", "b")
+        copy, other = line.known(first, places), line.known(second, places)
+        if copy is None or other is None:
+            raise line.fault("no pair; allowed are `id` and `repost_of`, or `a` and `b`")
+        links.append((places[copy], places[other]))
+        if first == "id":
+            if copy in told:
+                raise line.fault(f"the id {copy!r} is labelled in line {told[copy]} already; one original an article")
+            told[copy] = line.number
+            before = labelled[places[copy]]
+            labelled[places[copy]] = LabelledArticle(
+                before.article, before.cluster, other, line.name("kind") or "", line.strength()
+            )
+    return links
+
+
+def _named_by_first(labelled: Sequence[LabelledArticle], links: Sequence[tuple[int, int]]) -> list[LabelledArticle]:
+    """Join the clusters that pairs connect, and call each as its first article says."""
+    first_of: dict[str, int] = {}
+    by_name = [(place, first_of.setdefault(each.cluster, place)) for place, each in enumerate(labelled)]
+    edges = np.array([*links, *by_name], np.int64).reshape(-1, 2)
+    size = len(labelled)
+    graph = coo_array((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), shape=(size, size))
+    _, numbers = connected_components(graph, directed=False)
+    names: dict[int, str] = {}
+    return [
+        LabelledArticle(each.article, names.setdefault(number, each.cluster), each.original, each.kind, each.strength)
+        for each, number in zip(labelled, numbers.tolist(), strict=True)
+    ]
+
+
+def _as_fields(labelled: LabelledArticle, overlaps: Sequence[str] | None, fields: FieldSettings) -> dict[str, Any]:
+    """Return an article and its labels as a JSON object; what it lacks is left out."""
+    article, paths = labelled.article, fields.model_dump()
+    made: dict[str, Any] = {}
+    for name in ("id", "title", "body", "url", "source"):
+        _put(made, paths[name], getattr(article, name))
+    _put(made, paths["published_at"], iso(article.published_ms))
+    for label in ("cluster", "original", "kind", "strength"):
+        _put(made, label, getattr(labelled, label))
+    _put(made, "overlaps", overlaps)
+    return made
+
+
+def _put(fields: dict[str, Any], path: str, value: object) -> None:
+    """Put a value under a dotted path, unless there is none."""
+    if value is None or value == "":
+        return
+    *groups, last = path.split(".")
+    for group in groups:
+        fields = fields.setdefault(group, {})
+    fields[last] = value

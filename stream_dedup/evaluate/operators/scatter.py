@@ -1,0 +1,30 @@
+"""Changes at random places of a string.
+
+Knows places and strings; knows nothing of languages.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from stream_dedup.evaluate.operators.text import part
+
+
+def behind(body: str, intruder: Callable[[], str], share: float, rng: Random) -> str:
+    """Put something behind a share of the characters, counted exactly, chosen at random."""
+    places = set(rng.sample(range(len(body)), part(share, len(body))))
+    return "".join(character + intruder() if place in places else character for place, character in enumerate(body))
+
+
+def at(body: str, places: Sequence[int], other: Callable[[str], str]) -> str:
+    """Replace the characters at some places."""
+    characters = list(body)
+    for place in places:
+        characters[place] = other(characters[place])
+    return "".join(characters)
+
+
+def interleaved(body: str, wanted: Sequence[str], substitutes: Mapping[str, str]) -> str:
+    """Replace all of some strings at once: what was put in is not replaced again."""
+    pattern = re.compile("|".join(map(re.escape, wanted)))
+    return pattern.sub(lambda found: substitutes[found.group()], body)

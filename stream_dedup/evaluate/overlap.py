@@ -1,0 +1,78 @@
+"""Which texts of a collection overlap, exactly.
+
+Knows sets of character 5-grams; knows nothing of how copies were made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from stream_dedup.article import Article
+from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
+from stream_dedup.hashing import I64
+from stream_dedup.text.normal import Normaliser, word_table
+
+GRAM = 5
+OVERLAPS_FROM = 0.35  # containment of the smaller text from which on nobody can say that two texts are unlike
+_ROWS = 512  # of the product at a time: 80 MB where every text shares a gram with each of 20,000
+
+
+def overlapping(bodies: Sequence[str], least: float = OVERLAPS_FROM) -> I64:
+    """Return the pairs of texts that overlap, exactly: all n-grams of normal text are compared.
+
+    It takes some 80 bytes of memory an n-gram, and time with the square of how many texts hold an n-gram: half a minute
+    for 18,000 articles of 900 characters.
+
+    Args:
+        bodies: n texts.
+        least: containment from which on: shared distinct 5-grams / distinct 5-grams of the smaller text.
+
+    Returns:
+        Pairs of places (first < second), ascending, shape (m, 2).
+    """
+    grams = _incidence(bodies)
+    sizes = np.diff(grams.indptr)
+    columns = grams.T.tocsr()
+    found = [_pairs_of_rows(grams, columns, sizes, start, least) for start in range(0, len(bodies), _ROWS)]
+    return np.concatenate([np.empty((0, 2), np.int64), *found])
+
+
+def distinct(articles: Sequence[Article], least: float = OVERLAPS_FROM) -> list[Article]:
+    """Return articles without those that overlap one before them which is itself returned."""
+    kept = np.ones(len(articles), np.bool_)
+    pairs = overlapping([article.body for article in articles], least)
+    for first, second in pairs[np.argsort(pairs[:, 1], kind="stable")]:
+        kept[second] &= not kept[first]
+    return [article for article, keep in zip(articles, kept, strict=True) if keep]
+
+
+def with_overlaps(labelled: LabelledSet, least: float = OVERLAPS_FROM) -> LabelledSet:
+    """Return a set with the pairs noted as overlapping that the texts say are, and the labels say are not.
+
+    Those that were noted before stay.
+    """
+    found = overlapping([each.article.body for each in labelled.articles], least)
+    clusters = labelled.clusters()
+    apart = found[clusters[found[:, 0]] != clusters[found[:, 1]]]
+    return replace(labelled, overlapping=np.unique(np.concatenate([labelled.overlapping, apart]), axis=0))
+
+
+def _incidence(bodies: Sequence[str]) -> csr_array:
+    """Return which text holds which n-gram, shape (n, distinct n-grams)."""
+    normalise, is_word = Normaliser(), word_table()
+    grams = [gram_hashes(word_characters(normalise(body).points, is_word), GRAM) for body in bodies]
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in grams])]).astype(np.int64)
+    names, columns = np.unique(np.concatenate([np.empty(0, np.uint64), *grams]), return_inverse=True)
+    ones = np.ones(len(columns), np.int32)
+    return csr_array((ones, columns, starts), shape=(len(bodies), len(names)))
+
+
+def _pairs_of_rows(grams: csr_array, columns: csr_array, sizes: I64, start: int, least: float) -> I64:
+    shared = (grams[start : start + _ROWS] @ columns).tocoo()
+    first, second = shared.row.astype(np.int64) + start, shared.col.astype(np.int64)
+    wanted = (first < second) & (shared.data >= least * np.minimum(sizes[first], sizes[second]))
+    pairs = np.column_stack([first[wanted], second[wanted]])
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

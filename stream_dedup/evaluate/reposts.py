@@ -1,0 +1,235 @@
+"""Makes labelled reposts out of any articles.
+
+Knows who is copied, by which edit and when; knows nothing of what an edit does.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from stream_dedup.article import Article
+from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, Text
+from stream_dedup.evaluate.overlap import distinct, with_overlaps
+from stream_dedup.text.normal import Normaliser, strip_html
+
+POST_CHARS = 140  # an original up to this long is a post, as on Weibo before 2016, and so are its copies
+_FIRST_MS = 1_767_225_600_000  # 2026-01-01: when articles without a time begin
+_SPACING_MS = 60_000  # between articles without a time
+_DONORS_TRIED = 8  # until one has as many sentences as an edit wants
+_MINUTES_MS = 60_000
+_SITES = 40  # that copies come from
+
+
+@dataclass(frozen=True, slots=True)
+class EditOf:
+    """An edit operator with its strength, None where it has none."""
+
+    operator: Operator
+    strength: float | None
+
+    def __call__(self, text: Text, rng: Random, donor: Text) -> Text | None:
+        """Make a copy; see `Edit`."""
+        return self.operator.edit(text, rng, donor, STRENGTHLESS if self.strength is None else self.strength)
+
+
+def parse_edit(edit: str) -> list[EditOf]:
+    """Return the edits that `name` (all default strengths) or `name:strength,...` asks for.
+
+    Raises:
+        ValueError: there is no such operator, or none of such strength; the message says what there is.
+    """
+    name, _, strengths = edit.partition(":")
+    operator = OPERATORS.get(name)
+    if operator is None:
+        raise ValueError(f"{name!r} is no edit operator; there are {', '.join(OPERATORS)}")
+    levels = [_number(each, operator) for each in strengths.split(",")] if strengths else operator.levels or (None,)
+    for level in levels:
+        operator.check(level)
+    return [EditOf(operator, level) for level in levels]
+
+
+class RepostSettings(BaseModel):
+    """How reposts are made.
+
+    Attributes:
+        seed: of everything that is drawn; the same articles and settings give the same reposts.
+        share: of the articles that are reposted.
+        copies: of a reposted article, on average; their number is geometrically distributed, at least 1.
+        most_copies: of an article.
+        chain: chance that a copy is made from an earlier copy instead of the original: A -> B -> C.
+        least_minutes, most_minutes: how much later than what it was made from a copy comes; the logarithm is uniform.
+        least_chars: letters, digits and Han characters that a copy has at least, unless the text has fewer; five words
+            of a post are no copy of it.
+        edits: operators, each `name` or `name:strength,...`; every strength is used equally often, where it fits.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: int = 0
+    share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    copies: Annotated[float, Field(ge=1, le=100)] = 1.5
+    most_copies: Annotated[int, Field(ge=1, le=1000)] = 20
+    chain: Annotated[float, Field(ge=0, le=1)] = 0.15
+    least_minutes: Annotated[float, Field(gt=0)] = 5.0
+    most_minutes: Annotated[float, Field(gt=0)] = 3 * 24 * 60.0
+    least_chars: Annotated[int, Field(ge=1)] = 24
+    edits: Annotated[tuple[str, ...], Field(min_length=1)] = tuple(OPERATORS)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.least_minutes > self.most_minutes:
+            raise ValueError(f"least_minutes = {self.least_minutes:g} is over most_minutes = {self.most_minutes:g}")
+        for edit in self.edits:
+            parse_edit(edit)
+        return self
+
+
+def with_reposts(articles: Sequence[Article], settings: RepostSettings, name: str = "reposts") -> LabelledSet:
+    """Return articles and their reposts in the order of time.
+
+    Articles that overlap one before them (`overlap.distinct`) are left out first: they would be copies without a label.
+    Copies that overlap an article of another cluster all the same, as a text with much of another inserted does that
+    other, are noted as overlapping. Articles without a time of publication come one a minute.
+
+    Args:
+        articles: with ids that differ.
+        settings: who is copied, how often, how and when.
+        name: of the set.
+
+    Raises:
+        ValueError: two articles have the same id, or there are fewer than two to make copies of.
+    """
+    twice = [each for each, count in Counter(article.id for article in articles).items() if count > 1]
+    if twice:
+        raise ValueError(f"the id {twice[0]!r} stands for two articles: ids must differ")
+    originals = distinct(sorted(_timed(articles), key=_time))
+    if len(originals) < 2:  # noqa: PLR2004  # a copy and a text to borrow from
+        raise ValueError(f"{len(originals)} articles that do not overlap: reposts are made of two or more")
+    maker = _Maker(originals, settings)
+    everything = [LabelledArticle(article, article.id) for article in originals] + maker.reposts()
+    everything.sort(key=lambda labelled: _time(labelled.article))
+    return with_overlaps(LabelledSet(name, everything, np.empty((0, 2), np.int64)))
+
+
+class _Maker:
+    """Makes the reposts of some articles.
+
+    Args:
+        originals: in the order of time, two or more.
+        settings: who is copied, how often, how and when.
+    """
+
+    def __init__(self, originals: Sequence[Article], settings: RepostSettings) -> None:
+        self._originals = originals
+        self._times = [_time(article) for article in originals]
+        self._settings = settings
+        self._edits = [edit for each in settings.edits for edit in parse_edit(each)]
+        self._used = dict.fromkeys(self._edits, 0)
+        self._normalise = Normaliser()
+        self._ids = {article.id for article in originals}
+
+    def reposts(self) -> list[LabelledArticle]:
+        """Return the reposts, cluster by cluster."""
+        rng = self._generator("who")
+        chosen = rng.sample(self._originals, max(1, round(self._settings.share * len(self._originals))))
+        return [copy for original in chosen for copy in self._copies(original)]
+
+    def _copies(self, original: Article) -> list[LabelledArticle]:
+        """Return the copies of an article, and of its copies."""
+        made: list[LabelledArticle] = []
+        rng = self._generator(original.id)
+        for _ in range(self._how_many(rng)):
+            parent = rng.choice(made).article if made and rng.random() < self._settings.chain else original
+            copy = self._copy(parent, original, rng)
+            if copy:
+                made.append(copy)
+        return made
+
+    def _how_many(self, rng: Random) -> int:
+        count = 1
+        while count < self._settings.most_copies and rng.random() < 1 - 1 / self._settings.copies:
+            count += 1
+        return count
+
+    def _copy(self, parent: Article, original: Article, rng: Random) -> LabelledArticle | None:
+        """Return a copy by the edit that was used least, among those that can change the text; None if none can."""
+        # Who copies a page that a copy is on copies what it shows, not the tags that an edit left in it.
+        text = Text(parent.title, parent.body if parent is original else strip_html(parent.body))
+        for edit in sorted(self._edits, key=lambda edit: (self._used[edit], rng.random())):
+            copy = self._edited(text, edit, original, rng)
+            if copy is not None:
+                self._used[edit] += 1
+                return self._labelled(copy, edit, parent, original, rng)
+        return None
+
+    def _edited(self, text: Text, edit: EditOf, original: Article, rng: Random) -> Text | None:
+        if len(original.body) <= POST_CHARS and not edit.operator.posts:
+            return None
+        tries = _DONORS_TRIED if edit.operator.borrows else 1
+        copies = (edit(text, rng, self._donor(original, rng)) for _ in range(tries))
+        return next((copy for copy in copies if copy is not None and self._tells_enough(copy, text)), None)
+
+    def _tells_enough(self, copy: Text, text: Text) -> bool:
+        """Tell whether a copy has enough words: of a page's left-overs and a sentence, the left-overs may remain."""
+        copied, own = (sum(map(str.isalnum, self._normalise(each.body).text)) for each in (copy, text))
+        return copied >= max(1, min(own, self._settings.least_chars))
+
+    def _donor(self, original: Article, rng: Random) -> Text:
+        """Return another article, an earlier one if there is any: it has to be there to be borrowed from."""
+        place = bisect_left(self._times, _time(original))
+        donor = self._originals[rng.randrange(place)] if place else rng.choice(self._originals)
+        return self._donor(original, rng) if donor is original else Text(donor.title, donor.body)
+
+    def _labelled(self, copy: Text, edit: EditOf, parent: Article, original: Article, rng: Random) -> LabelledArticle:
+        shortest, longest = self._settings.least_minutes, self._settings.most_minutes
+        minutes: float = shortest * (longest / shortest) ** rng.random()
+        article = replace(
+            original,
+            id=self._new_id(original.id),
+            title=copy.title,
+            body=copy.body,
+            url="",
+            source=f"site-{rng.randrange(_SITES):02d}",
+            published_ms=_time(parent) + round(minutes * _MINUTES_MS),
+            origin=None,
+        )
+        return LabelledArticle(article, original.id, parent.id, edit.operator.name, edit.strength)
+
+    def _new_id(self, name: str) -> str:
+        number = 1
+        while (candidate := f"{name}~{number}") in self._ids:
+            number += 1
+        self._ids.add(candidate)
+        return candidate
+
+    def _generator(self, part: str) -> Random:
+        """Return a generator for one part: what is drawn for an article does not hang on how much others drew."""
+        return Random(f"{self._settings.seed}/{part}")  # noqa: S311  # repeatable, not secret
+
+
+def _number(text: str, operator: Operator) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{operator.name} of strength {text!r}: {operator.allowed()}") from None
+
+
+def _time(article: Article) -> int:
+    return article.published_ms or 0
+
+
+def _timed(articles: Sequence[Article]) -> list[Article]:
+    """Give a time to the articles that have none: a minute after the one before."""
+    timed: list[Article] = []
+    last = _FIRST_MS - _SPACING_MS
+    for article in articles:
+        last = last + _SPACING_MS if article.published_ms is None else article.published_ms
+        timed.append(replace(article, published_ms=last))
+    return timed

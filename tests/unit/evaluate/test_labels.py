@@ -1,0 +1,163 @@
+"""Labelled files are read as they are meant, written so that they read back equal, and refused with the line."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from stream_dedup import Article
+from stream_dedup.evaluate.label_lines import LabelError
+from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.evaluate.labels import read_labelled, write_labelled
+from stream_dedup.settings import FieldSettings, InputSettings
+
+_INPUT = InputSettings()
+
+
+def write_lines(path: Path, *objects: object) -> Path:
+    """Write a file of JSON lines."""
+    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in objects))
+    return path
+
+
+def four_articles(path: Path) -> Path:
+    """Write articles a, b, c, d without any label."""
+    return write_lines(path, *({"id": name, "body": f"正文{name}"} for name in "abcd"))
+
+
+@pytest.fixture
+def case() -> LabelledSet:
+    """A set with everything that a label can say."""
+    return LabelledSet(
+        "case",
+        [
+            LabelledArticle(Article("a", "正文一", "标题", "https://a.example/1", "甲报", 1_700_000_000_123), "甲"),
+            LabelledArticle(Article("b", "正文二"), "b"),
+            LabelledArticle(Article("a~1", "正文一。", published_ms=-5), "甲", "a", "drop", 0.1),
+            LabelledArticle(Article("a~2", "正文一！"), "甲", "a~1", "retitle"),
+        ],
+        np.array([[0, 1], [1, 2]]),
+    )
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
+@pytest.mark.parametrize("fields", [FieldSettings(), FieldSettings(id="doc.id", body="doc.content", title="t")])
+def test_a_set_reads_back_equal(case: LabelledSet, suffix: str, fields: FieldSettings, tmp_path: Path) -> None:
+    """Articles, clusters, edits and overlaps survive, packed or not, under any names of the fields."""
+    path = tmp_path / f"case{suffix}"
+    write_labelled(case, path, fields)
+    again = read_labelled(path, InputSettings(fields=fields))
+    assert (again.name, again.articles) == (case.name, case.articles)
+    assert again.overlapping.tolist() == case.overlapping.tolist()
+
+
+def test_a_packed_file_is_packed(case: LabelledSet, tmp_path: Path) -> None:
+    """What the suffix promises is what other tools find, and the same set gives the same bytes."""
+    paths = [tmp_path / "one.jsonl.gz", tmp_path / "two.jsonl.gz", tmp_path / "plain.jsonl"]
+    for path in paths:
+        write_labelled(case, path, FieldSettings())
+    packed, again, plain = (path.read_bytes() for path in paths)
+    assert gzip.decompress(packed) == plain
+    assert packed == again
+
+
+def test_clusters_of_a_file_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Equal names, strings or integers, are a cluster; an article without one is in the cluster called by its id."""
+    path = write_lines(
+        tmp_path / "f.jsonl",
+        {"id": "a", "body": "一"},
+        {"id": "b", "body": "二", "cluster": "a"},
+        {"id": "c", "body": "三", "cluster": 7},
+        {"id": "d", "body": "四", "cluster": "7"},
+    )
+    assert read_labelled(path, _INPUT).positives().tolist() == [[0, 1], [2, 3]]
+
+
+def test_pairs_make_connected_components(tmp_path: Path) -> None:
+    """With d a copy of c and c one of a, b alone is apart. Kinds are those of the pairs."""
+    truth = write_lines(
+        tmp_path / "truth.jsonl",
+        {"id": "c", "repost_of": "a", "kind": "boiler"},
+        {"id": "d", "repost_of": "c", "kind": "drop", "strength": 0.1},
+    )
+    labelled = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
+    assert labelled.positives().tolist() == [[0, 2], [0, 3], [2, 3]]
+    assert [(each.original, each.kind, each.strength) for each in labelled.articles] == [
+        (None, "", None),
+        (None, "", None),
+        ("a", "boiler", None),
+        ("c", "drop", 0.1),
+    ]
+
+
+def test_several_files_of_pairs_are_joined(tmp_path: Path) -> None:
+    """Pairs without direction join what pairs with one leave apart."""
+    truth = write_lines(tmp_path / "truth.jsonl", {"id": "b", "repost_of": "a", "kind": "boiler"})
+    natural = write_lines(tmp_path / "natural.jsonl", {"a": "d", "b": "b", "jaccard": 0.9})
+    labelled = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth, natural])
+    assert labelled.positives().tolist() == [[0, 1], [0, 3], [1, 3]]
+
+
+_GOOD = {"id": "a", "body": "正文", "cluster": "x"}
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (
+            {"id": "a", "body": "另一篇", "cluster": "x"},
+            r"line 2: the id 'a' stands in line 1 already; ids must differ",
+        ),
+        ({"id": "b", "body": "二", "cluster": ["x"]}, r"line 2: cluster is \['x'\], not a string or an integer"),
+        ({"id": "b", "body": "二", "cluster": "x", "original": "z"}, r"line 2: original is 'z', which is the id of no"),
+        ({"id": "b", "body": "二", "strength": "much"}, r"line 2: strength is 'much', not a number"),
+        ({"id": "b", "body": "二", "overlaps": "a"}, r"line 2: overlaps is 'a', not a list of ids"),
+        ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps holds 'b', which is the id"),
+        ({"id": "b", "cluster": "x"}, r"line 2: no article: no body"),
+        ({"id": "b", "deleted": True}, r"line 2: a withdrawal, where only articles are allowed"),
+        (["b"], r"line 2: \"\['b'\]\" is no JSON object"),
+        ({"id": "b", "body": "二", "cluster": "y"}, r"no two of 2 articles are of one cluster; give copies the same"),
+    ],
+)
+def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_path: Path) -> None:
+    """The error tells the line, the value, and what is allowed."""
+    path = write_lines(tmp_path / "f.jsonl", _GOOD, second)
+    with pytest.raises(LabelError, match=message):
+        read_labelled(path, _INPUT)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([{"id": "a", "repost_of": "z"}], r"line 1: repost_of is 'z', which is the id of no article"),
+        ([{"a": "z", "b": "a"}], r"line 1: a is 'z', which is the id of no article"),
+        ([{"id": "a"}], r"line 1: no pair; allowed are `id` and `repost_of`, or `a` and `b`"),
+        (
+            [{"id": "b", "repost_of": "a"}, {"id": "b", "repost_of": "c"}],
+            r"line 2: the id 'b' is labelled in line 1 already; one original an article",
+        ),
+    ],
+)
+def test_a_wrong_pair_is_named(pairs: list[object], message: str, tmp_path: Path) -> None:
+    """So it is for pairs."""
+    truth = write_lines(tmp_path / "truth.jsonl", *pairs)
+    with pytest.raises(LabelError, match=message):
+        read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
+
+
+def test_what_is_no_json_is_named(tmp_path: Path) -> None:
+    """The line is told for broken JSON too."""
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"id": "a", "body": "一"}\n{"id": \n', "utf-8")
+    with pytest.raises(LabelError, match=r"f.jsonl, line 2: no JSON"):
+        read_labelled(path, _INPUT)
+
+
+def test_files_that_cannot_be_written_are_refused(case: LabelledSet, tmp_path: Path) -> None:
+    """Another suffix, or fields that take the names of labels."""
+    with pytest.raises(ValueError, match=r"labelled sets are written to .jsonl, .jsonl.gz or .jsonl.zst"):
+        write_labelled(case, tmp_path / "case.csv", FieldSettings())
+    with pytest.raises(ValueError, match="the field 'kind' has the name of a label"):
+        write_labelled(case, tmp_path / "case.jsonl", FieldSettings(source="kind"))

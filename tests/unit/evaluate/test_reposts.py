@@ -1,0 +1,195 @@
+"""The labels of made reposts are right, and the settings are kept."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from deploy.demo.samples.corpus import BaseText
+from stream_dedup import Article
+from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.evaluate.operators import OPERATORS
+from stream_dedup.evaluate.overlap import OVERLAPS_FROM
+from stream_dedup.evaluate.reposts import POST_CHARS, RepostSettings, parse_edit, with_reposts
+from stream_dedup.text.normal import Normaliser
+from tests.unit.evaluate.test_overlap import plain_pairs
+
+_HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def articles(texts: list[BaseText]) -> list[Article]:
+    """Return the hand-written texts, an hour apart."""
+    return [
+        Article(f"{number}", text.body, text.title, url=f"https://a.example/{number}", published_ms=_HOUR_MS * number)
+        for number, text in enumerate(texts, 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(articles: list[Article]) -> LabelledSet:
+    """Return reposts of all of them, three each, half of them chains."""
+    return with_reposts(articles, RepostSettings(seed=3, share=1, copies=3, chain=0.5))
+
+
+def test_the_same_seed_makes_the_same_set(articles: list[Article], made: LabelledSet) -> None:
+    """A set is repeatable, and another seed makes another."""
+    settings = RepostSettings(seed=3, share=1, copies=3, chain=0.5)
+    assert with_reposts(articles, settings).articles == made.articles
+    other = settings.model_copy(update={"seed": 4})
+    assert with_reposts(articles, other).articles != made.articles
+
+
+def test_a_copy_is_of_the_cluster_of_what_it_was_made_from(made: LabelledSet) -> None:
+    """Chains included: the original of a cluster gives it its name, and every copy descends from it."""
+    by_id = {labelled.article.id: labelled for labelled in made.articles}
+    assert len(by_id) == len(made.articles)
+    for labelled in made.articles:
+        if labelled.original is None:
+            assert (labelled.cluster, labelled.kind, labelled.strength) == (labelled.article.id, "", None)
+        else:
+            assert by_id[labelled.original].cluster == labelled.cluster
+            assert labelled.kind in OPERATORS
+
+
+def test_a_copy_comes_later_within_bounds(made: LabelledSet) -> None:
+    """The order is that of time, and a copy comes five minutes to three days after what it was made from."""
+    times = {each.article.id: each.article.published_ms or 0 for each in made.articles}
+    assert list(times.values()) == sorted(times.values())
+    delays = [times[each.article.id] - times[each.original] for each in made.articles if each.original]
+    assert min(delays) >= 5 * 60_000
+    assert max(delays) <= 72 * _HOUR_MS
+
+
+def test_each_edit_is_used_about_equally_often(made: LabelledSet) -> None:
+    """Strengths that fit all texts differ by a few uses at most, so every row of a table has enough copies."""
+    used = Counter((each.kind, each.strength) for each in made.articles if each.original)
+    posts_too = [(name, level) for name in ("chain", "hashtags", "mentions") for level in OPERATORS[name].levels]
+    counts = [used[edit] for edit in posts_too]
+    assert max(counts) - min(counts) <= 2
+    assert min(counts) >= 2
+
+
+def test_posts_get_no_edits_of_articles(made: LabelledSet) -> None:
+    """Neither a text of up to 140 characters nor a repost of it, which may be longer, gets an edit for articles."""
+    by_id = {labelled.article.id: labelled.article for labelled in made.articles}
+    for labelled in made.articles:
+        if labelled.original and len(by_id[labelled.cluster].body) <= POST_CHARS:
+            assert OPERATORS[labelled.kind].posts
+
+
+def test_chains_are_as_frequent_as_asked(articles: list[Article], made: LabelledSet) -> None:
+    """Half of all copies but the first of each article come from copies; none where the chance is 0."""
+    copies = [each for each in made.articles if each.original]
+    later = len(copies) - len({each.cluster for each in copies})
+    chained = sum(each.original != each.cluster for each in copies)
+    assert 0.35 < chained / later < 0.65
+    straight = with_reposts(articles, RepostSettings(share=1, copies=3, chain=0))
+    assert all(each.original in {None, each.cluster} for each in straight.articles)
+
+
+def test_the_share_of_articles_that_get_copies_is_exact(articles: list[Article]) -> None:
+    """A fifth is a fifth of what is left of the articles, one copy each where the average is one."""
+    labelled = with_reposts(articles, RepostSettings(share=0.2, copies=1)).articles
+    originals = sum(each.original is None for each in labelled)
+    copied = [each.cluster for each in labelled if each.original]
+    assert len(copied) == len(set(copied)) == round(0.2 * originals)
+
+
+def test_overlaps_between_clusters_are_noted_exactly(made: LabelledSet) -> None:
+    """Those who lent sentences to a copy are noted where plain sets of 5-grams say that the two overlap."""
+    clusters = made.clusters()
+    inserted = [place for place, each in enumerate(made.articles) if each.kind in {"insert", "merge"}]
+    noted = {tuple(pair) for pair in made.overlapping.tolist()}
+    assert any(clusters[first] != clusters[second] for first, second in noted)
+    assert all(clusters[first] != clusters[second] for first, second in noted)
+    lent = [pair for pair in noted if set(pair) & set(inserted)]
+    assert lent
+    for first, second in lent:
+        bodies = [Normaliser()(made.articles[place].article.body).text for place in (first, second)]
+        assert plain_pairs(bodies, OVERLAPS_FROM) == [[0, 1]]
+
+
+def test_articles_that_overlap_before_any_edit_are_left_out(articles: list[Article]) -> None:
+    """An article that comes twice under two ids would be a copy without a label: the second is not in the set."""
+    twin = replace(articles[0], id="twin", published_ms=_HOUR_MS * 1_000)
+    labelled = with_reposts([*articles, twin], RepostSettings()).articles
+    assert "twin" not in {each.article.id for each in labelled}
+    assert articles[0].id in {each.article.id for each in labelled}
+
+
+def test_articles_without_a_time_come_in_their_order(articles: list[Article]) -> None:
+    """The originals of a file without times stay in the order of the file."""
+    timeless = [replace(article, published_ms=None) for article in articles]
+    labelled = with_reposts(timeless, RepostSettings(share=0.1)).articles
+    order = [each.article.id for each in labelled if each.original is None]
+    assert order == sorted(order, key=int)
+
+
+def test_a_copy_has_no_url_of_the_original(made: LabelledSet) -> None:
+    """Another text under the same URL would be a revision, and no copy."""
+    assert not any(each.article.url for each in made.articles if each.original)
+
+
+def test_copies_of_copies_are_made_of_what_a_page_shows(articles: list[Article]) -> None:
+    """A copy of a page with tags is one of its text: no entity is written in full width."""
+    settings = RepostSettings(share=1, copies=3, chain=1, edits=("references:1", "width"))
+    made = with_reposts(articles, settings).articles
+    kinds = {each.article.id: each.kind for each in made}
+    chained = [each for each in made if each.original and kinds[each.original] == "references"]
+    assert any(each.kind == "width" for each in chained)
+    assert not any("＆＃" in each.article.body for each in chained if each.kind == "width")
+
+
+@pytest.mark.parametrize(("least", "made"), [(24, False), (5, True)])
+def test_a_scrap_is_no_copy(least: int, made: bool) -> None:  # noqa: FBT001  # a parameter of the test
+    """Half of two sentences of ten characters is too short for the one bound, and long enough for the other."""
+    bodies = ["图书馆昨日向市民开放。首日接待万余名读者。", "今夜有雷阵雨请添衣物。明日转晴气温将回升。"]
+    articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
+    labelled = with_reposts(articles, RepostSettings(share=1, edits=("drop:0.5",), least_chars=least)).articles
+    assert any(each.original for each in labelled) is made
+
+
+def test_no_copy_is_left_without_a_word() -> None:
+    """Where half of two sentences goes, and one is a page's left-over, the one with words is what stays."""
+    bodies = [f"&nbsp;\n{words}。" for words in ("图书馆昨日向市民开放", "今夜有雷阵雨请添衣", "海雁队三比二获胜")]
+    settings = RepostSettings(share=1, copies=1, edits=("drop:0.5",))
+    articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
+    for seed in range(5):
+        made = with_reposts(articles, settings.model_copy(update={"seed": seed}))
+        assert all("。" in each.article.body for each in made.articles)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ("shorten", "'shorten' is no edit operator; there are verbatim, boiler"),
+        ("drop:1.2", "drop of strength 1.2: share of the sentences that go, over 0, up to 0.9"),
+        ("drop:a lot", "drop of strength 'a lot': share of the sentences that go, over 0, up to 0.9"),
+        ("shuffle:0.5", "shuffle of strength 0.5: it has no strength"),
+    ],
+)
+def test_edits_that_there_are_not_are_refused(edit: str, message: str) -> None:
+    """The message says which there are, and the settings refuse what the parser refuses."""
+    with pytest.raises(ValueError, match=message):
+        parse_edit(edit)
+    with pytest.raises(ValidationError, match=message):
+        RepostSettings(edits=(edit,))
+
+
+def test_edits_are_parsed_with_their_strengths() -> None:
+    """A bare name means all default strengths; given ones replace them."""
+    assert [edit.strength for edit in parse_edit("drop:0.15,0.4")] == [0.15, 0.4]
+    assert [edit.strength for edit in parse_edit("drop")] == list(OPERATORS["drop"].levels)
+    assert [edit.strength for edit in parse_edit("shuffle")] == [None]
+
+
+def test_impossible_inputs_are_refused(articles: list[Article]) -> None:
+    """One id for two articles, one article alone, and delays the wrong way round."""
+    with pytest.raises(ValueError, match="the id '1' stands for two articles"):
+        with_reposts([articles[0], articles[0]], RepostSettings())
+    with pytest.raises(ValueError, match="1 articles that do not overlap: reposts are made of two or more"):
+        with_reposts(articles[:1], RepostSettings())
+    with pytest.raises(ValidationError, match="least_minutes = 9 is over most_minutes = 3"):
+        RepostSettings(least_minutes=9, most_minutes=3)
