@@ -67,6 +67,7 @@ def bags(offsets: I64, hashes: U64, weights: F64) -> Bags:
         weights: of the members, shape (m,).
     """
     keys, columns = np.unique(hashes, return_inverse=True)
-    matrix = csr_array((weights, columns, offsets), shape=(len(offsets) - 1, len(keys)))
+    # A copy: adding up changes the offsets in place.
+    matrix = csr_array((weights, columns, offsets), shape=(len(offsets) - 1, len(keys)), copy=True)
     matrix.sum_duplicates()
     return Bags(matrix, keys)

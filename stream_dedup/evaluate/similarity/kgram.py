@@ -72,11 +72,10 @@ def _similarities(
         agreeing[:], shared[:] = 0.0, 0.0
         for i in range(text_starts[text], text_starts[text + 1]):
             here, gram = float(text_counts[i]), text_grams[i]
-            share = here / totals[text]
             for k in range(gram_starts[gram], gram_starts[gram + 1]):
-                other = gram_texts[k]
-                there = float(gram_counts[k])
-                other_share = there / totals[other]
+                other, there = gram_texts[k], float(gram_counts[k])
+                # Both shares times both totals: one division instead of three.
+                share, other_share = here * totals[other], there * totals[text]
                 # The denominator of e(w) is the same for all w of a pair, and cancels.
                 agreeing[other] += min(share, other_share) / max(share, other_share) * (here + there)
                 shared[other] += here + there
