@@ -14,7 +14,7 @@ from stream_dedup.hashing import I64
 
 DAMPING = 0.85
 WINDOW = 5  # words, as in jieba's own TextRank; the studies do not say
-_TOLERANCE = 1e-6
+TOLERANCE = 1e-4  # of Mihalcea and Tarau
 _MOST_ROUNDS = 200
 _TEXTS_AT_ONCE = 256  # bounds the memory that the edges take
 
@@ -70,6 +70,6 @@ def _stationary(graph: csr_array) -> F64:
     ranks = np.ones(graph.shape[0])
     for _ in range(_MOST_ROUNDS):
         before, ranks = ranks, (1.0 - DAMPING) + DAMPING * (graph @ (ranks / degrees))
-        if np.abs(ranks - before).max(initial=0.0) < _TOLERANCE:
+        if np.abs(ranks - before).max(initial=0.0) < TOLERANCE:
             break
     return np.asarray(ranks, np.float64)

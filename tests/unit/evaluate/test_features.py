@@ -16,7 +16,7 @@ from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.features.catalogue import features
 from stream_dedup.evaluate.features.feature import Texts
 from stream_dedup.evaluate.features.sequences import words_in_order
-from stream_dedup.evaluate.features.textrank import DAMPING, WINDOW
+from stream_dedup.evaluate.features.textrank import DAMPING, TOLERANCE, WINDOW
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.hashing import hash_words
@@ -27,6 +27,8 @@ from stream_dedup.text.segment import segmenter
 from stream_dedup.text.weights import PAPER_2020
 
 _WORDS = ["甲", "乙", "丙", "丁", "戊", "己"]
+# Each round leaves 0.85 of the error; all rounds to come add up to 0.85 / 0.15 of the last one's change.
+_RANK_ERROR = TOLERANCE * DAMPING / (1 - DAMPING) * len(_WORDS)
 _TEXTS = st.lists(st.lists(st.sampled_from(_WORDS), max_size=15), min_size=1, max_size=5)
 _NEWS = [
     ["经济", "发展", "的", "综上所述", "企业家", "经济"],
@@ -109,7 +111,7 @@ def test_text_rank_is_page_rank_of_the_graph_of_words(texts: list[list[str]]) ->
         if len(graph) > 1:  # a word on its own has no neighbours: see below
             ranks = nx.pagerank(graph, alpha=DAMPING, tol=1e-10, max_iter=1000)
             expected = {word: rank * len(graph) for word, rank in ranks.items()}
-            assert _weights(bags, i) == pytest.approx(_by_hash(expected), abs=1e-4)
+            assert _weights(bags, i) == pytest.approx(_by_hash(expected), abs=_RANK_ERROR)
 
 
 def test_text_rank_of_a_word_without_neighbours_is_1_less_d() -> None:
@@ -123,7 +125,7 @@ def test_text_rank_of_a_chain_by_hand() -> None:
     centre = (0.15 + 0.85 * 2 * 0.15) / (1 - 0.85**2)
     leaf = 0.15 + 0.85 * centre / 2
     expected = _by_hash({"甲": centre, "乙": leaf, "丙": leaf})
-    assert _weights(_extract("textrank", [words]), 0) == pytest.approx(expected, abs=1e-5)
+    assert _weights(_extract("textrank", [words]), 0) == pytest.approx(expected, abs=_RANK_ERROR)
 
 
 @cache
