@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.quality.forest import Forest
 from stream_dedup.evaluate.quality.truth import Truth
 from stream_dedup.hashing import I64
@@ -41,7 +42,7 @@ class Tally:
         unknown = np.full(len(truth.positives), -1, np.int64)
         return cls(truth, 0, np.zeros(BINS + 1, np.int64), unknown, Forest.empty(truth.size))
 
-    def add(self, start: int, block: NDArray[np.float32]) -> "Tally":
+    def add(self, start: int, block: F32) -> "Tally":
         """Return the tally with one more block of rows.
 
         Args:
@@ -78,7 +79,7 @@ def bin_of(similarity: float) -> int:
     return int(np.ceil(similarity * BINS - _ROUNDING))
 
 
-def _binned(block: NDArray[np.float32]) -> NDArray[np.int16]:
+def _binned(block: F32) -> NDArray[np.int16]:
     if not (block.min(initial=0.0) >= 0.0 and block.max(initial=0.0) <= 1.0):  # NaN is neither
         raise ValueError(f"similarities lie from {block.min()} to {block.max()}, not from 0 to 1")
     return (block * np.float32(BINS) + np.float32(_ROUNDING)).astype(np.int16)

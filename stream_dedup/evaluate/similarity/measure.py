@@ -7,13 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.features.feature import Kind
-
-F32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ Knows hashes of members; knows nothing of what they stand for.
 import numpy as np
 
 from stream_dedup.compiled import kernel
+from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import Bags
-from stream_dedup.evaluate.similarity.measure import F32
 from stream_dedup.evaluate.similarity.sets import Sets, sets
 from stream_dedup.hashing import I64, U32, U64, mix64
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
+from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import F64, Bags
 from stream_dedup.hashing import I64
 
-F32 = NDArray[np.float32]
 I32 = NDArray[np.int32]
 
 

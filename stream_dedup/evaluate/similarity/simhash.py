@@ -5,8 +5,8 @@ Knows the engine's SimHash; knows nothing of weights.
 
 import numpy as np
 
+from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import Bags
-from stream_dedup.evaluate.similarity.measure import F32
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.hashing import U64
 
