@@ -9,7 +9,7 @@ from math import sqrt
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, f1_score, precision_score, recall_score
@@ -106,10 +106,11 @@ def test_scores_are_those_of_scikit_learn(seed: int, step: int, data: st.DataObj
     assert quality.given_ari == pytest.approx(adjusted_rand_score(clusters, _components(block, threshold)))
 
 
+@settings(max_examples=12)  # scikit-learn takes its time for each threshold
 @given(_SEEDS)
 def test_best_threshold_has_the_largest_f1(seed: int) -> None:
     """No threshold of the similarities that occur has a larger F1 by scikit-learn; of equals the highest is taken."""
-    clusters, block = _random(seed, 100)
+    clusters, block = _random(seed, 20)
     true = [clusters[i] == clusters[k] for i in range(25) for k in range(i + 1, 25)]
     values = _upper(block)
     scores = {value: f1_score(true, [other >= value for other in values]) for value in set(values)}
@@ -129,17 +130,18 @@ def test_blocks_in_any_order_add_up(seed: int, cuts: list[int]) -> None:
     assert judge(reduce(Tally.merge, parts), 0.5) == _judged(truth, block, 0.5)
 
 
+@settings(max_examples=20)  # the same
 @given(_SEEDS)
 def test_forest_connects_what_the_pairs_connect(seed: int) -> None:
     """At every threshold the forest of fewer than n edges has the components of all pairs."""
-    clusters, block = _random(seed, 20)
+    clusters, block = _random(seed, 10)
     tally = Tally.empty(_truth(clusters))
     for start in range(0, 25, 5):
         tally = tally.add(start, block[start : start + 5])
         assert len(tally.forest.bins) < 25
-    for step in range(21):
-        expected = _components(block, step / 20)
-        assert adjusted_rand_score(tally.forest.clusters(step * BINS // 20), expected) == 1
+    for step in range(11):
+        expected = _components(block, step / 10)
+        assert adjusted_rand_score(tally.forest.clusters(step * BINS // 10), expected) == 1
 
 
 def test_overlapping_pairs_count_neither_way() -> None:
