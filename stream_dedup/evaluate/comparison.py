@@ -1,0 +1,77 @@
+"""An algorithm of the literature: a segmenter, a feature and a measure under one name.
+
+Knows how they fit together; knows none of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article
+from stream_dedup.evaluate.algorithm import F32, Features
+from stream_dedup.evaluate.features.feature import Feature, Kind, Texts
+from stream_dedup.evaluate.similarity.measure import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What a comparison keeps of n texts.
+
+    Attributes:
+        data: of the measure.
+        empty: texts without anything to compare, shape (n,).
+    """
+
+    data: Any
+    empty: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """An `Algorithm` of parts; see there for the attributes.
+
+    Attributes:
+        extract: texts to bags.
+        measure: bags to similarities.
+    """
+
+    name: str
+    family: str
+    segmenter: str
+    feature: str
+    source: str
+    threshold: float
+    slow: bool
+    extract: Feature
+    measure: Measure
+
+    def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> Features:
+        """Return the features of articles; see `Algorithm`."""
+        bags = self.extract.extract(Texts(articles, words))
+        return Features(_Prepared(self.measure.prepare(bags), bags.sizes() == 0), len(articles))
+
+    def similarities(self, features: Features, rows: slice) -> F32:
+        """Return how alike some texts are to all; one without anything to compare is like none."""
+        prepared: _Prepared = features.data
+        block = self.measure.compare(prepared.data, rows)
+        block[prepared.empty[rows]] = 0.0
+        block[:, prepared.empty] = 0.0
+        return block
+
+
+def comparison(segmenter: str, feature: Feature, measure: Measure) -> Comparison:
+    """Return the algorithm of a segmenter (empty where the feature takes characters), a feature and a measure."""
+    return Comparison(
+        name=f"{segmenter or 'chars'}/{feature.name}/{measure.name}",
+        family="shingling" if feature.kind is Kind.SHINGLES else measure.family,
+        segmenter=segmenter,
+        feature=feature.name,
+        source="; ".join(dict.fromkeys([feature.source, measure.source])),
+        threshold=measure.threshold,
+        slow=False,
+        extract=feature,
+        measure=measure,
+    )

@@ -1,0 +1,72 @@
+"""Texts as sequences of hashes: of their words, of their characters, of runs of either.
+
+Knows the order of words and characters; knows nothing of weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from stream_dedup.article import Article
+from stream_dedup.compiled import kernel
+from stream_dedup.evaluate.features.bags import Bags, bags
+from stream_dedup.fingerprint.sketch import word_characters
+from stream_dedup.hashing import I64, U64, hash_words, mix64
+from stream_dedup.text.normal import Normaliser, word_table
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """The items of n texts in order, m in total, those of text i at offsets[i]:offsets[i + 1].
+
+    Attributes:
+        offsets: int64, shape (n + 1,).
+        items: hash of each word, or code point of each character, uint64, shape (m,).
+    """
+
+    offsets: I64
+    items: U64
+
+    def runs(self, length: int) -> "Sequences":
+        """Return the hashes of all runs of `length` items; a shorter text that is not empty is a single run."""
+        return Sequences(*_runs(self.offsets, self.items, length))
+
+    def counted(self) -> Bags:
+        """Return how often each item occurs in each text."""
+        return bags(self.offsets, self.items, np.ones(len(self.items)))
+
+
+def words_in_order(words: Sequence[Sequence[str]]) -> Sequences:
+    """Return the words of texts, by the hashes of the engine."""
+    offsets = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(text) for text in words], out=offsets[1:])
+    return Sequences(offsets, hash_words(list(chain.from_iterable(words))))
+
+
+def characters_in_order(articles: Sequence[Article]) -> Sequences:
+    """Return the characters of the bodies' normal texts, without blanks, punctuation and symbols."""
+    normal, is_word = Normaliser(), word_table()
+    texts = [word_characters(normal(article.body).points, is_word) for article in articles]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return Sequences(offsets, np.concatenate([np.empty(0, np.uint32), *texts]).astype(np.uint64))
+
+
+@kernel
+def _runs(offsets: I64, items: U64, length: int) -> tuple[I64, U64]:
+    starts = np.zeros(len(offsets), np.int64)
+    for text in range(len(offsets) - 1):
+        size = offsets[text + 1] - offsets[text]
+        starts[text + 1] = starts[text] + (max(1, size - length + 1) if size > 0 else 0)
+    runs = np.empty(starts[-1], np.uint64)
+    for text in range(len(offsets) - 1):
+        for i in range(starts[text + 1] - starts[text]):
+            first = offsets[text] + i
+            value = np.uint64(0)
+            for place in range(first, min(first + length, offsets[text + 1])):
+                # Mixed item by item, so that the order counts.
+                value = mix64(value + items[place] + np.uint64(1))
+            runs[starts[text] + i] = value
+    return starts, runs

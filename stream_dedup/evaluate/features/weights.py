@@ -1,0 +1,36 @@
+"""The plain weights of words: none, term frequency, TF-IDF. They keep all words, stop words among them.
+
+Knows occurrences and document frequencies; knows nothing of a word's part of speech.
+"""
+
+import numpy as np
+
+from stream_dedup.evaluate.features.bags import F64, Bags
+from stream_dedup.evaluate.features.feature import Texts
+
+
+def unweighted(texts: Texts) -> Bags:
+    """Weigh every distinct word of a text by 1."""
+    words = texts.sequences().counted()
+    return words.weighing(np.ones(words.matrix.nnz))
+
+
+def frequency(texts: Texts) -> Bags:
+    """Weigh a word by tf: its occurrences in the text / all words of the text."""
+    words = texts.sequences().counted()
+    return words.weighing(_tf(words))
+
+
+def tf_idf(texts: Texts) -> Bags:
+    """Weigh a word by tf x log(N / (df + 1)), natural logarithm: N texts, df of which have the word.
+
+    A word of all texts weighs a little less than nothing, as the formula has it.
+    """
+    words = texts.sequences().counted()
+    idf = np.log(words.matrix.shape[0] / (words.document_frequencies() + 1.0))
+    return words.weighing(_tf(words) * idf[words.matrix.indices])
+
+
+def _tf(counts: Bags) -> F64:
+    lengths = np.asarray(counts.matrix.sum(axis=1), np.float64)
+    return np.asarray(counts.matrix.data / lengths[counts.text_of()], np.float64)

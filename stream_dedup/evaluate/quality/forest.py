@@ -1,0 +1,74 @@
+"""The maximum spanning forest of the pairs: which articles hang together at any threshold, in memory of n.
+
+Knows edges and bins; knows nothing of labels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+from stream_dedup.hashing import I64
+
+_LEVEL = 0.1  # share of the forest's edges that lie below it
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The edges that connect n articles as strongly as all of their pairs do.
+
+    The clusters at a threshold are the connected components of the pairs at or above it (single linkage), and those
+    of the forest's edges at or above it are the same (Gower and Ross 1969).
+
+    Attributes:
+        size: n.
+        first: one article of each edge, shape (edges,), fewer than n.
+        second: the other one.
+        bins: of the similarity, at least 0.
+    """
+
+    size: int
+    first: I64
+    second: I64
+    bins: I64
+
+    @classmethod
+    def empty(cls, size: int) -> "Forest":
+        """Return the forest without edges."""
+        none = np.empty(0, np.int64)
+        return cls(size, none, none, none)
+
+    def add(self, start: int, bins: NDArray[np.int16]) -> "Forest":
+        """Return the forest of these edges and of a block's, shape (rows, n), -1 where there is none."""
+        rows, columns = np.nonzero(self._connecting(start, bins))
+        return self.merge(Forest(self.size, rows + start, columns, bins[rows, columns].astype(np.int64)))
+
+    def merge(self, other: "Forest") -> "Forest":
+        """Return the forest of the edges of both."""
+        first = np.concatenate([self.first, other.first])
+        second = np.concatenate([self.second, other.second])
+        # The strongest edges are the cheapest; a cost of 0 would be no edge.
+        costs = 2.0 + np.iinfo(np.int16).max - np.concatenate([self.bins, other.bins])
+        graph = coo_array((costs, (first, second)), shape=(self.size, self.size))
+        tree = minimum_spanning_tree(graph.tocsr()).tocoo()
+        bins = np.rint(2.0 + np.iinfo(np.int16).max - tree.data).astype(np.int64)
+        return Forest(self.size, tree.row.astype(np.int64), tree.col.astype(np.int64), bins)
+
+    def _connecting(self, start: int, bins: NDArray[np.int16]) -> NDArray[np.bool_]:
+        """Return which edges of a block may connect what is not connected as strongly already, shape of `bins`.
+
+        Nearly all articles hang together at a level above that of most pairs, so hardly any are left.
+        """
+        level = int(np.quantile(self.bins, _LEVEL, method="lower")) if len(self.bins) else 0
+        labels = self.clusters(level)
+        apart = labels[start : start + len(bins), None] != labels
+        return np.asarray((bins > level) | (apart & (bins >= 0)), np.bool_)
+
+    def clusters(self, least: int) -> I64:
+        """Return the number of each article's cluster where pairs from the bin `least` on connect, shape (n,)."""
+        strong = self.bins >= least
+        edges = (np.ones(int(strong.sum())), (self.first[strong], self.second[strong]))
+        _, labels = connected_components(coo_array(edges, shape=(self.size, self.size)), directed=False)
+        return np.asarray(labels, np.int64)

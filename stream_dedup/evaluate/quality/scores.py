@@ -1,0 +1,211 @@
+"""Precision, recall, F1 and ARI from a tally, and how stable they are over the thresholds.
+
+Knows counts; knows nothing of algorithms.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+
+from stream_dedup.evaluate.quality.tally import BINS, Tally, bin_of
+from stream_dedup.hashing import I64
+
+F64 = NDArray[np.float64]
+CURVE = 100  # steps of the curve from 0 to 1
+_GOOD = 0.95  # of the best F1 is as good as the best
+_SLOPE = BINS // 20  # slopes are taken over a twentieth: wide enough for measures of 32 steps
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What is found at one threshold.
+
+    Attributes:
+        threshold: pairs at least that similar are found.
+        true_positives: copies that are found.
+        false_positives: others that are found.
+        false_negatives: copies that are not found.
+        precision: share of what is found that are copies; 1 where nothing is found.
+        recall: share of the copies that are found; 1 where there are none.
+        f1: 2 TP / (2 TP + FP + FN); 0 where there are none of all.
+    """
+
+    threshold: float
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class KindRecall:
+    """How many pairs of an original and its copy are found.
+
+    Attributes:
+        kind: of the edit that made the copy.
+        strength: of the edit, None where it has none.
+        pairs: of the kind and strength.
+        found: pairs at or above the threshold.
+        recall: found / pairs.
+    """
+
+    kind: str
+    strength: float | None
+    pairs: int
+    found: int
+    recall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """How little the choice of the threshold matters.
+
+    The mean slope of recall would tell nothing: from threshold 0 to 1 it falls by the same in the end. What differs is
+    whether it falls evenly, so slopes are squared before the mean is taken.
+
+    Attributes:
+        lowest: first threshold of the range around the best one in which F1 is at least 0.95 of the best.
+        highest: last one of that range.
+        width: highest - lowest.
+        precision_slope: root mean square of the change of precision, for a change of the threshold by 1, over all
+            stretches of 0.05; 1 for a straight line from 0 to 1.
+        recall_slope: the same of recall.
+        mean_f1: mean of F1 over all thresholds.
+    """
+
+    lowest: float
+    highest: float
+    width: float
+    precision_slope: float
+    recall_slope: float
+    mean_f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """All that a tally tells.
+
+    Attributes:
+        given: at the threshold that was asked for.
+        best: at the threshold with the largest F1, the highest of equals.
+        given_ari: adjusted Rand index (Hubert and Arabie 1985) of the clusters at the given threshold: articles
+            connected by pairs at or above it.
+        best_ari: the same at the threshold with the largest F1.
+        given_kinds: recall by kind and strength of edit at the given threshold.
+        best_kinds: the same at the threshold with the largest F1.
+        curve: at 0, 0.01, ... 1.
+        stability: over the thresholds.
+    """
+
+    given: Score
+    best: Score
+    given_ari: float
+    best_ari: float
+    given_kinds: tuple[KindRecall, ...]
+    best_kinds: tuple[KindRecall, ...]
+    curve: tuple[Score, ...]
+    stability: Stability
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """Counts and scores at all edges of bins, each of shape (BINS + 1,)."""
+
+    true_positives: I64
+    false_positives: I64
+    false_negatives: I64
+    precision: F64
+    recall: F64
+    f1: F64
+
+    @classmethod
+    def of(cls, tally: Tally) -> "_Curves":
+        right = np.bincount(tally.positives, minlength=BINS + 1)
+        found, true = _at_or_above(tally.pairs), _at_or_above(right)
+        missed = len(tally.positives) - true
+        f1 = _share(2 * true, found + len(tally.positives), 0.0)
+        return cls(true, found - true, missed, _share(true, found, 1.0), _share(true, true + missed, 1.0), f1)
+
+    def at(self, edge: int) -> Score:
+        return Score(
+            edge / BINS,
+            int(self.true_positives[edge]),
+            int(self.false_positives[edge]),
+            int(self.false_negatives[edge]),
+            float(self.precision[edge]),
+            float(self.recall[edge]),
+            float(self.f1[edge]),
+        )
+
+
+def judge(tally: Tally, threshold: float) -> Quality:
+    """Return how good the similarities of a tally are.
+
+    Args:
+        tally: of all articles.
+        threshold: the given one; it counts as the next multiple of 1/16,000.
+
+    Raises:
+        ValueError: the threshold is not from 0 to 1, or rows are missing in the tally.
+    """
+    if not 0.0 <= threshold <= 1.0:
+        raise ValueError(f"the threshold is {threshold}, not from 0 to 1")
+    if tally.rows != tally.truth.size:
+        raise ValueError(f"the tally holds {tally.rows} rows of {tally.truth.size}")
+    curves = _Curves.of(tally)
+    given, best = bin_of(threshold), BINS - int(np.argmax(curves.f1[::-1]))
+    return Quality(
+        given=curves.at(given),
+        best=curves.at(best),
+        given_ari=_ari(tally, given),
+        best_ari=_ari(tally, best),
+        given_kinds=_by_kind(tally, given),
+        best_kinds=_by_kind(tally, best),
+        curve=tuple(curves.at(edge) for edge in range(0, BINS + 1, BINS // CURVE)),
+        stability=_stability(curves, best),
+    )
+
+
+def _ari(tally: Tally, edge: int) -> float:
+    return float(adjusted_rand_score(tally.truth.clusters, tally.forest.clusters(edge)))
+
+
+def _by_kind(tally: Tally, edge: int) -> tuple[KindRecall, ...]:
+    truth = tally.truth
+    known = truth.edit_of >= 0
+    pairs = np.bincount(truth.edit_of[known], minlength=len(truth.edits)).tolist()
+    found = np.bincount(truth.edit_of[known & (tally.positives >= edge)], minlength=len(truth.edits)).tolist()
+    counted = zip(truth.edits, pairs, found, strict=True)
+    return tuple(KindRecall(kind, strength, of, hits, hits / of) for (kind, strength), of, hits in counted)
+
+
+def _stability(curves: _Curves, best: int) -> Stability:
+    poor = np.flatnonzero(curves.f1 < _GOOD * curves.f1[best])
+    below, above = poor[poor < best], poor[poor > best]
+    lowest = (int(below[-1]) + 1 if len(below) else 0) / BINS
+    highest = (int(above[0]) - 1 if len(above) else BINS) / BINS
+    return Stability(
+        lowest=lowest,
+        highest=highest,
+        width=highest - lowest,
+        precision_slope=_slope(curves.precision),
+        recall_slope=_slope(curves.recall),
+        mean_f1=float(curves.f1.mean()),
+    )
+
+
+def _slope(curve: F64) -> float:
+    changes = np.diff(curve[::_SLOPE]) * (BINS / _SLOPE)
+    return float(np.sqrt(np.mean(changes**2)))
+
+
+def _at_or_above(counts: I64) -> I64:
+    return np.cumsum(counts[::-1])[::-1]
+
+
+def _share(part: I64, whole: I64, of_nothing: float) -> F64:
+    return np.where(whole > 0, part / np.maximum(whole, 1), of_nothing)

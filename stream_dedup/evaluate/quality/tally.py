@@ -1,0 +1,91 @@
+"""Similarities counted: how many pairs are how alike, of which the positive ones are kept singly.
+
+Knows bins of similarity and blocks of pairs; knows nothing of scores.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.evaluate.quality.forest import Forest
+from stream_dedup.evaluate.quality.truth import Truth
+from stream_dedup.hashing import I64
+
+# Thousandths, and shares of 32, 64 and 128 bits or hash functions, are all edges of bins.
+BINS = 16_000
+_ROUNDING = 0.05  # of a bin: a similarity is that much too small by single precision at most
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is counted of the pairs of some articles (rows) with all that come after them.
+
+    Attributes:
+        truth: the labels.
+        rows: articles whose pairs are counted.
+        pairs: pairs of each bin without the overlapping ones, shape (BINS + 1,).
+        positives: bin of each positive pair, -1 where it is not counted yet, shape (p,).
+        forest: what the pairs connect, without the overlapping ones.
+    """
+
+    truth: Truth
+    rows: int
+    pairs: I64
+    positives: I64
+    forest: Forest
+
+    @classmethod
+    def empty(cls, truth: Truth) -> "Tally":
+        """Return the tally of nothing."""
+        unknown = np.full(len(truth.positives), -1, np.int64)
+        return cls(truth, 0, np.zeros(BINS + 1, np.int64), unknown, Forest.empty(truth.size))
+
+    def add(self, start: int, block: F32) -> "Tally":
+        """Return the tally with one more block of rows.
+
+        Args:
+            start: place of its first row.
+            block: similarities of the rows to all, shape (rows, n).
+
+        Raises:
+            ValueError: a similarity is not a number from 0 to 1.
+        """
+        bins = _binned(block)
+        bins[_of_block(self.truth.overlapping, start, len(bins))] = -1
+        later = np.arange(self.truth.size) > np.arange(start, start + len(bins))[:, None]
+        bins[~later] = -1
+        counted = np.bincount(bins.ravel() + 1, minlength=BINS + 2)[1:]
+        positives = self.positives.copy()
+        first = self.truth.positives[:, 0]
+        at = slice(*np.searchsorted(first, [start, start + len(bins)]))
+        positives[at] = bins[_of_block(self.truth.positives, start, len(bins))]
+        return Tally(self.truth, self.rows + len(bins), self.pairs + counted, positives, self.forest.add(start, bins))
+
+    def merge(self, other: "Tally") -> "Tally":
+        """Return the tally of both, which have no row in common."""
+        return Tally(
+            self.truth,
+            self.rows + other.rows,
+            self.pairs + other.pairs,
+            np.maximum(self.positives, other.positives),
+            self.forest.merge(other.forest),
+        )
+
+
+def bin_of(similarity: float) -> int:
+    """Return the first bin all of whose similarities are at least this one."""
+    return int(np.ceil(similarity * BINS - _ROUNDING))
+
+
+def _binned(block: F32) -> NDArray[np.int16]:
+    if not (block.min(initial=0.0) >= 0.0 and block.max(initial=0.0) <= 1.0):  # NaN is neither
+        raise ValueError(f"similarities lie from {block.min()} to {block.max()}, not from 0 to 1")
+    return (block * np.float32(BINS) + np.float32(_ROUNDING)).astype(np.int16)
+
+
+def _of_block(pairs: I64, start: int, rows: int) -> tuple[I64, I64]:
+    """Return the pairs whose first article is a row of a block, as places in the block."""
+    first, last = np.searchsorted(pairs[:, 0], [start, start + rows])
+    return pairs[first:last, 0] - start, pairs[first:last, 1]

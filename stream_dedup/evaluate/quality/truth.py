@@ -1,0 +1,61 @@
+"""What is true of a labelled set, as arrays.
+
+Knows pairs, clusters and kinds of edits; knows nothing of similarities.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.hashing import I64
+
+Edit = tuple[str, float | None]  # kind and strength
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The labels of n articles.
+
+    Attributes:
+        size: n.
+        clusters: number of each article's cluster, shape (n,).
+        positives: pairs of places (first < second) that are copies, ascending, shape (p, 2).
+        edits: kinds of edits with their strengths, those of originals' copies alone.
+        edit_of: which edit leads from one to the other of each positive pair, -1 where neither is the other's original,
+            or the kind is unknown, shape (p,).
+        overlapping: pairs of places (first < second) that count neither way, ascending, shape (m, 2).
+    """
+
+    size: int
+    clusters: I64
+    positives: I64
+    edits: tuple[Edit, ...]
+    edit_of: I64
+    overlapping: I64
+
+    @classmethod
+    def of(cls, labelled: LabelledSet) -> "Truth":
+        """Return the truth of a labelled set."""
+        size = len(labelled.articles)
+        overlapping = np.unique(labelled.overlapping.reshape(-1, 2), axis=0).astype(np.int64)
+        positives = labelled.positives()
+        positives = positives[~np.isin(positives @ [size, 1], overlapping @ [size, 1])]
+        kinds = [_edit(labelled.articles[i], labelled.articles[k]) for i, k in positives.tolist()]
+        edits = sorted({kind for kind in kinds if kind is not None}, key=_in_order)
+        places = {edit: place for place, edit in enumerate(edits)}
+        edit_of = np.array([-1 if kind is None else places[kind] for kind in kinds], np.int64)
+        return cls(size, labelled.clusters(), positives, tuple(edits), edit_of, overlapping)
+
+
+def _edit(one: LabelledArticle, other: LabelledArticle) -> Edit | None:
+    """Return the edit by which one of two articles was made from the other."""
+    for copy, original in ((one, other), (other, one)):
+        if copy.kind and copy.original == original.article.id:
+            return copy.kind, copy.strength
+    return None
+
+
+def _in_order(edit: Edit) -> tuple[str, float]:
+    kind, strength = edit
+    return kind, -1.0 if strength is None else strength

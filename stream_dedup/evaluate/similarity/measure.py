@@ -1,0 +1,35 @@
+"""What a measure is: bags in, blocks of similarities out.
+
+Knows the contract; knows none of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.evaluate.features.bags import Bags
+from stream_dedup.evaluate.features.feature import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A similarity of two bags, from 0 to 1. Two texts of which one has an empty bag have similarity 0.
+
+    Attributes:
+        name: as in `--similarities`, and in reports.
+        family: what a report groups by; see `Algorithm`.
+        source: paper and equation.
+        threshold: similarity from which on two texts count as copies.
+        takes: which bags it is for.
+        prepare: returns what `compare` takes, of n bags; all of it can be pickled.
+        compare: returns the similarities of some texts to all, shape (rows, n).
+    """
+
+    name: str
+    family: str
+    source: str
+    threshold: float
+    takes: Kind
+    prepare: Callable[[Bags], Any]
+    compare: Callable[[Any, slice], F32]
