@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Relation, Source
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.numbers import NUMBER_BITS
+from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
-from stream_dedup.hashing import I64
+from stream_dedup.hashing import I64, U32
 from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates, KeyedRows
 from stream_dedup.index.records import SEALED, UNKNOWN_TIME, VARIANT, Rows, outlived
 from stream_dedup.settings import EngineSettings
@@ -38,6 +38,7 @@ class Limits(NamedTuple):
     min_grams: int
     numbers_overlap: float
     numbers_min: int
+    places_min: int
     numbers_jaccard: float
     numbers_grams: int
     variant_jaccard: float
@@ -140,6 +141,7 @@ def limits_of(settings: EngineSettings) -> Limits:
         verify.min_grams,
         verify.numbers_overlap,
         verify.numbers_min,
+        verify.places_min,
         verify.numbers_jaccard,
         verify.numbers_grams,
         verify.variant_jaccard,
@@ -204,7 +206,7 @@ def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
     relation = _relation(jaccard, containment, rows.sizes[a], rows.sizes[b], limits)
     if relation != NONE and jaccard < limits.numbers_jaccard:
         changed = 2.0 * (1.0 - containment) * min(rows.sizes[a], rows.sizes[b])
-        if _other_numbers(rows, a, b, changed, limits):
+        if _other_particulars(rows, a, b, changed, limits):
             relation = NONE
     return Match(relation, jaccard, containment, hamming)
 
@@ -223,10 +225,10 @@ def _relation(jaccard: float, containment: float, size_a: int, size_b: int, limi
 
 
 @kernel
-def _other_numbers(rows: Rows, a: int, b: int, changed: float, limits: Limits) -> bool:
-    """Tell whether two texts differ in their numbers: bulletins of one template, not copies.
+def _other_particulars(rows: Rows, a: int, b: int, changed: float, limits: Limits) -> bool:
+    """Tell whether two texts differ in their numbers or places: bulletins of one template, not copies.
 
-    Where many more n-grams differ than the numbers can explain, it is the text that was changed.
+    Where many more n-grams differ than these can explain, it is the text that was changed.
 
     Args:
         rows: of both.
@@ -235,19 +237,43 @@ def _other_numbers(rows: Rows, a: int, b: int, changed: float, limits: Limits) -
         changed: n-grams that are in one of them only, but for those that a longer text adds.
         limits: thresholds.
     """
-    fewer = min(rows.number_sizes[a], rows.number_sizes[b])
-    if fewer < limits.numbers_min:
-        return False
-    _, overlap, _ = resemblance(
-        rows.numbers[a],
-        rows.number_lengths[a],
-        rows.number_sizes[a],
-        rows.numbers[b],
-        rows.number_lengths[b],
-        rows.number_sizes[b],
-        NUMBER_BITS,
+    numbers = _common(rows.numbers, rows.number_lengths, rows.number_sizes, a, b)
+    places = _common(rows.places, rows.place_lengths, rows.place_sizes, a, b)
+    both = _Common(numbers.fewer + places.fewer, numbers.same + places.same)
+    other = (
+        _differ(numbers, limits.numbers_min, limits)
+        or _differ(places, limits.places_min, limits)
+        or _differ(both, limits.numbers_min, limits)
     )
-    return overlap < limits.numbers_overlap and changed <= limits.numbers_grams * 2.0 * (1.0 - overlap) * fewer
+    return other and changed <= limits.numbers_grams * 2.0 * (both.fewer - both.same)
+
+
+class _Common(NamedTuple):
+    """How many of their numbers, or places, two texts have in common at most.
+
+    Attributes:
+        fewer: of that text which has fewer.
+        same: those of them that the other has too: the estimate and its standard error.
+    """
+
+    fewer: float
+    same: float
+
+
+@kernel
+def _common(sketches: U32, lengths: I64, sizes: I64, a: int, b: int) -> _Common:
+    _, containment, error = resemblance(
+        sketches[a], lengths[a], sizes[a], sketches[b], lengths[b], sizes[b], PARTICULAR_BITS
+    )
+    fewer = float(min(sizes[a], sizes[b]))
+    # Three standard errors and three members: so few are seen of a long text's that none may be by chance.
+    doubt = 3.0 * error + (3.0 / fewer if error > 0.0 else 0.0)
+    return _Common(fewer, fewer * min(1.0, containment + doubt))
+
+
+@kernel
+def _differ(common: _Common, least: int, limits: Limits) -> bool:
+    return common.fewer >= least and common.same < limits.numbers_overlap * common.fewer
 
 
 @kernel

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from stream_dedup.article import Article
-from stream_dedup.fingerprint.numbers import number_sketches
+from stream_dedup.fingerprint.particulars import SmallSketches, particulars
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch, word_characters
-from stream_dedup.hashing import I64, U32, U64, code_points, hash_span
+from stream_dedup.hashing import I64, U64, code_points, hash_span
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
@@ -31,17 +31,15 @@ class Features:
         terms: of the bodies.
         titles: of the titles; None where the profile has no title factor.
         sketches: of the bodies' n-grams.
-        numbers: number sketches, uint32, shape (n, k).
-        number_lengths: used values of each number sketch, shape (n,).
-        number_sizes: distinct numbers of each article, shape (n,).
+        numbers: sketches of their numbers.
+        places: sketches of the places that they name.
     """
 
     terms: Terms
     titles: Terms | None
     sketches: Sketches
-    numbers: U32
-    number_lengths: I64
-    number_sizes: I64
+    numbers: SmallSketches
+    places: SmallSketches
 
     def part(self, start: int, stop: int) -> "Features":
         """Return the features of the articles from `start` up to, not including, `stop`."""
@@ -49,9 +47,8 @@ class Features:
             self.terms.part(start, stop),
             self.titles.part(start, stop) if self.titles is not None else None,
             self.sketches.part(start, stop),
-            self.numbers[start:stop],
-            self.number_lengths[start:stop],
-            self.number_sizes[start:stop],
+            self.numbers.part(start, stop),
+            self.places.part(start, stop),
         )
 
 
@@ -97,7 +94,7 @@ class Fingerprinter:
             self._terms(bodies),
             self._terms(titles) if titles is not None else None,
             self._sketches(bodies, articles),
-            *number_sketches([body.points for body in bodies], self._sketch.numbers),
+            *particulars([body.points for body in bodies], self._sketch.numbers, self._sketch.places),
         )
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:

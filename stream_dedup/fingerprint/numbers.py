@@ -1,20 +1,70 @@
-"""The numbers of a text as a small sketch: what tells two bulletins of one template apart.
+"""The numbers of a text: what tells two bulletins of one template apart.
 
-Knows runs of digits; knows nothing of what they count.
+Knows digits and Chinese numerals; knows nothing of what they count.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.sketch import PAD
-from stream_dedup.hashing import I64, U32, hash_span
-from stream_dedup.text.normal import word_table
-
-NUMBER_BITS = 32  # of a value: two numbers must not be taken for one
+from stream_dedup.hashing import U32, hash_span
 
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
+_ORDINAL = np.uint32(ord("第"))
+_ONE = np.uint32(ord("一"))
+# In words a numeral is part of anything (一些, 十分, 万一): it is a number behind 第, and before these.
+_COUNTED = np.array([ord(character) for character in "年月日号时届次期轮场"], np.uint32)
+_NUMERALS = np.array([ord(character) for character in "〇零一二三四五六七八九两十百千万亿"], np.uint32)
+_VALUES = np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 10, 100, 1000, 10**4, 10**8], np.int64)
+_LONGEST_NUMERAL = 15
+_SLASH, _PAGE_DIGITS = np.uint32(ord("/")), 2
+_TEN, _MYRIAD = 10, 10_000
+_LARGEST = 10**10  # times 亿, still a number of 64 bits
+_DIGITS = 20  # of the largest number that fits
+
+
+@kernel
+def number_hashes(points: U32, is_word: NDArray[np.bool_]) -> U32:
+    """Return the 32-bit hashes of a normal text's numbers, in order, as often as they stand there.
+
+    A number is a run of digits, with single `.`, `,` or `:` inside, or an ordinal, date or count in Chinese numerals,
+    together with the letter behind it, if there is one: 6月 and 6日 differ, 六月 and 6月 do not. The marks of pages and
+    pictures, as 3/12, are the site's and no numbers of the text.
+
+    Args:
+        points: of the text, without blanks.
+        is_word: for each code point whether it is part of words.
+    """
+    hashes = np.empty(len(points), np.uint32)
+    buffer = np.empty(_DIGITS + 1, np.uint32)
+    used, i, n = 0, 0, len(points)
+    while i < n:
+        if _is_digit(points[i]):
+            page = _end_of_page_mark(points, i)
+            if page > i:
+                i = page
+                continue
+            stop = _end_of_digits(points, i)
+            stop = stop + 1 if stop < n and is_word[points[stop]] else stop
+            hashes[used] = _upper_half(hash_span(points, i, stop))
+            used, i = used + 1, stop
+            continue
+        stop = _end_of_numeral(points, i)
+        if stop > i and _counts(points, i, stop):
+            length = _decimal(_value(points, i, stop), buffer)
+            if stop < n and is_word[points[stop]]:
+                buffer[length] = points[stop]
+                length += 1
+            hashes[used] = _upper_half(hash_span(buffer, 0, length))
+            used += 1
+        i = max(stop, i + 1)
+    return hashes[:used]
+
+
+@kernel
+def _upper_half(value: np.uint64) -> np.uint32:
+    return np.uint32(value >> np.uint64(32))
 
 
 @kernel
@@ -23,37 +73,29 @@ def _is_digit(point: np.uint32) -> bool:
 
 
 @kernel
-def number_sketch(points: U32, k: int, is_word: NDArray[np.bool_]) -> tuple[U32, int, int]:
-    """Return the bottom-k sketch of the distinct numbers of a normal text.
+def _end_of_digits(points: U32, i: int) -> int:
+    while i < len(points) and (_is_digit(points[i]) or _joins(points, i)):
+        i += 1
+    return i
 
-    A number is a run of digits, with single `.`, `,` or `:` inside, together with the letter behind it, if there is
-    one: 6月 and 6日 differ.
 
-    Args:
-        points: of the text.
-        k: sketch size.
-        is_word: for each code point whether it is part of words.
-
-    Returns:
-        Sketch, ascending, padded, shape (k,); how many values are used; how many distinct numbers there are.
-    """
-    hashes = np.empty(len(points), np.uint32)
-    used, i, n = 0, 0, len(points)
-    while i < n:
-        if not _is_digit(points[i]):
-            i += 1
-            continue
-        start = i
-        while i < n and (_is_digit(points[i]) or _joins(points, i)):
-            i += 1
-        stop = i + 1 if i < n and is_word[points[i]] else i
-        hashes[used] = np.uint32(hash_span(points, start, stop) >> np.uint64(64 - NUMBER_BITS))
-        used += 1
-    distinct = np.unique(hashes[:used])
-    sketch = np.full(k, PAD, np.uint32)
-    kept = min(k, len(distinct))
-    sketch[:kept] = distinct[:kept]
-    return sketch, kept, len(distinct)
+@kernel
+def _end_of_page_mark(points: U32, i: int) -> int:
+    """Return where a mark like 3/12 ends that begins at i, or i if none does: a part and a whole, below 100."""
+    slash = _end_of_digits(points, i)
+    if slash - i > _PAGE_DIGITS or slash >= len(points) or points[slash] != _SLASH:
+        return i
+    stop = _end_of_digits(points, slash + 1)
+    lengths = slash - i, stop - slash - 1
+    inner = (i > 0 and points[i - 1] == _SLASH) or (stop < len(points) and points[stop] == _SLASH)
+    if inner or not 0 < lengths[1] <= _PAGE_DIGITS or lengths[0] > lengths[1]:
+        return i
+    part, whole = 0, 0
+    for place in range(i, slash):
+        part = 10 * part + int(points[place] - _ZERO)
+    for place in range(slash + 1, stop):
+        whole = 10 * whole + int(points[place] - _ZERO)
+    return stop if 0 < part <= whole else i
 
 
 @kernel
@@ -62,11 +104,58 @@ def _joins(points: U32, i: int) -> bool:
     return bool(inner) and i + 1 < len(points) and _is_digit(points[i + 1])
 
 
-def number_sketches(texts: list[U32], k: int) -> tuple[U32, I64, I64]:
-    """Return the number sketches of normal texts: values (n, k), used lengths (n,), distinct numbers (n,)."""
-    values = np.full((len(texts), k), PAD, np.uint32)
-    lengths = np.zeros(len(texts), np.int64)
-    sizes = np.zeros(len(texts), np.int64)
-    for i, points in enumerate(texts):
-        values[i], lengths[i], sizes[i] = number_sketch(points, k, word_table())
-    return values, lengths, sizes
+@kernel
+def _place_in(some: U32, point: np.uint32) -> int:
+    for place in range(len(some)):
+        if some[place] == point:
+            return place
+    return -1
+
+
+@kernel
+def _end_of_numeral(points: U32, i: int) -> int:
+    while i < len(points) and _place_in(_NUMERALS, points[i]) >= 0:
+        i += 1
+    return i
+
+
+@kernel
+def _counts(points: U32, start: int, stop: int) -> bool:
+    """Tell whether a numeral is a number: an ordinal, or before what is counted; 一次 and the like mean nothing."""
+    if stop - start > _LONGEST_NUMERAL:
+        return False
+    if start > 0 and points[start - 1] == _ORDINAL:
+        return True
+    alone = stop - start == 1 and points[start] == _ONE
+    return not alone and stop < len(points) and _place_in(_COUNTED, points[stop]) >= 0
+
+
+@kernel
+def _value(points: U32, start: int, stop: int) -> int:
+    """Return the value of a numeral: 二〇二六 by place, 三十一 and 两万五千 by their units."""
+    total, section, digit, places = 0, 0, 0, True
+    for i in range(start, stop):
+        places = places and _VALUES[_place_in(_NUMERALS, points[i])] < _TEN
+    for i in range(start, stop):
+        value = _VALUES[_place_in(_NUMERALS, points[i])]
+        if value < _TEN:
+            digit = digit * 10 + value if places else value
+        elif value < _MYRIAD:
+            section, digit = section + max(digit, 1) * value, 0
+        elif value == _MYRIAD:
+            total, section, digit = total % _LARGEST + max(section + digit, 1) * value, 0, 0
+        else:
+            total, section, digit = max(total + section + digit, 1) % _LARGEST * value, 0, 0
+    return total + section + digit
+
+
+@kernel
+def _decimal(value: int, buffer: U32) -> int:
+    """Write a number's digits into a buffer and return how many they are."""
+    length = 1
+    while value >= _TEN**length:
+        length += 1
+    for place in range(length - 1, -1, -1):
+        buffer[place] = _ZERO + np.uint32(value % _TEN)
+        value //= _TEN
+    return length

@@ -91,7 +91,8 @@ class MultiIndex:
 
     def __init__(self, store: Store, settings: EngineSettings, progress: Progress) -> None:
         self._settings = settings
-        self.format = EntryFormat(settings.sketch.size, settings.sketch.numbers, landmark_rule(settings))
+        sketch = settings.sketch
+        self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
         self.families = (
             PostingFamily(Family.CONTENTS, cap=1),
@@ -273,9 +274,8 @@ def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np
         sketches.values,
         sketches.lengths,
         sketches.sizes,
-        features.numbers,
-        features.number_lengths,
-        features.number_sizes,
+        *features.numbers,
+        *features.places,
         flags,
     )
 

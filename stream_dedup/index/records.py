@@ -54,6 +54,9 @@ class Rows(NamedTuple):
         numbers: number sketch, shape (n, j).
         number_lengths: used values of each number sketch, shape (n,).
         number_sizes: distinct numbers, shape (n,).
+        places: sketch of the places that it names, shape (n, p).
+        place_lengths: used values of each of these, shape (n,).
+        place_sizes: distinct places, shape (n,).
         flags: `COMPARABLE` and so on, uint8, shape (n,).
     """
 
@@ -66,6 +69,9 @@ class Rows(NamedTuple):
     numbers: U32
     number_lengths: I64
     number_sizes: I64
+    places: U32
+    place_lengths: I64
+    place_sizes: I64
     flags: NDArray[np.uint8]
 
     def followed_by(self, other: "Rows") -> "Rows":
@@ -82,10 +88,11 @@ class EntryFormat:
     Args:
         sketch: values of a sketch.
         numbers: values of a number sketch.
+        places: values of a sketch of places.
         rule: how many landmarks a text has.
     """
 
-    def __init__(self, sketch: int, numbers: int, rule: LandmarkRule) -> None:
+    def __init__(self, sketch: int, numbers: int, places: int, rule: LandmarkRule) -> None:
         self._rule = rule
         self.layout = np.dtype(
             [
@@ -99,7 +106,10 @@ class EntryFormat:
                 ("number_length", "<u2"),
                 ("number_size", "<u4"),
                 ("flags", "<u1"),
+                ("place_length", "<u2"),
+                ("place_size", "<u4"),
                 ("numbers", "<u4", (numbers,)),
+                ("places", "<u4", (places,)),
                 ("sketch", "u1", (_SKETCH_BYTES * sketch,)),
                 ("landmarks", "u1", (_LANDMARK_BYTES * rule.most,)),
             ]
@@ -119,7 +129,8 @@ class EntryFormat:
         fixed["window_ms"], fixed["epoch"] = rows.times[places], epoch
         fixed["size"], fixed["length"] = rows.sizes[places], rows.lengths[places]
         fixed["number_length"], fixed["number_size"] = rows.number_lengths[places], rows.number_sizes[places]
-        fixed["flags"] = rows.flags[places]
+        fixed["place_length"], fixed["place_size"] = rows.place_lengths[places], rows.place_sizes[places]
+        fixed["flags"], fixed["places"] = rows.flags[places], rows.places[places]
         fixed["numbers"], fixed["sketch"] = rows.numbers[places], _low_bytes(rows.sketches[places], _SKETCH_BYTES)
         fixed["landmarks"] = _low_bytes(landmarks, _LANDMARK_BYTES)
         return fixed
@@ -178,6 +189,9 @@ def rows_of_entries(entries: Entries) -> Rows:
         entries["numbers"].copy(),
         entries["number_length"].astype(np.int64),
         entries["number_size"].astype(np.int64),
+        entries["places"].copy(),
+        entries["place_length"].astype(np.int64),
+        entries["place_size"].astype(np.int64),
         entries["flags"].copy(),
     )
 

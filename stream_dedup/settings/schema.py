@@ -399,6 +399,9 @@ class SketchSettings(_Group):
     numbers: int = Field(
         16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of a text's numbers."
     )
+    places: int = Field(
+        8, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of the places that a text names."
+    )
 
 
 class VerifySettings(_Group):
@@ -440,14 +443,22 @@ class VerifySettings(_Group):
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Least share of the numbers that a copy keeps; below, it is another bulletin.",
+        description="Least share of the numbers, and of the names of places, that a copy keeps; below, it is another "
+        "bulletin.",
     )
     numbers_min: int = Field(
         3,
         ge=1,
         le=1000,
         json_schema_extra=unit("numbers"),
-        description="Fewer numbers than these in a text say nothing.",
+        description="Fewer numbers than these in a text say nothing, nor do fewer numbers and places together.",
+    )
+    places_min: int = Field(
+        2,
+        ge=1,
+        le=1000,
+        json_schema_extra=unit("places"),
+        description="Fewer places than these in a text say nothing: reposts swap the name of one.",
     )
     numbers_jaccard: float = Field(
         0.95,
@@ -457,12 +468,12 @@ class VerifySettings(_Group):
         description="From this Jaccard on, differing numbers are taken for misprints.",
     )
     numbers_grams: int = Field(
-        20,
+        12,
         ge=1,
         le=100_000,
         json_schema_extra=unit("n-grams"),
-        description="N-grams of another text that a differing number can explain; where more differ, the text was "
-        "edited, and its numbers with it.",
+        description="N-grams of another text that a differing number or place can explain; where more differ, the text "
+        "was edited, and its numbers with it.",
     )
     variant_jaccard: float = Field(
         0.6,

@@ -149,9 +149,20 @@ def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDAr
     return np.asarray(share, np.float64)
 
 
+def dictionary_words(tag: str) -> list[str]:
+    """Return the words of jieba's dictionary of a part of speech."""
+    fields = _dictionary_fields()
+    return [word for word, own in zip(fields[0::3], fields[2::3], strict=True) if own == tag]
+
+
+def _dictionary_fields() -> list[str]:
+    """Return word, frequency and part of speech of each word of jieba's dictionary, one behind the other."""
+    return _jieba_folder().joinpath("dict.txt").read_text(encoding="utf-8").lower().split()
+
+
 def _dictionary() -> tuple[list[str], list[int], list[int]]:
     """Return the words of jieba's dictionary, how often each occurs in its corpus, and its part of speech."""
-    fields = _jieba_folder().joinpath("dict.txt").read_text(encoding="utf-8").lower().split()
+    fields = _dictionary_fields()
     tags = fields[2::3]
     classes = {tag: int(_part_of_speech(tag)) for tag in set(tags)}
     return fields[0::3], list(map(int, fields[1::3])), [classes[tag] for tag in tags]

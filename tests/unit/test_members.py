@@ -15,7 +15,7 @@ from stream_dedup.members import ClusterBook, NewEntries, member_of
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.window import Moment
 
-_FORMAT = EntryFormat(16, 4, LandmarkRule(2, 24, 4))
+_FORMAT = EntryFormat(16, 4, 4, LandmarkRule(2, 24, 4))
 _LIVE = [0, 1]
 _NOW = Moment(100, 0)
 

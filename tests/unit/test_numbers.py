@@ -1,4 +1,4 @@
-"""Promises of the numbers: what counts as one, and the sketch of them."""
+"""Promises of the numbers: what counts as one, in digits and in Chinese numerals."""
 
 import re
 from collections.abc import Callable
@@ -7,30 +7,66 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.fingerprint.numbers import number_sketch, number_sketches
-from stream_dedup.fingerprint.sketch import PAD
-from stream_dedup.hashing import U32, code_points
+from stream_dedup.fingerprint.numbers import number_hashes
+from stream_dedup.hashing import code_points
 from stream_dedup.text.normal import word_table
 
-
-def _points(text: str) -> U32:
-    """Return code points in memory of their own, as the normal form has them."""
-    return code_points(text).copy()
+_DIGITS = "〇一二三四五六七八九"
 
 
-def _numbers(text: str) -> set[str]:
-    """Find digits with single `.`, `,` or `:` between, each with the letter behind it, if there is one."""
-    return {found.group() for found in re.finditer(r"[0-9]+(?:[.,:][0-9]+)*[^\W\d_]?", text)}
+def _hashes(text: str) -> list[int]:
+    """Return the hashes of a text without blanks, from code points in memory of their own."""
+    return [int(value) for value in number_hashes(code_points(text).copy(), word_table())]
 
 
-@given(text=st.text(st.sampled_from("0123456789.,:月日%a "), max_size=60), k=st.sampled_from([1, 4, 16]))
-def test_numbers_are_those_of_a_regular_expression(hash_of: Callable[[str], int], text: str, k: int) -> None:
-    """The sketch holds the smallest upper half hashes of the distinct numbers; their count is exact."""
-    expected = sorted({hash_of(number) >> 32 for number in _numbers(text)})
-    values, used, distinct = number_sketch(_points(text), k, word_table())
-    assert distinct == len(expected)
-    assert used == min(k, distinct)
-    assert values.tolist() == expected[:k] + [int(PAD)] * (k - used)
+def _chinese(number: int) -> str:
+    """Write a number below 10,000 in Chinese, as it is spoken."""
+    written, gap = "", False
+    for unit, name in ((1000, "千"), (100, "百"), (10, "十"), (1, "")):
+        digit = number // unit % 10
+        if digit:
+            written += ("零" if gap and written else "") + _DIGITS[digit] + name
+        gap = not digit
+    return written.removeprefix("一") if written.startswith("一十") else written
+
+
+@given(text=st.text(st.sampled_from("0123456789.,:月日%a"), max_size=60))
+def test_numbers_are_those_of_a_regular_expression(hash_of: Callable[[str], int], text: str) -> None:
+    """Digits with single `.`, `,` or `:` between are a number, each with the letter behind it, if there is one."""
+    found = re.findall(r"[0-9]+(?:[.,:][0-9]+)*[^\W\d_]?", text)
+    assert _hashes(text) == [hash_of(number) >> 32 for number in found]
+
+
+@given(number=st.integers(2, 9999), counted=st.sampled_from("年月日届次期"))
+def test_chinese_numerals_are_the_numbers_that_they_write(number: int, counted: str) -> None:
+    """A date, an ordinal or a count is the same number whether it is written in digits or in characters."""
+    digits = _hashes(f"在{number}{counted}。")
+    assert len(digits) == 1
+    assert _hashes(f"在{_chinese(number)}{counted}。") == digits
+    assert _hashes(f"在{''.join(_DIGITS[int(digit)] for digit in str(number))}{counted}。") == digits or number < 10
+
+
+@given(number=st.integers(1, 9999))
+def test_ordinals_count_whatever_they_number(number: int) -> None:
+    """Behind 第 a numeral is a number before any letter, and before none."""
+    assert _hashes(f"第{_chinese(number)}条") == _hashes(f"{number}条")
+    assert _hashes(f"第{_chinese(number)}，") == _hashes(f"{number}，")
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("两万五千年", "25000年"),
+        ("三十一日", "31日"),
+        ("二〇二六年", "2026年"),
+        ("十二亿三千万场", "1230000000场"),
+        ("第五十九次", "59次"),
+    ],
+)
+def test_worked_numerals(text: str, same: str) -> None:
+    """Numerals with units, by place and behind 第, beside the digits that they stand for."""
+    assert _hashes(text) == _hashes(same)
+    assert len(_hashes(text)) == 1
 
 
 @pytest.mark.parametrize(
@@ -40,22 +76,20 @@ def test_numbers_are_those_of_a_regular_expression(hash_of: Callable[[str], int]
         ("没有数字", 0),
         ("上涨3.5%，成交1,234,567元，12:30收盘", 3),
         ("6月6日", 2),
-        ("6月，6月，6月", 1),
         ("12.", 1),
         ("1..2", 2),
         ("v1.2.3", 1),
         ("第１２届", 0),
+        ("一些人十分高兴，万一，一次会议，统一，三分球", 0),
+        ("十四届二次会议", 2),
+        ("1/6开头2/6中间", 0),
+        ("2026/11/09", 3),
+        ("9/3", 2),
+        ("123/456", 2),
+        ("亿" * 15 + "年", 1),
+        ("亿" * 16 + "年", 0),
     ],
 )
 def test_worked_counts_of_numbers(text: str, count: int) -> None:
-    """Separators inside belong to a number, 6月 and 6日 differ; full-width digits are for the normal form."""
-    assert number_sketch(_points(text), 16, word_table())[2] == count
-
-
-def test_number_sketches_of_a_batch_are_those_one_by_one() -> None:
-    """A batch gives a row a text."""
-    texts = [_points(text) for text in ("1个2个3个", "", "2026年10月18日")]
-    values, lengths, sizes = number_sketches(texts, 4)
-    for i, text in enumerate(texts):
-        row, used, distinct = number_sketch(text, 4, word_table())
-        assert (values[i].tolist(), lengths[i], sizes[i]) == (row.tolist(), used, distinct)
+    """Numerals within words are none, nor marks of pages; full-width digits are for the normal form."""
+    assert len(_hashes(text)) == count

@@ -24,7 +24,7 @@ _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampl
 )
 _TIMES = st.none() | st.integers(-2_208_988_800_000, 253_402_300_799_999)
 _U64 = st.integers(0, 2**64 - 1)
-_SKETCH, _NUMBERS, _LANDMARKS = 16, 4, 8
+_SKETCH, _NUMBERS, _PLACES, _LANDMARKS = 16, 4, 5, 8
 _RULE = LandmarkRule(3, 20, _LANDMARKS)
 
 
@@ -45,6 +45,9 @@ def _rows(seed: int, count: int) -> Rows:
         rng.integers(0, 2**32, (count, _NUMBERS), dtype=np.uint32),
         rng.integers(0, _NUMBERS + 1, count),
         rng.choice([0, 5, 10**6], count),
+        rng.integers(0, 2**32, (count, _PLACES), dtype=np.uint32),
+        rng.integers(0, _PLACES + 1, count),
+        rng.choice([0, 5, 10**6], count),
         rng.integers(0, 32, count, dtype=np.uint8),
     )
 
@@ -60,7 +63,7 @@ def _landmarks(rows: Rows) -> U64:
 @given(st.integers(0, 2**32), st.lists(st.tuples(st.integers(0, 4), _U64, _IDS), min_size=1, max_size=5))
 def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, str]]) -> None:
     """Rows, clusters, landmarks and ids of any entries are the same after packing and unpacking."""
-    rows, layout = _rows(seed, 5), EntryFormat(_SKETCH, _NUMBERS, _RULE)
+    rows, layout = _rows(seed, 5), EntryFormat(_SKETCH, _NUMBERS, _PLACES, _RULE)
     places = np.array([place for place, *_ in chosen], np.int64)
     landmarks = _landmarks(rows)[places]
     entries = layout.entries(rows, places, landmarks, 7)
@@ -77,7 +80,7 @@ def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, 
 
 def test_no_entries_are_no_rows() -> None:
     """Packing and unpacking nothing gives nothing."""
-    rows, layout = _rows(1, 2), EntryFormat(_SKETCH, _NUMBERS, _RULE)
+    rows, layout = _rows(1, 2), EntryFormat(_SKETCH, _NUMBERS, _PLACES, _RULE)
     none = layout.entries(rows, np.empty(0, np.int64), np.empty((0, _LANDMARKS), np.uint64), 0)
     assert layout.pack(none, []) == []
     assert rows_of_entries(layout.fixed([])).sketches.shape == (0, _SKETCH)

@@ -1,0 +1,65 @@
+"""The names of places in a text: they, too, tell two bulletins of one template apart.
+
+Knows the names in jieba's dictionary; knows nothing of where they lie, nor of words.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import U32, U64, code_points, empty_table, find_slot, hash_span, hash_words, place_all
+from stream_dedup.text.lexicon import dictionary_words
+
+_SHORTEST, _LONGEST = 2, 4  # characters of a name: longer ones begin with a shorter one
+_TAG = "ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Gazetteer:
+    """Names of places.
+
+    Attributes:
+        names: open-addressing table of their hashes.
+        begins: for each code point whether a name begins with it, shape (0x110000,).
+    """
+
+    names: U64
+    begins: NDArray[np.bool_]
+
+
+@lru_cache(maxsize=1)
+def gazetteer() -> Gazetteer:
+    """Return the names of places of 2 to 4 characters in jieba's dictionary, which is in simplified characters."""
+    words = [word for word in dictionary_words(_TAG) if _SHORTEST <= len(word) <= _LONGEST]
+    names = empty_table(len(words))
+    place_all(names, hash_words(words))
+    begins = np.zeros(0x110000, np.bool_)
+    begins[code_points("".join(word[0] for word in words))] = True
+    return Gazetteer(names, begins)
+
+
+@kernel
+def place_hashes(points: U32, names: U64, begins: NDArray[np.bool_]) -> U32:
+    """Return the 32-bit hashes of the names of places in a normal text, in order: at each place the longest.
+
+    Args:
+        points: of the text, without blanks.
+        names: of a `Gazetteer`.
+        begins: of a `Gazetteer`.
+    """
+    hashes = np.empty(len(points), np.uint32)
+    used, i = 0, 0
+    while i < len(points):
+        length = 0
+        if begins[points[i]]:
+            for longer in range(min(_LONGEST, len(points) - i), _SHORTEST - 1, -1):
+                value = hash_span(points, i, i + longer)
+                if names[find_slot(names, value)] == value:
+                    hashes[used] = np.uint32(value >> np.uint64(32))
+                    used, length = used + 1, longer
+                    break
+        i += max(length, 1)
+    return hashes[:used]
