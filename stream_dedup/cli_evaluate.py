@@ -156,8 +156,12 @@ def run_command(
             jobs,
             _command(),
         )
-        with _bars() as listener:
-            evaluation = evaluate(plan, taken.labelled, results, listener)
+        try:
+            with _bars() as listener:
+                evaluation = evaluate(plan, taken.labelled, results, listener)
+        except KeyboardInterrupt:
+            errors.print("what is done is kept, and `report` shows it: the same command goes on from there")
+            raise
         _report(evaluation, results, markdown, findings=findings)
 
     guarded(work)

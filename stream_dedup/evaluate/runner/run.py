@@ -15,10 +15,10 @@ from stream_dedup.evaluate.runner.folder import Folder, read_seconds
 from stream_dedup.evaluate.runner.jobs import asking, comparing, cutting, named_of, replacing
 from stream_dedup.evaluate.runner.plan import Listener, Plan
 from stream_dedup.evaluate.runner.tasks import Shared
-from stream_dedup.evaluate.runner.workers import Job, Workers, run_jobs, workers
+from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
 from stream_dedup.version import __version__
 
-_AT_ONCE = 4  # jobs that have begun, for each process: while one waits for its last call, others fill in
+_MORE_JOBS = 2  # than processes have begun: while one waits for its last call, others fill in
 _REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
 _NOT_DONE = "interrupted before it was done: the same command goes on here"
 
@@ -65,6 +65,7 @@ class _Run:
         self._folder = folder
         self._team = team
         self._listener = listener
+        self._at_once = processes(plan.jobs) + _MORE_JOBS
         self._measured: dict[str, Measured] = {}
         self._unmeasured: dict[str, Unmeasured] = {}
         self._replaced: Replaced | None = None
@@ -120,7 +121,7 @@ class _Run:
             elif read_seconds(self._words(name)) is None:
                 jobs[name] = cutting(shared, segmenter, self._words(name))
         self._listener.begin("words", len(jobs))
-        for name, outcome in run_jobs(jobs, self._team, _AT_ONCE):
+        for name, outcome in run_jobs(jobs, self._team, self._at_once):
             if isinstance(outcome, Exception):
                 self._without(name, _told(outcome), failed=not isinstance(outcome, NotAvailable))
             self._listener.done(name, _told(outcome) if isinstance(outcome, Exception) else "cut")
@@ -142,7 +143,7 @@ class _Run:
         names = sorted(self._pending(), key=lambda name: not self._named(name).slow)
         jobs = {name: self._job(shared, name) for name in names}
         self._listener.begin("algorithms", len(jobs))
-        for name, outcome in run_jobs(jobs, self._team, _AT_ONCE):
+        for name, outcome in run_jobs(jobs, self._team, self._at_once):
             if isinstance(outcome, Exception):
                 failed = not isinstance(outcome, NotAvailable)
                 self._unmeasured[name] = Unmeasured(self._named(name), _told(outcome), failed)
@@ -173,7 +174,7 @@ class _Run:
         self._listener.begin("replaced characters", len(texts))
         jobs = {f"text {n}": replacing(measures, text, (options.seed, n)) for n, text in enumerate(texts, 1)}
         found: dict[str, F32] = {}
-        for name, outcome in run_jobs(jobs, self._team, _AT_ONCE):
+        for name, outcome in run_jobs(jobs, self._team, self._at_once):
             self._listener.done(name, _told(outcome) if isinstance(outcome, Exception) else "")
             if isinstance(outcome, Exception):
                 self._unmeasured[_REPLACED.name] = Unmeasured(_REPLACED, _told(outcome), failed=True)

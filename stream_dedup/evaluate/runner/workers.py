@@ -40,6 +40,12 @@ class WorkerLostError(Exception):
         super().__init__("a worker process was killed, most likely for want of memory: try fewer --jobs")
 
 
+def processes(jobs: int) -> int:
+    """Return how many processes work: as many as are asked for, one a core for 0."""
+    count: int = jobs or cpu_count()
+    return count
+
+
 @contextmanager
 def workers(jobs: int) -> Iterator[Workers]:
     """Give workers, and stop them at the end whatever they are at.
@@ -47,22 +53,21 @@ def workers(jobs: int) -> Iterator[Workers]:
     Args:
         jobs: processes; 1 works in this one, 0 stands for one a core.
     """
-    jobs = jobs or cpu_count()
-    if jobs == 1:
+    if processes(jobs) == 1:
         yield _Here
         return
 
-    def processes() -> Any:  # noqa: ANN401  # loky publishes no types
+    def executor() -> Any:  # noqa: ANN401  # loky publishes no types
         # It replaces one that has broken.
-        return get_reusable_executor(max_workers=jobs, timeout=_IDLE_SECONDS, initializer=_leave_interrupts)
+        return get_reusable_executor(max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_leave_interrupts)
 
     with warnings.catch_warnings():
         # A worker that has grown is replaced by a new one, which is all that this says.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         try:
-            yield processes
+            yield executor
         finally:
-            processes().shutdown(wait=True, kill_workers=True)
+            executor().shutdown(wait=True, kill_workers=True)
 
 
 def _leave_interrupts() -> None:
