@@ -35,8 +35,8 @@ def lines_by_family(evaluation: Evaluation) -> dict[str, list[Line]]:
 
 def _line_of_engine(evaluation: Evaluation) -> Line | None:
     """Return the line through the runs of the engine that differ in their threshold alone."""
-    names = (f"{ENGINE}/default", f"{ENGINE}/threshold-")
-    scores = [one.given.score for one in evaluation.measured if one.named.name.startswith(names)]
+    runs = [one for one in evaluation.measured if one.named.name.startswith(f"{ENGINE}/threshold-")]
+    scores = [one.given.score for one in runs]
     if len(scores) < 2:  # noqa: PLR2004  # a line has two ends
         return None
     return Line(ENGINE, sorted(scores, key=lambda score: score.threshold))
