@@ -9,10 +9,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # In the order of the folders: what takes longest comes first, and the others fill in.
 PARALLEL := --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
+REPORT_OUT = $(or $(OUT),out/evaluate-$(or $(NAME),people))
 LOCK := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 help: ## Show this list
-	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the virtual environment from the lock file
 
@@ -59,6 +60,15 @@ bench-window: $(READY) ## Disk, memory and index on an endless stream in compres
 bench-replay: $(READY) ## How fast a lost state is restored from the changelog
 	@$(BIN)/python -m tests.benchmarks.replay
 
+evaluate-report: $(READY) ## Compare all algorithms on ARTICLES= (PAIRS=) and put the report NAME= into the README (OUT=)
+	@$(if $(ARTICLES),,$(error ARTICLES= is missing: a file of articles))
+	@$(BIN)/stream-dedup evaluate run $(ARTICLES) $(addprefix --pairs ,$(PAIRS)) --lenient --findings \
+		--out $(REPORT_OUT) --markdown $(REPORT_OUT)/markdown
+	@$(BIN)/python -m tests.evaluate_page --report $(REPORT_OUT)/markdown --name $(or $(NAME),people)
+
+evaluate-page: $(READY) ## Renew the lists in stream_dedup/evaluate/README.md
+	@$(BIN)/python -m tests.evaluate_page
+
 soak: $(READY) ## Constant load and random faults for MINUTES=5, with plots in OUT=
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),5) $(if $(OUT),--out $(OUT))
 
@@ -73,4 +83,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay soak lock settings-page clean
+.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay evaluate-report evaluate-page soak lock settings-page clean

@@ -1,0 +1,173 @@
+"""The engine itself, in some of its configurations, as it judges the articles of a stream one after another.
+
+Knows configurations and what the engine answers; knows nothing of other algorithms or of reports.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from stream_dedup.article import Article, Decision
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.evaluate.clusters import components, score_of_clusters
+from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.evaluate.quality import KindRecall
+from stream_dedup.evaluate.results import ENGINE, Answers, Measured, Named, Seconds
+from stream_dedup.hashing import I64
+from stream_dedup.settings import EngineSettings
+
+BATCH = 512  # articles; as many as a commit of the service
+# The engine is measured on what it recognises, not on how long it remembers.
+_FOR_EVER = {"window": {"days": 36_500}}
+_FEATURE_STAGES = frozenset({"features", "simhash"})
+_SOURCE = "this package"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings of the engine under a name.
+
+    Attributes:
+        named: its name and what a report tells of it.
+        about: what is different from the defaults.
+        groups: the settings that differ, by group and name.
+    """
+
+    named: Named
+    about: str
+    groups: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def settings(self) -> EngineSettings:
+        """All of its settings."""
+        return EngineSettings.model_validate({**_FOR_EVER, **self.groups})
+
+
+def configurations() -> dict[str, Configuration]:
+    """Return the configurations by name."""
+    made = [
+        _configuration("default", "as shipped"),
+        _configuration("landmarks", "candidates from the landmarks alone", simhash={"enabled": False}),
+        _configuration("simhash", "candidates from the SimHash tables alone", landmarks={"enabled": False}),
+        _configuration("paper2020", "weights of the 2020 paper", weights={"profile": "paper2020"}),
+        _configuration(
+            "paper2020-simhash",
+            "the same, candidates from the SimHash tables alone",
+            weights={"profile": "paper2020"},
+            landmarks={"enabled": False},
+        ),
+        _configuration("jieba", "jieba in the place of rjieba", segmenter="jieba", text={"segmenter": "jieba"}),
+        *(_at_threshold(share) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)),
+    ]
+    return {configuration.named.name: configuration for configuration in made}
+
+
+def _configuration(name: str, about: str, *, segmenter: str = "rjieba", **groups: Mapping[str, Any]) -> Configuration:
+    feature = groups.get("weights", {}).get("profile", "default")
+    return Configuration(Named(f"{ENGINE}/{name}", ENGINE, segmenter, feature, _SOURCE, slow=False), about, groups)
+
+
+def _at_threshold(share: float) -> Configuration:
+    thresholds = {"near_jaccard": share, "min_containment": share}
+    return _configuration(
+        f"threshold-{share}", f"copies from a Jaccard or containment of {share} on", verify=thresholds
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What an engine said of n articles.
+
+    Attributes:
+        links: places of each copy and of its cluster's canonical article, shape (m, 2).
+        matched: places of each copy and of the article that it matched, shape (m, 2).
+        candidates: how many it looked at for all articles together.
+        seconds: what it took.
+    """
+
+    links: I64
+    matched: I64
+    candidates: int
+    seconds: Seconds
+
+
+def measure_engine(configuration: Configuration, labelled: LabelledSet) -> Measured:
+    """Return how well a configuration of the engine divides a labelled set.
+
+    Precision and recall are those of the pairs in its clusters, as links have joined them after the last article.
+    """
+    settings = configuration.settings
+    articles = [one.article for one in labelled.articles]
+    linked, true = ask(settings, articles), labelled.clusters()
+    found = components(len(articles), linked.links)
+    score = score_of_clusters(found, true, labelled.overlapping, settings.verify.near_jaccard)
+    return Measured(
+        configuration.named,
+        Answers(score, float(adjusted_rand_score(true, found)), _by_kind(found, labelled)),
+        None,
+        _right_links(linked.matched, true, labelled.overlapping),
+        linked.candidates / max(1, len(articles)),
+        linked.seconds,
+    )
+
+
+def ask(settings: EngineSettings, articles: Sequence[Article]) -> Linked:
+    """Return what an engine over memory says of articles in order."""
+    places = {article.id: place for place, article in enumerate(articles)}
+    decisions: list[Decision] = []
+    candidates, stages = 0, Counter[str]()
+    with Deduplicator(settings=settings) as engine:
+        engine.warm_up()
+        begin = time.process_time()
+        for start in range(0, len(articles), BATCH):
+            judged = engine.process(articles[start : start + BATCH])
+            decisions += judged.decisions
+            candidates += int(judged.candidates.sum())
+            stages.update(judged.seconds)
+        spent = time.process_time() - begin
+    return Linked(*_links(decisions, places), candidates, _seconds(stages, spent))
+
+
+def _links(decisions: Sequence[Decision], places: Mapping[str, int]) -> tuple[I64, I64]:
+    copies = [
+        (places[decision.article.id], places[decision.link.duplicate_of], places[decision.link.matched])
+        for decision in decisions
+        if decision.link is not None and not decision.unique
+    ]
+    table = np.array(copies, np.int64).reshape(-1, 3)
+    return table[:, [0, 1]], table[:, [0, 2]]
+
+
+def _seconds(stages: Mapping[str, float], spent: float) -> Seconds:
+    """Divide processor time as the engine's stopwatch divides the clock's: it does not know the processor's."""
+    features = sum(seconds for stage, seconds in stages.items() if stage in _FEATURE_STAGES)
+    share = features / (sum(stages.values()) or 1.0)
+    return Seconds(None, share * spent, (1 - share) * spent)
+
+
+def _right_links(matched: I64, true: I64, overlapping: I64) -> float | None:
+    """Return the share of links between copies; those between overlapping articles do not count."""
+    skipped = {frozenset(pair) for pair in overlapping.tolist()}
+    counted = [pair for pair in matched.tolist() if frozenset(pair) not in skipped]
+    if not counted:
+        return None
+    return sum(bool(true[first] == true[second]) for first, second in counted) / len(counted)
+
+
+def _by_kind(found: I64, labelled: LabelledSet) -> tuple[KindRecall, ...]:
+    """Return the recall by edit: a copy is found where it is in the cluster of what it was made from."""
+    places = {one.article.id: place for place, one in enumerate(labelled.articles)}
+    made, hits = Counter[tuple[str, float | None]](), Counter[tuple[str, float | None]]()
+    for place, one in enumerate(labelled.articles):
+        if one.original is not None:
+            made[one.kind, one.strength] += 1
+            hits[one.kind, one.strength] += bool(found[place] == found[places[one.original]])
+    return tuple(
+        KindRecall(*edit, made[edit], hits[edit], hits[edit] / made[edit])
+        for edit in sorted(made, key=lambda edit: (edit[0], edit[1] or 0.0))
+    )

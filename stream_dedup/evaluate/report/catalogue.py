@@ -1,0 +1,83 @@
+"""What there is to choose from, as tables: for the terminal and for the README.
+
+Knows names, sources and availability; knows nothing of results.
+"""
+
+from collections.abc import Iterable
+
+from stream_dedup.evaluate.engine import configurations
+from stream_dedup.evaluate.features.catalogue import features
+from stream_dedup.evaluate.operators import OPERATORS
+from stream_dedup.evaluate.report.tables import Column, Table
+from stream_dedup.evaluate.segmenters import segmenters
+from stream_dedup.evaluate.selection import Selection
+from stream_dedup.evaluate.similarity.catalogue import measures
+
+
+def segmenters_table() -> Table:
+    """Return the segmenters."""
+    rows = [(one.name, "slow" if one.slow else "", one.source) for one in segmenters().values()]
+    return Table("segmenters", "Segmenters", (Column("segmenter"), Column("speed"), Column("source")), rows)
+
+
+def available_segmenters_table() -> Table:
+    """Return the segmenters with what is missing for them here."""
+    columns = (Column("segmenter"), Column("here"), Column("source"))
+    rows = [(one.name, one.missing() or "available", one.source) for one in segmenters().values()]
+    return Table("segmenters", "Segmenters", columns, rows)
+
+
+def features_table() -> Table:
+    """Return the weights and units of texts."""
+    rows = [(one.name, one.source) for one in features().values()]
+    return Table("features", "Features", (Column("feature"), Column("source")), rows)
+
+
+def similarities_table() -> Table:
+    """Return the similarity measures."""
+    columns = (Column("similarity"), Column("family"), Column("copies from", 3), Column("source"))
+    rows = [(one.name, one.family, one.threshold, one.source) for one in measures().values()]
+    return Table("similarities", "Similarities", columns, rows)
+
+
+def engine_table() -> Table:
+    """Return the configurations of the engine."""
+    rows = [(name, one.about) for name, one in configurations().items()]
+    return Table("engine", "The engine", (Column("algorithm"), Column("what is different")), rows)
+
+
+def operators_table() -> Table:
+    """Return the edit operators."""
+    columns = (Column("operator"), Column("what it does"), Column("strength"), Column("by default"), Column("posts"))
+    rows = [
+        (
+            one.name,
+            one.description,
+            one.allowed() if one.unit else None,
+            ", ".join(f"{level:g}" for level in one.levels) or None,
+            "yes" if one.posts else "no",
+        )
+        for one in OPERATORS.values()
+    ]
+    return Table("operators", "Edit operators", columns, rows)
+
+
+def algorithms_table(selection: Selection) -> Table:
+    """Return some algorithms, with what is missing for them here."""
+    columns = (Column("algorithm"), Column("copies from", 3), Column("here"), Column("source"))
+    missing = {name: one.missing() for name, one in selection.segmenters.items()}
+    slow = set(selection.slow())
+    rows = [
+        (name, one.threshold, _state(missing.get(one.segmenter), slow=name in slow), one.source)
+        for name, one in selection.algorithms.items()
+    ]
+    return Table("algorithms", f"{len(rows):,} algorithms", columns, rows)
+
+
+def _state(missing: str | None, *, slow: bool) -> str:
+    return missing or ("available, slow" if slow else "available")
+
+
+def readme_tables() -> Iterable[Table]:
+    """Return the tables of the README: those that are the same everywhere."""
+    return segmenters_table(), features_table(), similarities_table(), engine_table(), operators_table()

@@ -1,0 +1,156 @@
+"""The directory of a run: what is done already is found there, and never half written.
+
+Knows files and digests; knows nothing of algorithms.
+"""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from stream_dedup.evaluate.results import Evaluation, Measured, Replaced
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_Kept = TypeVar("_Kept")
+_MEASURED, _REPLACED = TypeAdapter(Measured), TypeAdapter(Replaced)
+_EVALUATION, _SECONDS = TypeAdapter(Evaluation), TypeAdapter(float)
+_WHOLE = "evaluation.json"
+
+
+class OtherRunError(ValueError):
+    """The directory holds something else than a run over these articles."""
+
+
+class Folder:
+    """The directory of a run.
+
+    Args:
+        path: of the directory; made if it does not exist.
+        digest: of the labelled set.
+
+    Raises:
+        OtherRunError: it is of a run over other articles, or holds other things.
+    """
+
+    def __init__(self, path: Path, digest: str) -> None:
+        self.path = path
+        self.digest = digest
+        self._check()
+        for name in ("results", "words"):
+            (path / name).mkdir(parents=True, exist_ok=True)
+        _write(self._mark, digest.encode())
+
+    @property
+    def _mark(self) -> Path:
+        return self.path / "digest"
+
+    @property
+    def work(self) -> Path:
+        """A directory for what workers pass to each other; see `clear`."""
+        path = self.path / "work"
+        path.mkdir(exist_ok=True)
+        return path
+
+    def clear(self) -> None:
+        """Remove what workers passed to each other."""
+        shutil.rmtree(self.path / "work", ignore_errors=True)
+
+    def _check(self) -> None:
+        if not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir())):
+            return
+        if not self._mark.is_file():
+            raise OtherRunError(f"{self.path} is no directory of an evaluation: choose another --out")
+        found = self._mark.read_text(encoding="utf-8")
+        if found != self.digest:
+            raise OtherRunError(
+                f"{self.path} holds an evaluation of other articles, or of other copies of these ({found}, these are "
+                f"{self.digest}): choose another --out, or move it away"
+            )
+
+    def result(self, name: str, digest: str) -> Measured | None:
+        """Return a kept result of an algorithm; None where there is none of this digest that can be read."""
+        return _read(_MEASURED, self._result(name, digest))
+
+    def keep_result(self, measured: Measured, digest: str) -> None:
+        """Keep a result under a digest of all that it depends on."""
+        _write(self._result(measured.named.name, digest), _MEASURED.dump_json(measured, indent=1))
+
+    def _result(self, name: str, digest: str) -> Path:
+        return self.path / "results" / f"{_file_name(name)}.{digest}.json"
+
+    def replaced(self, digest: str) -> Replaced | None:
+        """Return the kept result of the experiment of the K-gram study."""
+        return _read(_REPLACED, self._result("replaced characters", digest))
+
+    def keep_replaced(self, replaced: Replaced, digest: str) -> None:
+        """Keep it."""
+        _write(self._result("replaced characters", digest), _REPLACED.dump_json(replaced, indent=1))
+
+    def keep_evaluation(self, evaluation: Evaluation) -> None:
+        """Keep a run as a whole."""
+        _write(self.path / _WHOLE, _EVALUATION.dump_json(evaluation, indent=1))
+
+    def words(self, segmenter: str, digest: str) -> Path:
+        """Return where the words of a segmenter are, or go; `write_words` puts them there."""
+        return self.path / "words" / f"{_file_name(segmenter)}.{digest}.json.zst"
+
+
+def kept_evaluation(path: Path) -> Evaluation:
+    """Return the last run of a directory.
+
+    Raises:
+        OtherRunError: there is none.
+    """
+    evaluation = _read(_EVALUATION, path / _WHOLE)
+    if evaluation is None:
+        raise OtherRunError(f"{path} holds no evaluation: `stream-dedup evaluate run FILE -o {path}` makes one")
+    return evaluation
+
+
+def write_words(path: Path, words: Sequence[Sequence[str]], seconds: float) -> None:
+    """Keep the words of all articles, and the processor seconds that cutting them took."""
+    _write(path, zstd.compress(orjson.dumps(words)))
+    _write(_seconds(path), orjson.dumps(seconds))
+
+
+def read_words(path: Path) -> list[list[str]]:
+    """Return the words of all articles."""
+    words: list[list[str]] = orjson.loads(zstd.decompress(path.read_bytes()))
+    return words
+
+
+def read_seconds(path: Path) -> float | None:
+    """Return what cutting the words took; None where there are none yet."""
+    return _read(_SECONDS, _seconds(path)) if path.is_file() else None
+
+
+def _seconds(path: Path) -> Path:
+    return path.with_suffix(".seconds")
+
+
+def _read(kind: TypeAdapter[_Kept], path: Path) -> _Kept | None:
+    try:
+        return kind.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file as a whole or not at all."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)

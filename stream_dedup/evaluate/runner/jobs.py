@@ -1,0 +1,90 @@
+"""The jobs of a run: which calls each one makes, and what it makes of their results.
+
+Knows calls and results; knows nothing of who makes the calls, or where results are kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+
+from stream_dedup.evaluate.algorithm import F32, Algorithm, Segmenter
+from stream_dedup.evaluate.engine import Configuration
+from stream_dedup.evaluate.quality import Quality, Tally, judge
+from stream_dedup.evaluate.results import Answers, Measured, Named, Seconds, Swept
+from stream_dedup.evaluate.runner.folder import read_seconds, write_words
+from stream_dedup.evaluate.runner.tasks import (
+    Compared,
+    Cut,
+    Shared,
+    ask_engine,
+    compare,
+    cut,
+    extract,
+    replace_characters,
+)
+from stream_dedup.evaluate.runner.workers import Call, Job
+
+_CUT_ROWS = 512  # texts whose words one call cuts
+_COMPARE_ROWS = 1024  # texts that one call compares with all
+
+
+def cutting(shared: Shared, segmenter: Segmenter, words: Path) -> Job[None]:
+    """Put the words of all articles where `comparing` finds them."""
+    parts: list[Cut] = yield [Call(cut, (shared, segmenter, rows)) for rows in _slices(shared.size, _CUT_ROWS)]
+    cut_words = [each for part in parts for each in part.words]
+    write_words(words, cut_words, sum(part.seconds for part in parts))
+
+
+def comparing(shared: Shared, algorithm: Algorithm, threshold: float, words: Path | None) -> Job[Measured]:
+    """Compare all articles with all, and return how good that is.
+
+    Args:
+        shared: what the workers have in common.
+        algorithm: compares.
+        threshold: similarity from which on a pair counts as copies.
+        words: where they are; None where the algorithm takes characters.
+    """
+    try:
+        features: list[float] = yield [Call(extract, (shared, algorithm, words))]
+        slices = _slices(shared.size, _COMPARE_ROWS)
+        parts: list[Compared] = yield [Call(compare, (shared, algorithm, rows)) for rows in slices]
+    finally:
+        shared.features_of(algorithm.name).unlink(missing_ok=True)
+    comparing_seconds = sum(part.seconds for part in parts)
+    seconds = Seconds(read_seconds(words) if words else None, features[0], comparing_seconds)
+    quality = judge(reduce(Tally.merge, (part.tally for part in parts)), threshold)
+    return _measured(named_of(algorithm), quality, shared.size, seconds)
+
+
+def asking(shared: Shared, configuration: Configuration) -> Job[Measured]:
+    """Give all articles to the engine, and return how good its answers are."""
+    measured: list[Measured] = yield [Call(ask_engine, (shared, configuration))]
+    return measured[0]
+
+
+def replacing(measures: Mapping[int, Algorithm], text: str, seed: tuple[int, int]) -> Job[F32]:
+    """Return the similarities of one text of the experiment on replaced characters."""
+    similarities: list[F32] = yield [Call(replace_characters, (measures, text, seed))]
+    return similarities[0]
+
+
+def named_of(algorithm: Algorithm) -> Named:
+    """Return what is known of an algorithm before it runs."""
+    return Named(
+        algorithm.name, algorithm.family, algorithm.segmenter, algorithm.feature, algorithm.source, algorithm.slow
+    )
+
+
+def _measured(named: Named, quality: Quality, size: int, seconds: Seconds) -> Measured:
+    return Measured(
+        named,
+        Answers(quality.given, quality.given_ari, quality.given_kinds),
+        Swept(Answers(quality.best, quality.best_ari, quality.best_kinds), quality.curve, quality.stability),
+        None,
+        (size - 1) / 2,  # each pair once: an article is compared with all that came before it
+        seconds,
+    )
+
+
+def _slices(size: int, rows: int) -> Sequence[slice]:
+    return [slice(start, min(start + rows, size)) for start in range(0, size, rows)]

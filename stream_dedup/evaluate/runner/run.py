@@ -1,0 +1,204 @@
+"""A run: which results are kept already, which jobs make the others, and what becomes of them.
+
+Knows jobs and the directory of the run; knows nothing of algorithms' insides or of reports.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from stream_dedup.evaluate.algorithm import F32, NotAvailable
+from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.evaluate.replaced import long_texts, replaced_of
+from stream_dedup.evaluate.results import Evaluation, KindCount, Measured, Named, Replaced, SetSummary, Unmeasured
+from stream_dedup.evaluate.runner.digests import digest_of, digest_of_code, digest_of_set
+from stream_dedup.evaluate.runner.folder import Folder, read_seconds
+from stream_dedup.evaluate.runner.jobs import asking, comparing, cutting, named_of, replacing
+from stream_dedup.evaluate.runner.plan import Listener, Plan
+from stream_dedup.evaluate.runner.tasks import Shared
+from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
+from stream_dedup.version import __version__
+
+_MORE_JOBS = 2  # than processes have begun: while one waits for its last call, others fill in
+_REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
+_NOT_DONE = "interrupted before it was done: the same command goes on here"
+
+
+def evaluate(plan: Plan, labelled: LabelledSet, directory: Path, listener: Listener) -> Evaluation:
+    """Run what is not kept already, and return all results; a run that was broken off goes on where it was.
+
+    Args:
+        plan: what to run.
+        labelled: on which articles.
+        directory: of the results, made if it does not exist.
+        listener: hears how it goes on.
+
+    Raises:
+        OtherRunError: the directory holds something else.
+    """
+    folder = Folder(directory, digest_of_set(labelled))
+    try:
+        with workers(plan.jobs) as team:
+            run = _Run(plan, labelled, folder, team, listener)
+            try:
+                run.finish()
+            finally:
+                folder.keep_evaluation(run.evaluation())
+        return run.evaluation()
+    finally:
+        folder.clear()
+
+
+class _Run:
+    """A run on its way.
+
+    Args:
+        plan: what to run.
+        labelled: on which articles.
+        folder: where results are kept.
+        team: makes the calls.
+        listener: hears how it goes on.
+    """
+
+    def __init__(self, plan: Plan, labelled: LabelledSet, folder: Folder, team: Workers, listener: Listener) -> None:
+        self._plan = plan
+        self._labelled = labelled
+        self._folder = folder
+        self._team = team
+        self._listener = listener
+        self._at_once = processes(plan.jobs) + _MORE_JOBS
+        self._measured: dict[str, Measured] = {}
+        self._unmeasured: dict[str, Unmeasured] = {}
+        self._replaced: Replaced | None = None
+
+    def finish(self) -> None:
+        """Run all that is not kept."""
+        self._take_kept()
+        shared = Shared.of(self._labelled, self._folder.work)
+        self._cut(shared)
+        self._measure(shared)
+        self._replace()
+
+    def evaluation(self) -> Evaluation:
+        """Return all results so far."""
+        pending = [Unmeasured(self._named(name), _NOT_DONE, failed=False) for name in self._pending()]
+        unmeasured = sorted([*self._unmeasured.values(), *pending], key=lambda one: one.named.name)
+        measured = sorted(self._measured.values(), key=lambda one: (-one.best.score.f1, one.named.name))
+        summary = summary_of(self._labelled, self._folder.digest)
+        return Evaluation(summary, tuple(measured), tuple(unmeasured), self._replaced, self._plan.command, __version__)
+
+    def _take_kept(self) -> None:
+        for name in self._pending():
+            kept = self._folder.result(name, self._key(name))
+            if kept is not None:
+                self._measured[name] = kept
+
+    def _key(self, name: str) -> str:
+        """Return a digest of all that the result of an algorithm depends on."""
+        configuration = self._plan.configurations.get(name)
+        if configuration is not None:
+            return digest_of(name, configuration.settings.model_dump(mode="json"), digest_of_code())
+        return digest_of(name, self._plan.threshold_of(self._plan.algorithms[name]), digest_of_code())
+
+    def _pending(self) -> list[str]:
+        names = (*self._plan.configurations, *self._plan.algorithms)
+        return [name for name in names if name not in self._measured and name not in self._unmeasured]
+
+    def _named(self, name: str) -> Named:
+        configuration = self._plan.configurations.get(name)
+        return configuration.named if configuration else named_of(self._plan.algorithms[name])
+
+    # ------------------------------------------------------------------------------------------------ words
+
+    def _cut(self, shared: Shared) -> None:
+        """Cut the words of the segmenters that are wanted; what wants one that cannot be had is not measured."""
+        pending = [self._plan.algorithms[name] for name in self._pending() if name in self._plan.algorithms]
+        jobs: dict[str, Job[None]] = {}
+        for name in sorted({algorithm.segmenter for algorithm in pending} - {""}):
+            segmenter = self._plan.segmenters[name]
+            reason = segmenter.missing()
+            if reason is not None:
+                self._without(name, reason, failed=False)
+            elif read_seconds(self._words(name)) is None:
+                jobs[name] = cutting(shared, segmenter, self._words(name))
+        self._listener.begin("words", len(jobs))
+        for name, outcome in run_jobs(jobs, self._team, self._at_once):
+            if isinstance(outcome, Exception):
+                self._without(name, _told(outcome), failed=not isinstance(outcome, NotAvailable))
+            self._listener.done(name, _told(outcome) if isinstance(outcome, Exception) else "cut")
+
+    def _words(self, segmenter: str) -> Path:
+        return self._folder.words(segmenter, digest_of(segmenter, digest_of_code()))
+
+    def _without(self, segmenter: str, reason: str, *, failed: bool) -> None:
+        """Note that what wants a segmenter cannot be measured."""
+        for name in self._pending():
+            algorithm = self._plan.algorithms.get(name)
+            if algorithm is not None and algorithm.segmenter == segmenter:
+                self._unmeasured[name] = Unmeasured(named_of(algorithm), reason, failed)
+
+    # ------------------------------------------------------------------------------------------------ results
+
+    def _measure(self, shared: Shared) -> None:
+        """Run what has no result yet, the slow ones first: they keep a core busy while the others fill in."""
+        names = sorted(self._pending(), key=lambda name: not self._named(name).slow)
+        jobs = {name: self._job(shared, name) for name in names}
+        self._listener.begin("algorithms", len(jobs))
+        for name, outcome in run_jobs(jobs, self._team, self._at_once):
+            if isinstance(outcome, Exception):
+                failed = not isinstance(outcome, NotAvailable)
+                self._unmeasured[name] = Unmeasured(self._named(name), _told(outcome), failed)
+                self._listener.done(name, _told(outcome))
+            else:
+                self._measured[name] = outcome
+                self._folder.keep_result(outcome, self._key(name))
+                self._listener.done(name, f"F1 {outcome.best.score.f1:.4f}")
+
+    def _job(self, shared: Shared, name: str) -> Job[Measured]:
+        configuration = self._plan.configurations.get(name)
+        if configuration is not None:
+            return asking(shared, configuration)
+        algorithm = self._plan.algorithms[name]
+        words = self._words(algorithm.segmenter) if algorithm.segmenter else None
+        return comparing(shared, algorithm, self._plan.threshold_of(algorithm), words)
+
+    def _replace(self) -> None:
+        """Make the experiment on replaced characters, a job for each text."""
+        options, measures = self._plan.replaced, self._plan.measures
+        texts = long_texts([one.article.body for one in self._labelled.articles if one.original is None], options)
+        if not texts or not measures:
+            return
+        key = digest_of(options.texts, options.characters, options.seed, sorted(measures), digest_of_code())
+        self._replaced = self._folder.replaced(key)
+        if self._replaced is not None:
+            return
+        self._listener.begin("replaced characters", len(texts))
+        jobs = {f"text {n}": replacing(measures, text, (options.seed, n)) for n, text in enumerate(texts, 1)}
+        found: dict[str, F32] = {}
+        for name, outcome in run_jobs(jobs, self._team, self._at_once):
+            self._listener.done(name, _told(outcome) if isinstance(outcome, Exception) else "")
+            if isinstance(outcome, Exception):
+                self._unmeasured[_REPLACED.name] = Unmeasured(_REPLACED, _told(outcome), failed=True)
+                return
+            found[name] = outcome
+        self._replaced = replaced_of(list(measures), texts, [found[name] for name in jobs])
+        self._folder.keep_replaced(self._replaced, key)
+
+
+def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
+    """Return what a report tells of a labelled set."""
+    edits = Counter((one.kind, one.strength) for one in labelled.articles if one.original is not None)
+    kinds = sorted(edits.items(), key=lambda item: (item[0][0], item[0][1] or 0.0))
+    return SetSummary(
+        labelled.name,
+        digest,
+        len(labelled.articles),
+        len({one.cluster for one in labelled.articles}),
+        len(labelled.positives()),
+        len(labelled.overlapping),
+        tuple(KindCount(kind, strength, copies) for (kind, strength), copies in kinds),
+    )
+
+
+def _told(error: Exception) -> str:
+    """Return an error as a report tells it."""
+    return str(error) if isinstance(error, NotAvailable) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,147 @@
+"""Runs the steps of many jobs at once: in this process, or in as many as there are cores.
+
+Knows processes and whose turn it is; knows nothing of what a step does.
+"""
+
+import signal
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from joblib import cpu_count
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
+_Result = TypeVar("_Result")
+_IDLE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function and its arguments; all of it can be pickled."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+# A job yields calls that can be made at the same time, and is sent their results in the same order.
+Job = Generator[Sequence[Call], list[Any], _Result]
+Workers = Callable[[], Executor]
+
+
+class WorkerLostError(Exception):
+    """A worker process has died."""
+
+    def __init__(self) -> None:
+        super().__init__("a worker process was killed, most likely for want of memory: try fewer --jobs")
+
+
+def processes(jobs: int) -> int:
+    """Return how many processes work: as many as are asked for, one a core for 0."""
+    count: int = jobs or cpu_count()
+    return count
+
+
+@contextmanager
+def workers(jobs: int) -> Iterator[Workers]:
+    """Give workers, and stop them at the end whatever they are at.
+
+    Args:
+        jobs: processes; 1 works in this one, 0 stands for one a core.
+    """
+    if processes(jobs) == 1:
+        yield _Here
+        return
+
+    def executor() -> Any:  # noqa: ANN401  # loky publishes no types
+        # It replaces one that has broken.
+        return get_reusable_executor(max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_leave_interrupts)
+
+    with warnings.catch_warnings():
+        # A worker that has grown is replaced by a new one, which is all that this says.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+        try:
+            yield executor
+        finally:
+            executor().shutdown(wait=True, kill_workers=True)
+
+
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the process that started this one: it knows what to keep."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class _Here(Executor):
+    """Makes each call at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401  # any call
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  # it is raised where the result is asked for
+            future.set_exception(error)
+        return future
+
+
+@dataclass(eq=False, slots=True)
+class _Running(Generic[_Result]):
+    name: str
+    job: Job[_Result]
+    futures: list[Future[Any]] = field(default_factory=list)
+    begun: bool = False
+
+    def ready(self) -> bool:
+        """Tell whether all of its calls are done."""
+        return all(future.done() for future in self.futures)
+
+    def advance(self) -> Sequence[Call]:
+        """Send the job the results of its calls, or the error of one, and return its next calls.
+
+        Raises:
+            StopIteration: it is done; the value is its result.
+            Exception: it broke.
+        """
+        if not self.begun:
+            self.begun = True
+            return next(self.job)
+        try:
+            results = [future.result() for future in self.futures]
+        except BrokenProcessPool:
+            return self.job.throw(WorkerLostError())
+        except Exception as error:  # noqa: BLE001  # the job decides what it means
+            return self.job.throw(error)
+        return self.job.send(results)
+
+
+def run_jobs(
+    jobs: Mapping[str, Job[_Result]], executor: Workers, most: int
+) -> Iterator[tuple[str, _Result | Exception]]:
+    """Yield the name of each job with its result, or with the error that it did not handle, as they end.
+
+    Args:
+        jobs: by name; they begin in this order.
+        executor: returns what makes the calls.
+        most: jobs that have begun but not ended.
+    """
+    waiting = iter(jobs.items())
+    running: list[_Running[_Result]] = []
+    while True:
+        running += [_Running(name, job) for name, job in islice(waiting, most - len(running))]
+        if not running:
+            return
+        for one in [one for one in running if one.ready()]:
+            try:
+                one.futures = [executor().submit(call.function, *call.arguments) for call in one.advance()]
+            except StopIteration as stop:
+                running.remove(one)
+                yield one.name, stop.value
+            except Exception as error:  # noqa: BLE001  # one that breaks must not stop the others
+                running.remove(one)
+                yield one.name, error
+        if not any(one.ready() for one in running):
+            pending = [future for one in running for future in one.futures if not future.done()]
+            wait(pending, return_when=FIRST_COMPLETED)

@@ -1,0 +1,98 @@
+"""Which algorithms, and which configurations of the engine, the user asks for.
+
+Knows names and patterns; knows nothing of what they stand for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from stream_dedup.evaluate.algorithm import Algorithm, Segmenter
+from stream_dedup.evaluate.engine import Configuration, configurations
+from stream_dedup.evaluate.findings import needed
+from stream_dedup.evaluate.registry import algorithms, select
+from stream_dedup.evaluate.segmenters import segmenters
+
+_K = range(2, 8)  # of the experiment on replaced characters
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the user asks for; `*`, `?` and `[...]` in a pattern are as in file names.
+
+    Attributes:
+        algorithms: patterns of whole names, also of the engine's configurations.
+        segmenters: patterns of segmenters, `chars` for none.
+        features: patterns of features.
+        similarities: patterns of similarities.
+        findings: whether all that the studies' findings are checked with is wanted too.
+    """
+
+    algorithms: Sequence[str] = ()
+    segmenters: Sequence[str] = ()
+    features: Sequence[str] = ()
+    similarities: Sequence[str] = ()
+    findings: bool = False
+
+    @property
+    def parts(self) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+        """The patterns of parts of a name."""
+        return self.segmenters, self.features, self.similarities
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is to be run, by name.
+
+    Attributes:
+        algorithms: of the literature.
+        configurations: of the engine.
+        segmenters: all that there are.
+        measures: the K-gram similarity by K.
+    """
+
+    algorithms: Mapping[str, Algorithm]
+    configurations: Mapping[str, Configuration]
+    segmenters: Mapping[str, Segmenter]
+    measures: Mapping[int, Algorithm]
+
+    def slow(self) -> list[str]:
+        """Return the names of the algorithms that take minutes on 3,000 articles."""
+        return [
+            name
+            for name, algorithm in self.algorithms.items()
+            if algorithm.slow or (algorithm.segmenter and self.segmenters[algorithm.segmenter].slow)
+        ]
+
+
+def selected(wanted: Wanted) -> Selection:
+    """Return what the user asks for: the default selection and all of the engine where nothing is asked.
+
+    Raises:
+        ValueError: a pattern matches nothing; the message says what is close to it.
+    """
+    cutters = segmenters()
+    every, engines = algorithms(cutters), configurations()
+    _check(wanted.algorithms, [*engines, *every])
+    patterns = [pattern for pattern in wanted.algorithms if _matching(every, [pattern])]
+    chosen: dict[str, Algorithm] = {}
+    if patterns or any(wanted.parts) or not wanted.algorithms:
+        chosen |= select(every, patterns, *wanted.parts)
+    if wanted.findings:
+        chosen |= {name: every[name] for name in needed()}
+    configured = _matching(engines, wanted.algorithms or ([] if any(wanted.parts) else ["*"]))
+    measures = {k: every[f"chars/{k}-grams/kgram-improved"] for k in _K}
+    return Selection(chosen, {name: engines[name] for name in configured}, cutters, measures)
+
+
+def _matching(names: Mapping[str, object], patterns: Sequence[str]) -> list[str]:
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _check(patterns: Sequence[str], names: Sequence[str]) -> None:
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            close = get_close_matches(pattern, names, n=5, cutoff=0.3)
+            near = f"; close to it: {', '.join(close)}" if close else ""
+            raise ValueError(f"{pattern!r} is no algorithm{near}; `stream-dedup evaluate list` shows all {len(names)}")

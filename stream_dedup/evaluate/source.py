@@ -1,0 +1,112 @@
+"""The labelled set of a run, out of whatever file the user has.
+
+Knows labelled files and files of articles; knows nothing of algorithms.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from stream_dedup.article import LATEST_MS, Article
+from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.evaluate.label_lines import Line, read_lines
+from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.evaluate.labels import read_labelled
+from stream_dedup.evaluate.overlap import with_overlaps
+from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
+from stream_dedup.files.readers import FileFormatError
+from stream_dedup.settings import InputSettings
+
+_LOOKED_AT = 1_000  # records, to see whether any has a label
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that articles are taken from, and how.
+
+    Attributes:
+        path: of the file.
+        settings: names of the articles' fields, and bounds.
+        pairs: files of pairs of ids, which label the articles.
+        reposts: how reposts are made, where there are no labels.
+        limit: articles that reposts are made from; None for all.
+        lenient: whether labelled articles of different clusters that overlap count neither for nor against.
+    """
+
+    path: Path
+    settings: InputSettings
+    pairs: Sequence[Path] = ()
+    reposts: RepostSettings = field(default_factory=RepostSettings)
+    limit: int | None = None
+    lenient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A labelled set, and how it came about.
+
+    Attributes:
+        labelled: the set.
+        made: whether its reposts were made here.
+        skipped: records that are no articles, or whose id stood there before.
+    """
+
+    labelled: LabelledSet
+    made: bool
+    skipped: int = 0
+
+
+def take(source: Source) -> Taken:
+    """Return the labelled set of a file: its own labels, or reposts made out of its articles where it has none.
+
+    Raises:
+        FileFormatError: a file cannot be read, or holds no article.
+        LabelError: a label is wrong; the message names the line.
+        ValueError: no reposts can be made of these articles.
+    """
+    _check(source)
+    if source.pairs or _is_labelled(source.path):
+        labelled = read_labelled(source.path, source.settings, source.pairs)
+        return Taken(with_overlaps(labelled) if source.lenient else labelled, made=False)
+    return make(source)
+
+
+def make(source: Source) -> Taken:
+    """Return reposts made out of the articles of a file, whether it has labels or not; errors as of `take`."""
+    _check(source)
+    articles: dict[str, Article] = {}
+    read = 0
+    for article in islice(_articles(source), source.limit):
+        read += 1
+        if article is not None:
+            articles.setdefault(article.id, article)
+    if not articles:
+        raise FileFormatError(f"{source.path}: no article in it; see input.fields for other field names")
+    labelled = with_reposts(list(articles.values()), source.reposts, source.path.name.partition(".")[0])
+    return Taken(labelled, made=True, skipped=read - len(articles))
+
+
+def _check(source: Source) -> None:
+    for path in (source.path, *source.pairs):
+        if not path.is_file():
+            raise FileFormatError(f"{path}: there is no such file")
+
+
+def _is_labelled(path: Path) -> bool:
+    return any("cluster" in line.fields for line in islice(read_lines(path), _LOOKED_AT))
+
+
+def _articles(source: Source) -> Iterator[Article | None]:
+    """Yield the article of each record; None for one that holds none."""
+    decoder = Decoder(source.settings)
+    for line in read_lines(source.path):
+        yield _article(line, decoder)
+
+
+def _article(line: Line, decoder: Decoder) -> Article | None:
+    try:
+        decoded = decoder.article(line.fields, LATEST_MS)  # no clock: articles may lie in the future
+    except UndecodableError:
+        return None
+    return decoded if isinstance(decoded, Article) else None

@@ -1,0 +1,55 @@
+"""Keeps stream_dedup/evaluate/README.md in step: lists of what there is to choose from, and reports of runs.
+
+Knows the marks between which they stand; run as a module it renews the lists, and with `--report` a report too.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from stream_dedup.evaluate.report.catalogue import readme_tables
+from stream_dedup.evaluate.report.markdown import REPORT, markdown_table
+
+PAGE = Path(__file__).parent.parent / "stream_dedup" / "evaluate" / "README.md"
+_LISTS = "lists"
+
+
+def renewed(page: str) -> str:
+    """Return the page with the lists of now."""
+    lines = [line for table in readme_tables() for line in markdown_table(table)]
+    return _between(page, _LISTS, "\n".join(lines))
+
+
+def with_report(page: str, name: str, report: str) -> str:
+    """Return the page with a report between the marks of its name; its plots are in `plots/NAME`."""
+    return _between(page, f"report {name}", report.replace("](", f"](plots/{name}/"))
+
+
+def _between(page: str, name: str, text: str) -> str:
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    head, found, rest = page.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{PAGE} lacks the marks {begin.strip()} and {end.strip()}: put them where the text goes")
+    return f"{head}{begin}\n{text.strip()}\n\n{end}{tail}"
+
+
+def main() -> None:
+    """Renew the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", type=Path, help="directory that `stream-dedup evaluate ... --markdown` wrote")
+    parser.add_argument("--name", default="people", help="which report of the page it is")
+    options = parser.parse_args()
+    page = renewed(PAGE.read_text(encoding="utf-8"))
+    if options.report:
+        page = with_report(page, options.name, (options.report / REPORT).read_text(encoding="utf-8"))
+        plots = PAGE.parent / "plots" / options.name
+        shutil.rmtree(plots, ignore_errors=True)
+        plots.mkdir(parents=True)
+        for plot in options.report.glob("*.svg"):
+            shutil.copy(plot, plots)
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Results as a run would have them, made by hand."""
+
+from stream_dedup.evaluate.quality import KindRecall, Score, Stability
+from stream_dedup.evaluate.results import (
+    Answers,
+    Evaluation,
+    KindCount,
+    Measured,
+    Named,
+    Replaced,
+    ReplacedCurve,
+    Seconds,
+    SetSummary,
+    Swept,
+    Unmeasured,
+)
+
+
+def score(threshold: float, precision: float, recall: float) -> Score:
+    """Return a score; its counts are of 100 copies."""
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    right = round(100 * recall)
+    return Score(
+        threshold, right, round(right / precision) - right if precision else 0, 100 - right, precision, recall, f1
+    )
+
+
+def measured(
+    name: str, precision: float = 0.9, recall: float = 0.8, *, best: float | None = None, swept: bool = True
+) -> Measured:
+    """Return a result.
+
+    Args:
+        name: of the algorithm.
+        precision: at its own threshold.
+        recall: at its own threshold.
+        best: precision and recall at the best threshold; the same as its own if not said.
+        swept: whether there are other thresholds.
+    """
+    segmenter, feature, measure = (*name.split("/"), "", "")[:3]
+    family = segmenter if not swept else measure.partition("-")[0]
+    kinds = (KindRecall("错字", 0.05, 10, 9, 0.9), KindRecall("retitle", None, 4, 4, 1.0))
+    own = Answers(score(0.5, precision, recall), 0.7, kinds)
+    top = Answers(score(0.4, best, best), 0.8, kinds) if best is not None else own
+    curve = tuple(score(step / 100, 1.0, 1 - step / 100) for step in range(101))
+    stability = Stability(0.3, 0.5, 0.2, 1.5, 1.25, 0.6)
+    return Measured(
+        Named(name, family, segmenter, feature, "a paper, equation 1", slow=False),
+        own,
+        Swept(top, curve, stability) if swept else None,
+        None if swept else 0.99,
+        12.5,
+        Seconds(1.0 if swept else None, 0.25, 0.125),
+    )
+
+
+def replaced(*correlations: float) -> Replaced:
+    """Return the experiment with these correlations for K = 2, 3, ..."""
+    shares = (0.05, 0.5, 0.95)
+    curves = [ReplacedCurve(k, shares, (0.9, 0.5, 0.1), one) for k, one in enumerate(correlations, 2)]
+    return Replaced(3, 10_000, tuple(curves))
+
+
+def evaluation(
+    *results: Measured, experiment: Replaced | None = None, unmeasured: tuple[Unmeasured, ...] = ()
+) -> Evaluation:
+    """Return a run with these results."""
+    kinds = (KindCount("错字", 0.05, 10), KindCount("retitle", None, 4))
+    articles = SetSummary("新闻 <b>", "0123456789abcdef", 1234, 1000, 300, 5, kinds)
+    return Evaluation(articles, results, unmeasured, experiment, "stream-dedup evaluate run '<x>.jsonl'", "1.2.3")

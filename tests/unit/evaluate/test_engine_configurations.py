@@ -1,0 +1,76 @@
+"""Promises of the engine as an algorithm: it is asked as the service asks it, and scored by its clusters."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from stream_dedup.article import Article
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.evaluate.engine import ask, configurations, measure_engine
+from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings
+
+_DAY_MS = 86_400_000
+
+
+@pytest.fixture(autouse=True)
+def _shared_fingerprinter(
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_dedup.batch.Fingerprinter", cached_fingerprinter)
+
+
+def _stream(bodies: list[str]) -> LabelledSet:
+    """Return three texts, a copy of the first with a line behind a month later, and a false label on the third."""
+    first, second, third = bodies[:3]
+    articles = [
+        LabelledArticle(Article("a", first, published_ms=0), "a"),
+        LabelledArticle(Article("b", second, published_ms=1), "b"),
+        LabelledArticle(Article("c", third, published_ms=2), "b", "b", "rewrite"),
+        LabelledArticle(Article("a1", first + "（责任编辑：李梅）", published_ms=30 * _DAY_MS), "a", "a", "editor"),
+    ]
+    return LabelledSet("four", articles, np.empty((0, 2), np.int64))
+
+
+def test_copies_of_the_engine_are_scored(bodies: list[str]) -> None:
+    """It finds the one copy, also beyond the window of the service, and not the one that the labels make up."""
+    measured = measure_engine(configurations()["engine/default"], _stream(bodies))
+    score = measured.given.score
+    assert (score.true_positives, score.false_positives, score.false_negatives) == (1, 0, 1)
+    assert {one.kind: one.recall for one in measured.given.kinds} == {"editor": 1.0, "rewrite": 0.0}
+    assert measured.links == 1.0
+    assert measured.candidates >= 1 / 4
+
+
+def test_answers_are_those_of_the_engine(bodies: list[str]) -> None:
+    """Links name the places of what `Deduplicator.add_batch` links."""
+    articles = [one.article for one in _stream(bodies).articles]
+    settings = configurations()["engine/default"].settings
+    with Deduplicator(settings=settings) as engine:
+        decisions = engine.add_batch(articles)
+    linked = {(d.article.id, d.link.duplicate_of) for d in decisions if d.link is not None and not d.unique}
+    answers = ask(settings, articles)
+    assert {(articles[copy].id, articles[other].id) for copy, other in answers.links} == linked == {("a1", "a")}
+
+
+def test_overlapping_links_do_not_count(bodies: list[str]) -> None:
+    """A link between articles that overlap is neither right nor wrong: none is left."""
+    labelled = _stream(bodies)
+    overlapping = LabelledSet("four", labelled.articles, np.array([[0, 3]]))
+    assert measure_engine(configurations()["engine/default"], overlapping).links is None
+
+
+def test_configurations_differ_in_what_they_say() -> None:
+    """Each configuration is valid, and only the named settings differ from the defaults."""
+    for name, configuration in configurations().items():
+        default, own = EngineSettings().model_dump(), configuration.settings.model_dump()
+        changed = {group for group in own if own[group] != default[group]} - {"window"}
+        assert changed == set(configuration.groups), name
+
+
+def test_thresholds_are_those_of_their_names() -> None:
+    """`engine/threshold-0.3` takes 0.3 for Jaccard and containment."""
+    verify = configurations()["engine/threshold-0.3"].settings.verify
+    assert (verify.near_jaccard, verify.min_containment) == (0.3, 0.3)

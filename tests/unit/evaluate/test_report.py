@@ -1,0 +1,143 @@
+"""Promises of reports: every number is there, no data is taken for markup, and a page needs nothing beside it."""
+
+import csv
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from stream_dedup.evaluate.findings import findings_of
+from stream_dedup.evaluate.report.choice import best_of_families, lines_by_family
+from stream_dedup.evaluate.report.files import PAGE, write_files
+from stream_dedup.evaluate.report.markdown import write_markdown
+from stream_dedup.evaluate.report.page import page_of
+from stream_dedup.evaluate.report.plots import plots_of
+from stream_dedup.evaluate.report.tables import algorithms_table, kinds_table, shown
+from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
+from stream_dedup.evaluate.results import Evaluation, Replaced, Unmeasured
+from tests.unit.evaluate.made import evaluation, measured, replaced
+
+_FAILED = Unmeasured(measured("x/y/z").named, "KeyError: '<script>|'", failed=True)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Evaluation:
+    """A run with all that a report shows."""
+    results = [
+        measured("engine/default", 0.99, 0.98, swept=False),
+        measured("engine/threshold-0.3", 0.9, 0.99, swept=False),
+        measured("engine/threshold-0.4", 0.9, 0.97, swept=False),
+        *(measured(f"seg{n}/none/jaccard", 0.9 - n / 100, 0.8) for n in range(10)),
+        measured("seg/none/cosine", 0.7, 0.6, best=0.65),
+    ]
+    return evaluation(*results, experiment=replaced(0.9, 0.8, 0.7, 0.6, 0.5, 0.4), unmeasured=(_FAILED,))
+
+
+def test_cells_as_a_reader_sees_them() -> None:
+    """Digits, thousands, a dash for nothing, and words and names of numbers as they are."""
+    cells = [(0.12345, 4), (12345.678, 1), (None, 2), ("word", None), (3.0, None), (0.05, None)]
+    assert [shown(*cell) for cell in cells] == ["0.1235", "12,345.7", "-", "word", "3", "0.05"]
+
+
+def test_table_has_every_number(whole: Evaluation) -> None:
+    """A row holds what the result does, in the order of the columns."""
+    table = algorithms_table(whole)
+    row = dict(zip([column.heading for column in table.columns], table.rows[-1], strict=True))
+    own = {"at": 0.5, "precision": 0.7, "recall": 0.6, "F1": pytest.approx(0.84 / 1.3), "ARI": 0.7, "links": None}
+    best = {"best F1": 0.65, "best at": 0.4, "width": 0.2, "P slope": 1.5, "R slope": 1.25}
+    cost = {"words s": 1.0, "features s": 0.25, "compare s": 0.125, "candidates": 12.5}
+    assert row == {"algorithm": "seg/none/cosine"} | own | best | cost
+
+
+def test_recall_by_edit_has_a_column_an_algorithm(whole: Evaluation) -> None:
+    """The rows are the edits of the set, in its order."""
+    table = kinds_table(whole, ["engine/default", "seg/none/cosine", "unknown"])
+    assert [list(row) for row in table.rows] == [["错字", 0.05, 10, 0.9, 0.9], ["retitle", None, 4, 1.0, 1.0]]
+
+
+def test_csv_is_read_back(whole: Evaluation, tmp_path: Path) -> None:
+    """CSV files hold the bare numbers, in UTF-8."""
+    write_files(whole, tmp_path)
+    with (tmp_path / "algorithms.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["algorithm"] for row in rows] == [one.named.name for one in whole.measured]
+    assert float(rows[-1]["F1"]) == pytest.approx(2 * 0.42 / 1.3)
+    with (tmp_path / "kinds.csv").open(encoding="utf-8", newline="") as file:
+        assert next(csv.DictReader(file))["edit"] == "错字"
+    assert (tmp_path / PAGE).is_file()
+
+
+def test_page_stands_alone(whole: Evaluation) -> None:
+    """Nothing is fetched: no link, script, style sheet or picture from elsewhere."""
+    page = page_of(whole)
+    assert not re.search(r"<script|<link|<img|@import|url\(http", page)
+    assert {"algorithms", "findings", "kinds", "replaced", "thresholds-jaccard", "unmeasured"} <= set(
+        re.findall(r'<h2 id="([^"]+)"', page)
+    )
+
+
+def test_page_takes_data_for_text(whole: Evaluation) -> None:
+    """Names, reasons and commands are escaped; Chinese stays as it is."""
+    page = page_of(whole)
+    assert "新闻 &lt;b&gt;" in page
+    assert "<x>.jsonl" not in page
+    assert "错字" in page
+
+
+@pytest.mark.parametrize("experiment", [None, replaced(0.9, 0.8)])
+def test_empty_run_has_a_report(experiment: Replaced | None, tmp_path: Path) -> None:
+    """A run without any result can be shown as well."""
+    empty = evaluation(experiment=experiment)
+    write_files(empty, tmp_path)
+    write_markdown(empty, tmp_path)
+    assert list(tables_on_terminal(empty))
+
+
+def test_plots_are_small_and_sound(whole: Evaluation) -> None:
+    """Each is well-formed SVG below 100 kB, with its legend as words; the same run gives the same bytes."""
+    plots = {plot.name: plot for plot in plots_of(whole)}
+    assert set(plots) == {"thresholds-engine", "thresholds-jaccard", "thresholds-cosine", "kinds", "replaced"}
+    for plot in plots.values():
+        ET.fromstring(plot.svg)  # noqa: S314  # our own
+        assert len(plot.svg.encode()) < 100_000
+    assert "seg0/none/jaccard" in plots["thresholds-jaccard"].svg
+    assert "错字 0.05" in plots["kinds"].svg
+    assert "K = 3, correlation 0.8000" in plots["replaced"].svg
+    assert [plot.svg for plot in plots_of(whole)] == [plot.svg for plot in plots.values()]
+
+
+def test_plots_show_the_best_few(whole: Evaluation) -> None:
+    """Eight lines a family; of the engine its runs at several thresholds are one line."""
+    lines = lines_by_family(whole)
+    assert [line.name for line in lines["jaccard"]] == [f"seg{n}/none/jaccard" for n in range(8)]
+    assert [[score.recall for score in line.scores] for line in lines["engine"]] == [[0.99, 0.97]]
+    assert [one.named.name for one in best_of_families(whole)] == [
+        "engine/default",
+        "seg0/none/jaccard",
+        "seg/none/cosine",
+    ]
+
+
+def test_markdown_has_tables_and_plots(whole: Evaluation, tmp_path: Path) -> None:
+    """The plots it shows lie beside it, and what is in a cell does not end it."""
+    report = write_markdown(whole, tmp_path).read_text(encoding="utf-8")
+    for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", report):
+        assert (tmp_path / name).is_file()
+    assert "| seg/none/cosine | 0.50 | 0.7000 |" in report
+    assert r"KeyError: '<script>\|'" in report
+    assert "**not checked**" in report
+
+
+def test_tables_fit_a_terminal(whole: Evaluation) -> None:
+    """On 80 characters no number is cut off."""
+    console = Console(width=80, file=None, record=True, quiet=False, force_terminal=False)
+    with console.capture() as captured:
+        for table in tables_on_terminal(whole):
+            console.print(table)
+        console.print(findings_on_terminal(findings_of(whole)))
+    text = captured.get()
+    for number in ("0.9900", "0.9800", "best at", "candidates", "12.5", "0.12"):
+        assert number in text
+    assert max(map(len, text.splitlines())) <= 80

@@ -1,0 +1,194 @@
+"""Promises of a run: the numbers are those of the pairs, what is done is kept, and one that breaks stops no other."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stream_dedup.evaluate.engine import configurations
+from stream_dedup.evaluate.replaced import ReplacedOptions
+from stream_dedup.evaluate.results import Evaluation
+from stream_dedup.evaluate.runner import run as run_module
+from stream_dedup.evaluate.runner.folder import OtherRunError, kept_evaluation
+from stream_dedup.evaluate.runner.plan import Plan
+from stream_dedup.evaluate.runner.run import evaluate
+from tests.unit.evaluate.fakes import CALLS, FIVE, Broken, Letters, Table, five
+
+Run = Callable[[Plan], Evaluation]
+
+
+class Heard:
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, int] = {}
+        self.told: list[tuple[str, str]] = []
+
+    def begin(self, stage: str, jobs: int) -> None:
+        """Write it down."""
+        self.stages[stage] = jobs
+
+    def done(self, name: str, note: str) -> None:
+        """Write it down."""
+        self.told.append((name, note))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a plan on the five articles, in a directory of the test's own."""
+    CALLS.clear()
+    return lambda plan: evaluate(plan, five(), tmp_path / "out", Heard())
+
+
+def _plan(*algorithms: Table, **options: object) -> Plan:
+    return Plan({one.name: one for one in algorithms}, jobs=1, **options)  # type: ignore[arg-type]  # by name
+
+
+def test_scores_are_those_of_the_pairs(run: Run) -> None:
+    """At 0.5 three pairs are found, two of them right, of three copies; the overlapping pair counts neither way."""
+    measured = run(_plan(Table("table", FIVE))).measured[0]
+    score = measured.given.score
+    assert (score.true_positives, score.false_positives, score.false_negatives) == (2, 1, 1)
+    assert (score.precision, score.recall) == pytest.approx((2 / 3, 2 / 3))
+    recalls = {(one.kind, one.strength): one.recall for one in measured.given.kinds}
+    assert recalls == {("punct", None): 1.0, ("cut", 0.5): 0.0}
+    assert measured.candidates == 2.0
+
+
+def test_best_threshold_is_looked_for(run: Run) -> None:
+    """From 0.4 on all copies and one other are found: F1 = 2 x 3 / (2 x 3 + 1), more than at any other threshold."""
+    measured = run(_plan(Table("table", FIVE))).measured[0]
+    assert measured.best.score.f1 == pytest.approx(6 / 7)
+    assert 0.1 < measured.best.score.threshold <= 0.4
+    assert {one.recall for one in measured.best.kinds} == {1.0}
+
+
+def test_threshold_of_the_user_counts(run: Run) -> None:
+    """From 0.85 on one pair is found, which is right."""
+    score = run(_plan(Table("table", FIVE), threshold=0.85)).measured[0].given.score
+    assert (score.true_positives, score.false_positives) == (1, 0)
+
+
+def test_best_comes_first(run: Run) -> None:
+    """The order of results is that of their best F1."""
+    unlike = tuple(tuple(float(i == k) for k in range(5)) for i in range(5))
+    evaluation = run(_plan(Table("blind", unlike), Table("table", FIVE)))
+    assert [one.named.name for one in evaluation.measured] == ["table", "blind"]
+
+
+def test_one_that_breaks_stops_no_other(run: Run) -> None:
+    """A broken algorithm is reported as failed with its message; the others have results."""
+    evaluation = run(_plan(Broken("broken", FIVE), Table("table", FIVE)))
+    assert [one.named.name for one in evaluation.measured] == ["table"]
+    failure = evaluation.unmeasured[0]
+    assert (failure.named.name, failure.failed) == ("broken", True)
+    assert failure.reason == "ArithmeticError: no similarities of 5 articles from 0 on"
+
+
+def test_missing_segmenter_is_no_failure(run: Run) -> None:
+    """What wants a segmenter that is not installed is not available, with the reason; it is not run."""
+    segmenter = Letters(reason="letters not installed: learn to read")
+    evaluation = run(_plan(Table("table", FIVE, segmenter="letters"), segmenters={"letters": segmenter}))
+    assert [(one.reason, one.failed) for one in evaluation.unmeasured] == [(segmenter.reason, False)]
+    assert CALLS["table"] == 0
+
+
+def test_results_are_kept(run: Run) -> None:
+    """The same run again computes nothing, and gives the same results."""
+    first, second = run(_plan(Table("table", FIVE))), run(_plan(Table("table", FIVE)))
+    assert CALLS["table"] == 1
+    assert first == second
+
+
+def test_only_what_is_new_is_computed(run: Run) -> None:
+    """Another selection, or another threshold, computes what it has not, and words are cut once."""
+    letters = Letters()
+    cutting = {"segmenters": {"letters": letters}}
+    run(_plan(Table("table", FIVE, segmenter="letters"), **cutting))
+    asked = list(letters.asked)
+    run(_plan(Table("table", FIVE, segmenter="letters"), Table("other", FIVE, segmenter="letters"), **cutting))
+    assert (CALLS["table"], CALLS["other"]) == (1, 1)
+    assert letters.asked == asked
+    run(_plan(Table("table", FIVE, segmenter="letters"), threshold=0.7, **cutting))
+    assert CALLS["table"] == 2
+
+
+def test_other_code_computes_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result of other sources is not taken for one of these."""
+    run(_plan(Table("table", FIVE)))
+    monkeypatch.setattr(run_module, "digest_of_code", lambda: "other")
+    run(_plan(Table("table", FIVE)))
+    assert CALLS["table"] == 2
+
+
+def test_directory_of_other_articles_is_refused(run: Run, tmp_path: Path) -> None:
+    """A directory holds one labelled set; the message says what to do."""
+    run(_plan(Table("table", FIVE)))
+    other = five()
+    other = type(other)("other", other.articles[:4], other.overlapping[:0])
+    with pytest.raises(OtherRunError, match=r"evaluation of other articles.*choose another --out"):
+        evaluate(_plan(), other, tmp_path / "out", Heard())
+
+
+def test_directory_of_other_things_is_refused(tmp_path: Path) -> None:
+    """Nothing is written beside files that are not a run's."""
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(OtherRunError, match="no directory of an evaluation"):
+        evaluate(_plan(), five(), tmp_path, Heard())
+
+
+def test_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
+    """After Ctrl-C the directory has the results so far, and the next run goes on from there."""
+    CALLS.clear()
+
+    class Interrupting(Heard):
+        def done(self, name: str, note: str) -> None:
+            super().done(name, note)
+            raise KeyboardInterrupt
+
+    plan = _plan(Table("first", FIVE), Table("second", FIVE))
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(plan, five(), tmp_path, Interrupting())
+    kept = kept_evaluation(tmp_path)
+    assert len(kept.measured) == 1
+    assert kept.unmeasured[0].reason.startswith("interrupted")
+    assert not (tmp_path / "work").exists()
+    assert len(evaluate(plan, five(), tmp_path, Heard()).measured) == 2
+    assert CALLS.total() <= 3
+
+
+def test_listener_hears_every_job(tmp_path: Path) -> None:
+    """A stage says how many jobs it has, and each of them is told of once."""
+    heard = Heard()
+    evaluate(_plan(Table("table", FIVE), Broken("broken", FIVE)), five(), tmp_path, heard)
+    assert heard.stages["algorithms"] == 2
+    assert sorted(name for name, _ in heard.told) == ["broken", "table"]
+
+
+def test_processes_give_the_same_as_one(tmp_path: Path) -> None:
+    """Two processes find what one does."""
+    tables = {name: Table(name, FIVE) for name in ("first", "second", "third")}
+    one, two = (evaluate(Plan(tables, jobs=jobs), five(), tmp_path / str(jobs), Heard()) for jobs in (1, 2))
+    assert [(m.named, m.given, m.swept) for m in one.measured] == [(m.named, m.given, m.swept) for m in two.measured]
+
+
+def test_engine_is_measured_beside_others(run: Run) -> None:
+    """A configuration of the engine is an algorithm like others, but without a sweep."""
+    engine = {"engine/default": configurations()["engine/default"]}
+    evaluation = run(_plan(Table("table", FIVE), configurations=engine))
+    measured = evaluation.result("engine/default")
+    assert measured is not None
+    assert measured.swept is None
+    assert measured.given.score.precision == 1.0
+
+
+def test_replaced_characters_are_measured_once(run: Run) -> None:
+    """The experiment on long texts is part of the run, and kept as well."""
+    row = tuple(round(1 - place / 20, 2) for place in range(20))
+    measures = {2: Table("two", (row,) * 20)}
+    options = {"measures": measures, "replaced": ReplacedOptions(texts=1, characters=20)}
+    first, second = run(_plan(**options)), run(_plan(**options))
+    assert first.replaced is not None
+    assert first.replaced.curves[0].correlation == pytest.approx(1.0)
+    assert second.replaced == first.replaced
+    assert CALLS["two"] == 1

@@ -1,0 +1,91 @@
+"""Promises of what a run is made on: labels where a file has some, reposts where it has none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stream_dedup.evaluate.label_lines import LabelError
+from stream_dedup.evaluate.reposts import RepostSettings
+from stream_dedup.evaluate.source import Source, make, take
+from stream_dedup.files.readers import FileFormatError
+from stream_dedup.settings import InputSettings
+
+
+@pytest.fixture
+def articles(tmp_path: Path, bodies: list[str]) -> Path:
+    """Twelve articles without labels, a record that is none, and a redelivery."""
+    rows = [{"id": str(n), "body": body} for n, body in enumerate(sorted(bodies, key=len)[-12:])]
+    path = tmp_path / "news.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "x"}, rows[0]]))
+    return path
+
+
+def _source(path: Path, *pairs: Path, limit: int | None = None, lenient: bool = False) -> Source:
+    return Source(path, InputSettings(), pairs, RepostSettings(edits=("retitle", "truncate:0.7")), limit, lenient)
+
+
+def test_reposts_are_made_where_no_label_is(articles: Path) -> None:
+    """The set holds reposts of the file's articles by the edits that were asked for; what is none is counted."""
+    taken = take(_source(articles))
+    assert (taken.made, taken.skipped, taken.labelled.name) == (True, 2, "news")
+    kinds = {one.kind for one in taken.labelled.articles if one.original is not None}
+    assert kinds == {"retitle", "truncate"}
+
+
+def test_limit_counts_records(articles: Path) -> None:
+    """Only so many of the file's articles are taken."""
+    originals = [one for one in take(_source(articles, limit=5)).labelled.articles if one.original is None]
+    assert len(originals) <= 5
+
+
+def test_labels_are_taken(tmp_path: Path) -> None:
+    """A field `cluster` makes it a labelled file, and no repost is made; `make` makes some all the same."""
+    rows = [{"id": name, "body": f"{name}的一条新闻说的是春天的事情。" * 3, "cluster": "k"} for name in "甲乙丙"]
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    taken = take(_source(path))
+    assert (taken.made, len(taken.labelled.articles), len(taken.labelled.positives())) == (False, 3, 3)
+
+
+def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
+    """A file of pairs labels articles without clusters."""
+    lines = articles.read_text().splitlines()[:12]
+    articles.write_text("\n".join(lines))
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"a": "1", "b": "2"}\n')
+    taken = take(_source(articles, pairs))
+    assert (taken.made, taken.labelled.positives().tolist()) == (False, [[1, 2]])
+
+
+def test_lenient_sets_overlaps_aside(tmp_path: Path, bodies: list[str]) -> None:
+    """Articles of two clusters that are the same text count neither way, if that was asked for."""
+    body = max(bodies, key=len)
+    rows = [{"id": str(n), "body": body, "cluster": cluster} for n, cluster in enumerate("kkl")]
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert take(_source(path)).labelled.overlapping.tolist() == []
+    assert take(_source(path, lenient=True)).labelled.overlapping.tolist() == [[0, 2], [1, 2]]
+
+
+def test_file_without_articles_is_told(tmp_path: Path) -> None:
+    """The message names the setting for other field names."""
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"id": "a", "text": "新闻"}\n')
+    with pytest.raises(FileFormatError, match=r"no article in it; see input\.fields"):
+        take(_source(path))
+
+
+def test_missing_file_is_told(tmp_path: Path, articles: Path) -> None:
+    """Also one of pairs."""
+    for source in (_source(tmp_path / "none.jsonl"), _source(articles, tmp_path / "none.jsonl")):
+        with pytest.raises(FileFormatError, match="there is no such file"):
+            take(source)
+
+
+def test_broken_line_is_told(tmp_path: Path) -> None:
+    """With its number."""
+    path = tmp_path / "broken.jsonl"
+    path.write_text('{"id": "a", "body": "新闻"}\n{"id"\n')
+    with pytest.raises(LabelError, match="line 2"):
+        make(_source(path))

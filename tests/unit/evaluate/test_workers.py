@@ -1,0 +1,90 @@
+"""Promises of workers: a job's calls are made and answered in order, and what breaks is told to it alone."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from stream_dedup.evaluate.runner.workers import Call, Job, WorkerLostError, run_jobs, workers
+
+
+def _square(number: int) -> int:
+    return number * number
+
+
+def _fail(message: str) -> int:
+    raise ValueError(message)
+
+
+def _die() -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+    return 0
+
+
+def _squares(*numbers: int) -> Job[int]:
+    squares: list[int] = yield [Call(_square, (number,)) for number in numbers]
+    twice: list[int] = yield [Call(_square, (sum(squares),))]
+    return twice[0]
+
+
+def _calling(function: Callable[..., int], *arguments: object) -> Job[int]:
+    results: list[int] = yield [Call(function, arguments)]
+    return results[0]
+
+
+def _forgiving() -> Job[int]:
+    try:
+        yield [Call(_fail, ("no",))]
+    except ValueError:
+        return -1
+    return 0
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_jobs_get_their_results_in_order(processes: int) -> None:
+    """(3 x 3 + 4 x 4) squared, whatever else runs."""
+    with workers(processes) as team:
+        outcomes = dict(run_jobs({str(n): _squares(3, 4 + n) for n in range(9)}, team, 3))
+    assert outcomes == {str(n): (9 + (4 + n) ** 2) ** 2 for n in range(9)}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_errors_are_the_jobs_own(processes: int) -> None:
+    """One that breaks is yielded as its error, one that handles it has a result, others go on."""
+    jobs = {"bad": _calling(_fail, "why"), "forgiving": _forgiving(), "good": _squares(1)}
+    with workers(processes) as team:
+        outcomes = dict(run_jobs(jobs, team, 3))
+    assert (str(outcomes["bad"]), outcomes["forgiving"], outcomes["good"]) == ("why", -1, 1)
+
+
+def test_killed_worker_is_replaced() -> None:
+    """A job whose process is killed says so, and those after it have processes again."""
+    jobs = {"killed": _calling(_die), "after": _squares(1)}
+    with workers(2) as team:
+        outcomes = dict(run_jobs(jobs, team, 1))
+    assert isinstance(outcomes["killed"], WorkerLostError)
+    assert "--jobs" in str(outcomes["killed"])
+    assert outcomes["after"] == 1
+
+
+def test_no_more_begin_than_are_allowed() -> None:
+    """Of many jobs, only so many have begun while none has ended."""
+    begun: list[int] = []
+
+    def job(number: int) -> Job[int]:
+        begun.append(number)
+        return (yield from _squares(number))
+
+    with workers(1) as team:
+        running = run_jobs({str(number): job(number) for number in range(9)}, team, 2)
+        next(running)
+    assert len(begun) <= 3
+
+
+def test_no_jobs_are_none() -> None:
+    """Nothing to do ends at once."""
+    with workers(1) as team:
+        assert list(run_jobs({}, team, 2)) == []

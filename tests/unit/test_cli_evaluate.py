@@ -1,0 +1,169 @@
+"""Promises of the command line's `evaluate`: what goes where, exit codes, and messages that a user can act on."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stream_dedup.cli import app
+from stream_dedup.evaluate.algorithm import Features
+from stream_dedup.evaluate.comparison import Comparison
+
+_ROOT = Path(__file__).parents[2]
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Run a command of `evaluate` in this process."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
+
+
+@pytest.fixture
+def articles(tmp_path: Path, bodies: list[str]) -> Path:
+    """Thirty articles without labels."""
+    rows = [{"id": str(n), "body": body} for n, body in enumerate(sorted(bodies, key=len)[-30:])]
+    path = tmp_path / "news.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _plain(result: Result) -> str:
+    return " ".join(result.output.split())
+
+
+def test_run_makes_reposts_and_writes_a_report(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Tables on the terminal; CSV, JSON, a page and Markdown in files; exit code 0."""
+    out, markdown = tmp_path / "out", tmp_path / "markdown"
+    names = ("-a", "chars/5-grams/jaccard", "-a", "rjieba/none/cosine")
+    result = invoke("run", articles, "-o", out, *names, "--replaced", 0, "-j", 1, "--markdown", markdown)
+    assert result.exit_code == 0, result.output
+    assert "rjieba/none/cosine" in result.stdout
+    assert "of them reposts made here" in result.stderr
+    names_written = {path.name for path in out.iterdir()}
+    assert {"report.html", "evaluation.json", "algorithms.csv", "kinds.csv", "sweep.csv"} <= names_written
+    assert (markdown / "report.md").is_file()
+    evaluation = json.loads((out / "evaluation.json").read_bytes())
+    assert {one["named"]["name"] for one in evaluation["measured"]} == {"chars/5-grams/jaccard", "rjieba/none/cosine"}
+
+
+def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """`make` writes what `run` would have made: both give the same scores, and the results of one serve the other."""
+    labelled = tmp_path / "labelled.jsonl"
+    options = ("--seed", 3, "-e", "truncate:0.5,0.7", "-e", "retitle")
+    assert invoke("make", articles, "-o", labelled, *options).exit_code == 0
+    lines = [json.loads(line) for line in labelled.read_text().splitlines()]
+    assert {line["kind"] for line in lines if "kind" in line} == {"truncate", "retitle"}
+    run = ("-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1, "-o")
+    for file, out in ((labelled, "one"), (articles, "two")):
+        assert invoke("run", file, *run, tmp_path / out, *options).exit_code == 0
+    one, two = (json.loads((tmp_path / out / "evaluation.json").read_bytes()) for out in ("one", "two"))
+    assert [m["given"] for m in one["measured"]] == [m["given"] for m in two["measured"]]
+
+
+def test_failed_algorithm_is_told_by_the_exit_code(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that breaks: exit code 1 and its message; the other has its result, and there is a report."""
+    whole = Comparison.similarities
+
+    def broken(self: Comparison, features: Features, rows: slice) -> object:
+        if self.name == "chars/2-grams/jaccard":
+            raise ArithmeticError("it broke")
+        return whole(self, features, rows)
+
+    monkeypatch.setattr(Comparison, "similarities", broken)
+    names = ("-a", "chars/2-grams/jaccard", "-a", "chars/5-grams/jaccard")
+    result = invoke("run", articles, "-o", tmp_path / "out", *names, "--replaced", 0, "-j", 1)
+    assert result.exit_code == 1
+    assert "chars/2-grams/jaccard: ArithmeticError: it broke" in _plain(result)
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_missing_segmenter_is_no_failure(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """What is not installed here is named with the way to get it; exit code 0."""
+    result = invoke("run", articles, "-o", tmp_path / "out", "-a", "hanlp-crf/none/jaccard", "--replaced", 0, "-j", 1)
+    assert result.exit_code == 0
+    assert "not available" in result.stdout
+    assert "HANLP_CRF_MODEL" in result.stdout
+
+
+def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """`report` shows a run again without computing."""
+    invoke("run", articles, "-o", tmp_path / "out", "-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1)
+    result = invoke("report", tmp_path / "out", "--findings")
+    assert result.exit_code == 0
+    assert "not checked" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-a", "chars/5-gram/jacard"), "is no algorithm; close to it: chars/5-grams/jaccard"),
+        (("-e", "truncat"), "'truncat' is no edit operator; there are verbatim"),
+        (("-e", "truncate:7"), "truncate of strength 7: share of the characters that stay, over 0, up to 1"),
+        (("--copies", 0), "--copies: Input should be greater than or equal to 1"),
+        (("--pairs", "none.jsonl"), "none.jsonl: there is no such file"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    invoke: Invoke, articles: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
+) -> None:
+    """The wrong value and what is allowed, an exit code, and nothing written."""
+    result = invoke("run", articles, "-o", tmp_path / "out", *arguments)
+    assert result.exit_code in {1, 2}
+    assert message in _plain(result)
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_label_is_told_with_its_line(invoke: Invoke, tmp_path: Path) -> None:
+    """The file, the line and what is wrong."""
+    path = tmp_path / "labelled.jsonl"
+    path.write_text('{"id": "a", "body": "新闻", "cluster": "k"}\n{"id": "a", "body": "消息", "cluster": "k"}\n')
+    result = invoke("run", path, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "line 2: the id 'a' stands in line 1 already" in _plain(result)
+
+
+def test_other_directory_is_refused(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Neither a run nor `make` writes over what is there."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letter.txt").write_text("dear")
+    result = invoke("run", articles, "-o", tmp_path / "out", "-a", "chars/5-grams/jaccard")
+    assert result.exit_code == 1
+    assert "no directory of an evaluation" in _plain(result)
+    assert invoke("make", articles, "-o", articles).exit_code == 2
+    assert "holds no evaluation" in _plain(invoke("report", tmp_path / "out"))
+
+
+def test_list_shows_what_there_is(invoke: Invoke) -> None:
+    """Segmenters with what is missing, operators, configurations; algorithms by pattern."""
+    listed = _plain(invoke("list"))
+    for name in ("jieba-precise", "hanlp-crf", "HANLP_CRF_MODEL", "truncate", "engine/default", "kgram-improved"):
+        assert name in listed
+    assert "rjieba/tfidf/cosine" in invoke("list", "-w", "rjieba", "-f", "tfidf").stdout
+
+
+def test_service_starts_without_the_extra() -> None:
+    """The command line imports none of the packages that only `evaluate` takes."""
+    code = "import sys, stream_dedup.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_ROOT).stdout
+    # numba looks whether there is a scipy, and leaves it at that.
+    assert not {"scipy.sparse", "sklearn", "joblib", "matplotlib", "jinja2", "pypinyin"} & set(loaded.split())
+
+
+def test_missing_extra_is_told(invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without scipy the message is the command that installs it."""
+    for name in [name for name in sys.modules if name.startswith("stream_dedup.evaluate")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    result = invoke("run", articles, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "pip install 'stream-dedup[evaluate]'" in _plain(result)
