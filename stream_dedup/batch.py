@@ -20,7 +20,7 @@ from stream_dedup.index.candidates import Candidates
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Overlay, Write
-from stream_dedup.judge import RELATIONS, Limits, judge, limits_of
+from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of
 from stream_dedup.links import JudgedRun, Linker
 from stream_dedup.members import ClusterBook, NewEntries
 from stream_dedup.settings import EngineSettings
@@ -79,6 +79,8 @@ class Judged:
         clusters: the clusters that changed, by their canonical article; None where nothing is called by it any more.
         candidates: candidates by family (content, landmark, SimHash), shape (3,).
         confirmed: those of them that matched, shape (3,).
+        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); each content has room for one entry.
+        longest_lists: articles under the fullest key looked up, by family, shape (3,).
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
         seconds: time by stage.
     """
@@ -89,6 +91,8 @@ class Judged:
     clusters: Mapping[str, Cluster | None]
     candidates: I64
     confirmed: I64
+    hot_keys: I64
+    longest_lists: I64
     drifts: Sequence[Drift]
     seconds: Mapping[str, float]
 
@@ -147,6 +151,15 @@ class _Sums:
     clusters: dict[str, Cluster | None] = field(default_factory=dict)
     candidates: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    hot_keys: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    longest_lists: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+
+    def count(self, verdicts: Verdicts, articles: int) -> None:
+        """Add what the first articles of a run met in the index."""
+        self.candidates = self.candidates + verdicts.candidates[:articles].sum(axis=0)
+        self.confirmed = self.confirmed + verdicts.confirmed[:articles].sum(axis=0)
+        self.hot_keys = self.hot_keys + verdicts.hot[:articles].sum(axis=0)
+        self.longest_lists = np.maximum(self.longest_lists, verdicts.longest[:articles].max(axis=0))
 
 
 class Batch:
@@ -203,6 +216,8 @@ class Batch:
             self._sums.clusters,
             self._sums.candidates,
             self._sums.confirmed,
+            self._sums.hot_keys,
+            self._sums.longest_lists,
             epochs.drifts,
             self._watch.seconds,
         )
@@ -271,8 +286,7 @@ class Batch:
         run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epochs.epoch.number)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
-        self._sums.candidates = self._sums.candidates + verdicts.candidates[:count].sum(axis=0)
-        self._sums.confirmed = self._sums.confirmed + verdicts.confirmed[:count].sum(axis=0)
+        self._sums.count(verdicts, count)
         counted = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
         self._stage(entries, book, times.stream[:count], (features, fingerprints, counted), candidates)
         self._watch.lap("change")
