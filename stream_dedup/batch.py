@@ -79,7 +79,7 @@ class Judged:
         clusters: the clusters that changed, by their canonical article; None where nothing is called by it any more.
         candidates: candidates by family (content, landmark, SimHash), shape (3,).
         confirmed: those of them that matched, shape (3,).
-        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); each content has room for one entry.
+        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
         longest_lists: articles under the fullest key looked up, by family, shape (3,).
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
         seconds: time by stage.
