@@ -68,7 +68,7 @@ class Metrics:
         self.ready = self._gauge("ready", "1 while the service reads its input, else 0.")
         self.epoch = self._gauge("idf_epoch", "Number of the IDF epoch in force.")
         self.drift_bits = self._histogram(
-            "epoch_drift_bits", "Bits by which fingerprints of a sample moved at the begin of an epoch.", _DRIFT_BITS
+            "epoch_drift_bits", "Bits that fingerprints of a sample moved by where an epoch began.", _DRIFT_BITS
         )
         self.drift_mean = self._gauge("epoch_drift_mean_bits", "Their mean at the last epoch that was measured.")
         self.drift_articles = self._gauge("epoch_drift_articles", "Articles of the sample at that epoch.")
