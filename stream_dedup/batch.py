@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Article, Decision, Succession, SuccessionReason, Unjudged, Withdrawal, Withdrawn
 from stream_dedup.clusters import Cluster, Policy, policy_of
+from stream_dedup.epochs import Epochs
+from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import I64
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import Candidates
-from stream_dedup.index.counts import delta_puts, epoch_puts
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.steps import Step, step_writes
-from stream_dedup.index.store import Overlay, Put, Write
-from stream_dedup.judge import RELATIONS, Limits, judge, limits_of
+from stream_dedup.index.store import Overlay, Write
+from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of
 from stream_dedup.links import JudgedRun, Linker
 from stream_dedup.members import ClusterBook, NewEntries
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta
+from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
 from stream_dedup.versions import Version, Versions, since, url_hash
 from stream_dedup.window import Moment, Times, Window
 
@@ -45,6 +46,7 @@ class Change:
         counts: the live document counts, without those of `counted`.
         epoch: the epoch of the counts after it.
         counted: what is to be counted since: articles, and how many of them hold each word.
+        sample: newest articles of that epoch; in memory only.
     """
 
     steps: Sequence[Step]
@@ -53,6 +55,7 @@ class Change:
     counts: DocumentCounts
     epoch: Epoch
     counted: Sequence[tuple[int, Counts]]
+    sample: DriftSample
 
     @property
     def progress(self) -> Progress:
@@ -76,6 +79,9 @@ class Judged:
         clusters: the clusters that changed, by their canonical article; None where nothing is called by it any more.
         candidates: candidates by family (content, landmark, SimHash), shape (3,).
         confirmed: those of them that matched, shape (3,).
+        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
+        longest_lists: articles under the fullest key looked up, by family, shape (3,).
+        drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
         seconds: time by stage.
     """
 
@@ -85,6 +91,9 @@ class Judged:
     clusters: Mapping[str, Cluster | None]
     candidates: I64
     confirmed: I64
+    hot_keys: I64
+    longest_lists: I64
+    drifts: Sequence[Drift]
     seconds: Mapping[str, float]
 
     @property
@@ -142,6 +151,15 @@ class _Sums:
     clusters: dict[str, Cluster | None] = field(default_factory=dict)
     candidates: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    hot_keys: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    longest_lists: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+
+    def count(self, verdicts: Verdicts, articles: int) -> None:
+        """Add what the first articles of a run met in the index."""
+        self.candidates = self.candidates + verdicts.candidates[:articles].sum(axis=0)
+        self.confirmed = self.confirmed + verdicts.confirmed[:articles].sum(axis=0)
+        self.hot_keys = self.hot_keys + verdicts.hot[:articles].sum(axis=0)
+        self.longest_lists = np.maximum(self.longest_lists, verdicts.longest[:articles].max(axis=0))
 
 
 class Batch:
@@ -163,9 +181,8 @@ class Batch:
         self._index = state.index
         self._items = items
         self._base = self._progress = state.progress
-        self._counts, self._epoch = state.counts, state.epoch
-        self._counted: list[tuple[int, Counts]] = []
         self._store = Overlay(state.store)
+        self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample)
         self._outcomes: list[Outcome] = []
         self._watch = Stopwatch()
         self._successions: Sequence[tuple[int, Succession]] = []  # of the last run
@@ -182,7 +199,16 @@ class Batch:
             # Also a commit of nothing but dead letters is a step of the state: the input goes on.
             entries = NewEntries(self._progress.entries)
             self._stage(entries, self._book(entries))
-        change = Change(self._sums.steps, self._store.staged, self._base, self._counts, self._epoch, self._counted)
+        epochs = self._epochs
+        change = Change(
+            self._sums.steps,
+            self._store.staged,
+            self._base,
+            epochs.counts,
+            epochs.epoch,
+            epochs.counted,
+            epochs.sample,
+        )
         return Judged(
             self._outcomes,
             change,
@@ -190,6 +216,9 @@ class Batch:
             self._sums.clusters,
             self._sums.candidates,
             self._sums.confirmed,
+            self._sums.hot_keys,
+            self._sums.longest_lists,
+            epochs.drifts,
             self._watch.seconds,
         )
 
@@ -235,7 +264,7 @@ class Batch:
             articles, features = articles[: len(versions)], features.part(0, len(versions))
             times = times.at(np.arange(len(versions)))
         self._watch.lap("look_up")
-        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epoch)
+        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
         self._watch.lap("simhash")
         candidates = self._index.look_up(self._store, features, fingerprints, sums, times.window, live)
         self._watch.lap("look_up")
@@ -254,13 +283,12 @@ class Batch:
         self._watch.lap("judge")
         entries = NewEntries(self._progress.entries)
         book = self._book(entries)
-        run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epoch.number)
+        run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epochs.epoch.number)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
-        self._sums.candidates = self._sums.candidates + verdicts.candidates[:count].sum(axis=0)
-        self._sums.confirmed = self._sums.confirmed + verdicts.confirmed[:count].sum(axis=0)
+        self._sums.count(verdicts, count)
         counted = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
-        self._stage(entries, book, times.stream[:count], (features, counted), candidates)
+        self._stage(entries, book, times.stream[:count], (features, fingerprints, counted), candidates)
         self._watch.lap("change")
         return decisions
 
@@ -299,14 +327,15 @@ class Batch:
         entries: NewEntries,
         book: ClusterBook,
         times: I64 = _NO_TIMES,
-        counted: tuple[Features, list[int]] | None = None,
+        counted: tuple[Features, U64, list[int]] | None = None,
         candidates: Candidates | None = None,
     ) -> None:
         """Stage what articles with these stream times, or withdrawals, change."""
         before = self._progress
         progress = self._after(before, times, entries.next)
-        ends_epoch = progress.epoch_judged == 0 and len(times) > 0
-        counts = list(self._count(counted, before, ends_epoch=ends_epoch))
+        counts = list(self._epochs.count(before.steps, *counted)) if counted else []
+        if progress.epoch_judged == 0 and len(times):
+            counts = list(self._epochs.end())
         fixed = self._index.format.joined(entries.fixed)
         step = Step(progress, fixed, entries.names, book.removed, book.writes(), counts)
         lists = candidates.lists if candidates is not None and not book.reindexed else None
@@ -334,25 +363,6 @@ class Batch:
             int(times[-1]) if len(times) else before.stream_ms,
             generations,
         )
-
-    def _count(
-        self, counted: tuple[Features, list[int]] | None, before: Progress, *, ends_epoch: bool
-    ) -> Iterator[Put]:
-        """Count the words of unique articles. Copies are not counted: forty of them would deflate their own words."""
-        features, places = counted or (None, [])
-        hashes = [features.terms.hashes[features.terms.of(place)] for place in places] if features else []
-        delta = document_delta(np.concatenate([np.empty(0, np.uint64), *hashes]))
-        if places:
-            self._counted.append((len(places), delta))
-        if not ends_epoch:
-            yield from delta_puts(before.steps, self._epoch.number, len(places), delta) if places else ()
-            return
-        self._counts = self._counts.copy()
-        for documents, words in self._counted:
-            self._counts.add(documents, words)
-        self._counted = []
-        self._epoch = self._counts.freeze(self._epoch.number + 1)
-        yield from epoch_puts(self._store, self._epoch)
 
 
 def _too_late(article: Article, days: float) -> Unjudged:

@@ -121,7 +121,7 @@ class Deduplicator:
             ValueError: the change is not of the last `decide`, or was made already.
         """
         self.state.apply(change.base, change.steps, change.writes, positions or {}, place)
-        self.state.counts, self.state.epoch = change.counts, change.epoch
+        self.state.counts, self.state.epoch, self.state.sample = change.counts, change.epoch, change.sample
         for documents, delta in change.counted:
             self.state.counts.add(documents, delta)
 

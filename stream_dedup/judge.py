@@ -76,6 +76,8 @@ class Verdicts(NamedTuple):
         indexed: whether later articles shall find this one, shape (n,).
         candidates: candidates by family that found them first, shape (n, 3).
         confirmed: those of them that matched, shape (n, 3).
+        hot: keys looked up whose posting lists are full, by family, shape (n, 3).
+        longest: articles under the fullest key looked up, by family, shape (n, 3).
     """
 
     rows: I64
@@ -88,6 +90,8 @@ class Verdicts(NamedTuple):
     indexed: Bool
     candidates: I64
     confirmed: I64
+    hot: I64
+    longest: I64
 
     @classmethod
     def empty(cls, n: int) -> "Verdicts":
@@ -101,8 +105,7 @@ class Verdicts(NamedTuple):
             np.zeros(n, np.int64),
             np.full(n, UNKNOWN_TIME, np.int64),
             np.zeros(n, np.bool_),
-            np.zeros((n, len(SOURCES)), np.int64),
-            np.zeros((n, len(SOURCES)), np.int64),
+            *np.zeros((4, n, len(SOURCES)), np.int64),
         )
 
 
@@ -282,7 +285,7 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
     for i in range(len(batch.modes)):
         if batch.modes[i] == SKIP:
             continue
-        count = _gather(i, rows, batch, limits, workspace)
+        count = _gather(i, rows, batch, limits, workspace, verdicts)
         _choose(i, count, rows, batch, limits, workspace, verdicts)
         drifted = _drifted(i, batch, limits, verdicts)
         verdicts.indexed[i] = _worth_indexing(i, rows, batch, verdicts, drifted)
@@ -292,7 +295,7 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
 
 
 @kernel
-def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace) -> int:
+def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts) -> int:
     """Put the candidates of article i into `workspace.found` and return how many there are."""
     count = 0
     for place in range(batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]):
@@ -310,6 +313,8 @@ def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Works
                 count = _note(batch.keyed.list_rows[posting], i, family, count, rows, batch, limits, workspace)
             posting -= 1
             room -= 1
+        verdicts.hot[i, family] += room == 0
+        verdicts.longest[i, family] = max(verdicts.longest[i, family], batch.caps[family] - room)
     return count
 
 

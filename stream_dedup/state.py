@@ -6,6 +6,7 @@ Knows how changes are made and how a changelog is replayed; knows nothing of how
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from stream_dedup.fingerprint.drift import DriftSample
 from stream_dedup.index.candidates import MultiIndex
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.counts import load_counts
@@ -48,6 +49,7 @@ class State:
         self.progress = load_progress(store)
         self.index = MultiIndex(store, settings, self.progress)
         self.counts, self.epoch = load_counts(store, settings.idf.max_words)
+        self.sample = DriftSample()
         self._place = load_place(store)
         self._stale = False  # whether the counts in memory are behind the store's
 
@@ -131,6 +133,7 @@ class State:
             return
         self._stale = False
         self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
+        self.sample = DriftSample()  # its articles may be of an earlier epoch
 
     def close(self) -> None:
         """Release the store."""

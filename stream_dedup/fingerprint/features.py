@@ -99,8 +99,11 @@ class Fingerprinter:
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
         """Return fingerprints, shape (n,), and bit sums, shape (n, 64), with the weights of an epoch."""
-        weights = weigh(features.terms, features.titles, self.lexicon, epoch, self.profile)
-        return simhash(features.terms.offsets, features.terms.hashes, weights)
+        return self.weighted(features.terms, features.titles, epoch)
+
+    def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
+        """Return the same of articles of which the terms alone are known: of the bodies, and `Features.titles`."""
+        return simhash(terms.offsets, terms.hashes, weigh(terms, titles, self.lexicon, epoch, self.profile))
 
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words in the form in which the segmenter meets them."""

@@ -10,6 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 _LATENCY_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600)
 _COMMIT_MESSAGES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
 _COMMIT_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
+_DRIFT_BITS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 
 
 class Metrics:
@@ -37,6 +38,14 @@ class Metrics:
         self.confirmed = self._counter(
             "candidates_confirmed", "Candidates that matched, by the index that found them first.", "source"
         )
+        self.hot_keys = self._counter(
+            "hot_keys", "Keys that articles looked up and whose posting lists are full, by index.", "source"
+        )
+        self.longest_list = self._gauge(
+            "longest_list_articles",
+            "Articles under the fullest key that the last commit looked up, by index.",
+            "source",
+        )
         self.matches = self._counter("matches", "Links, by the index that found the matched article.", "source")
         self.stage_seconds = self._counter("stage_seconds", "Time spent, by stage.", "stage")
         self.transactions = self._counter("transactions", "Commits, by outcome: committed, aborted.", "outcome")
@@ -58,6 +67,11 @@ class Metrics:
         self.assigned = self._gauge("assigned_partitions", "Input partitions that this process reads.")
         self.ready = self._gauge("ready", "1 while the service reads its input, else 0.")
         self.epoch = self._gauge("idf_epoch", "Number of the IDF epoch in force.")
+        self.drift_bits = self._histogram(
+            "epoch_drift_bits", "Bits that fingerprints of a sample moved by where an epoch began.", _DRIFT_BITS
+        )
+        self.drift_mean = self._gauge("epoch_drift_mean_bits", "Their mean at the last epoch that was measured.")
+        self.drift_articles = self._gauge("epoch_drift_articles", "Articles of the sample at that epoch.")
         self.vocabulary = self._gauge("idf_vocabulary_words", "Words counted.")
         self.judged = self._gauge("state_articles_judged", "Articles judged since the state began.")
         self.entries = self._gauge(

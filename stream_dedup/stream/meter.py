@@ -13,6 +13,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 from stream_dedup.article import Withdrawn
 from stream_dedup.batch import Judged
 from stream_dedup.dedup import Deduplicator
+from stream_dedup.fingerprint.drift import Drift
+from stream_dedup.index.candidates import LANDMARK, SIMHASH
 from stream_dedup.judge import SOURCES
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.pipeline import Committed
@@ -53,6 +55,9 @@ class Meter:
         for stage, seconds in {**stages, **judged.seconds}.items():
             metrics.stage_seconds.labels(stage).inc(seconds)
         self._count_decisions(judged)
+        self._count_candidates(judged)
+        for drift in judged.drifts:
+            self._show_drift(drift)
         for error in committed.dead:
             metrics.dead_letters.labels(error.reason).inc()
             self._outcomes["dead"] += 1
@@ -115,9 +120,29 @@ class Meter:
         metrics.successions.inc(sum(map(len, judged.successions.values())))
         for source, count in Counter(d.link.source for d in judged.decisions if d.link).items():
             metrics.matches.labels(source).inc(count)
+
+    def _count_candidates(self, judged: Judged) -> None:
+        metrics = self._metrics
         for source, found, confirmed in zip(SOURCES, judged.candidates, judged.confirmed, strict=True):
             metrics.candidates.labels(source).inc(int(found))
             metrics.confirmed.labels(source).inc(int(confirmed))
+        # The lists of contents have room for one entry: they are always full, and no worse for it.
+        for family in (LANDMARK, SIMHASH):
+            metrics.hot_keys.labels(SOURCES[family]).inc(int(judged.hot_keys[family]))
+            metrics.longest_list.labels(SOURCES[family]).set(int(judged.longest_lists[family]))
+
+    def _show_drift(self, drift: Drift) -> None:
+        for distance in drift.distances.tolist():
+            self._metrics.drift_bits.observe(distance)
+        self._metrics.drift_mean.set(drift.mean)
+        self._metrics.drift_articles.set(len(drift.distances))
+        log.info(
+            "epoch",
+            number=drift.epoch,
+            drift_mean_bits=round(drift.mean, 2),
+            drift_most_bits=drift.most,
+            drift_articles=len(drift.distances),
+        )
 
     def _set_gauges(self, source: Source) -> None:
         metrics, engine = self._metrics, self._engine

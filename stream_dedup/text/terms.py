@@ -3,7 +3,7 @@
 Knows the lexicon; knows nothing of document counts or weights.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,31 @@ class Terms:
             self.slots[at],
             self.markers[at],
         )
+
+    def only(self, articles: I64) -> "Terms":
+        """Return a copy of the terms of some articles, in the order in which these are named."""
+        sizes = np.diff(self.offsets)[articles]
+        offsets = _offsets(sizes)
+        at = np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.slots[at], self.markers[at])
+
+
+def joined_terms(parts: Sequence[Terms]) -> Terms:
+    """Return the terms of several batches, at least one, as those of one."""
+    return Terms(
+        _offsets(np.concatenate([np.diff(part.offsets) for part in parts])),
+        np.concatenate([part.hashes for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.slots for part in parts]),
+        np.concatenate([part.markers for part in parts]),
+    )
+
+
+def _offsets(sizes: I64) -> I64:
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
 
 
 def extract_terms(words: Iterable[list[str]], lexicon: Lexicon) -> Terms:
