@@ -168,9 +168,10 @@ def comparability(settings: EngineSettings) -> dict[str, Any]:
         "text.user_dictionary": text.user_dictionary,
         "text.stop_words": text.stop_words or shipped_list("stop_words.txt"),
         "text.marker_words": text.marker_words or shipped_list("marker_words.txt"),
+        "text.boilerplate": text.boilerplate or shipped_list("boilerplate.txt"),
     }
     groups = {
-        "text": ("segmenter", "hmm", "simplify", "strip_html"),
+        "text": ("segmenter", "hmm", "simplify", "strip_html", "strip_boilerplate"),
         "weights": tuple(type(weights).model_fields),
     }
     groups |= {

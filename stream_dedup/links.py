@@ -12,6 +12,7 @@ from stream_dedup.article import Article, Decision, Link, Relation, Source, Succ
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.candidates import NO_ROW, Candidates
 from stream_dedup.index.records import (
+    BARE,
     COMPARABLE,
     NOT_INDEXED,
     RESERVE,
@@ -235,7 +236,7 @@ class _Linking:
         if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
             # A copy of nothing but its own copies is indexed after all, as the text of any article that goes on.
             indexed = book.reindexed = True
-            self._fixed["flags"][place] &= np.uint8(COMPARABLE | WEIGHED)
+            self._fixed["flags"][place] &= np.uint8(COMPARABLE | WEIGHED | BARE)
         if old is not None and not self._stays(place, old, own=own):
             book.leave(article.id, old, SuccessionReason.MOVED, moment)
             old = None

@@ -51,6 +51,7 @@ def _check_files(settings: Settings) -> None:
         "user_dictionary": read_user_dictionary,
         "stop_words": read_words,
         "marker_words": read_words,
+        "boilerplate": read_words,
     }
     for name, reader in readers.items():
         path = getattr(settings.text, name)

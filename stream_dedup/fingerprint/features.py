@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_dedup.article import Article
 from stream_dedup.fingerprint.particulars import SmallSketches, particulars
@@ -15,6 +16,7 @@ from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch, word_characters
 from stream_dedup.hashing import I64, U64, code_points, hash_span
 from stream_dedup.settings import EngineSettings
+from stream_dedup.text.content import Content, ContentFilter
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
@@ -28,11 +30,12 @@ class Features:
     """Features of a batch of n articles, before any weights.
 
     Attributes:
-        terms: of the bodies.
+        terms: of the bodies' content.
         titles: of the titles; None where the profile has no title factor.
-        sketches: of the bodies' n-grams.
+        sketches: of the n-grams of the bodies' content; the content hash is that of the whole bodies.
         numbers: sketches of their numbers.
         places: sketches of the places that they name.
+        bare: whether the body is nothing but the lines that sites put around articles, shape (n,).
     """
 
     terms: Terms
@@ -40,6 +43,7 @@ class Features:
     sketches: Sketches
     numbers: SmallSketches
     places: SmallSketches
+    bare: NDArray[np.bool_]
 
     def part(self, start: int, stop: int) -> "Features":
         """Return the features of the articles from `start` up to, not including, `stop`."""
@@ -49,6 +53,7 @@ class Features:
             self.sketches.part(start, stop),
             self.numbers.part(start, stop),
             self.places.part(start, stop),
+            self.bare[start:stop],
         )
 
 
@@ -68,6 +73,8 @@ class Fingerprinter:
         self._sketch = settings.sketch
         self._landmarks = landmark_rule(settings)
         self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
+        phrases = read_words(text.boilerplate or shipped_list("boilerplate.txt")) if text.strip_boilerplate else ()
+        self._content = ContentFilter(phrases, self._normal) if text.strip_boilerplate else _whole
         user_words = self._user_words(text.user_dictionary)
         self._cut = segmenter(text.segmenter, user_words, hmm=text.hmm)
         self.profile: Profile = profile_of(settings.weights)
@@ -90,11 +97,14 @@ class Fingerprinter:
         """Return the features of a batch."""
         bodies = [self._normal(article.body) for article in articles]
         titles = [self._normal(article.title) for article in articles] if self.profile.title else None
+        contents = [self._content(body) for body in bodies]
+        texts = [content.text for content in contents]
         return Features(
-            self._terms(bodies),
+            self._terms(texts),
             self._terms(titles) if titles is not None else None,
-            self._sketches(bodies, articles),
-            *particulars([body.points for body in bodies], self._sketch.numbers, self._sketch.places),
+            self._sketches(texts, bodies, articles),
+            *particulars([text.points for text in texts], self._sketch.numbers, self._sketch.places),
+            np.array([content.bare for content in contents], np.bool_),
         )
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
@@ -113,16 +123,23 @@ class Fingerprinter:
     def _terms(self, texts: list[NormalText]) -> Terms:
         return extract_terms((self._cut(text.text) for text in texts), self.lexicon)
 
-    def _sketches(self, bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
+    def _sketches(self, texts: list[NormalText], bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
         is_word = word_table()
-        characters = [word_characters(body.points, is_word) for body in bodies]
+        characters = [word_characters(text.points, is_word) for text in texts]
         offsets = np.zeros(len(bodies) + 1, np.int64)
         np.cumsum([len(text) for text in characters], out=offsets[1:])
         sketches = sketch(np.concatenate(characters), offsets, self._sketch.gram, self._sketch.size, self._landmarks)
-        for i, text in enumerate(characters):
-            if not len(text):
+        for i, text in enumerate(texts):
+            whole = characters[i] if text is bodies[i] else word_characters(bodies[i].points, is_word)
+            if not len(whole):
                 sketches.content[i] = _symbols_content(bodies[i], articles[i].body)
+            elif text is not bodies[i]:
+                sketches.content[i] = hash_span(whole, 0, len(whole))
         return sketches
+
+
+def _whole(text: NormalText) -> Content:
+    return Content(text, bare=False)
 
 
 def landmark_rule(settings: EngineSettings) -> LandmarkRule:

@@ -20,6 +20,7 @@ from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists
 from stream_dedup.index.probing import Occupancies, probe_keys, table_keys
 from stream_dedup.index.records import (
+    BARE,
     COMPARABLE,
     RESERVE,
     WEIGHED,
@@ -207,7 +208,7 @@ class MultiIndex:
         comparable = (entries["flags"] & COMPARABLE) != 0
         weighed = (entries["flags"] & WEIGHED) != 0
         return (
-            (entries["content"][:, np.newaxis], np.ones((len(entries), 1), np.bool_)),
+            (entries["content"][:, np.newaxis], (entries["flags"] & BARE == 0)[:, np.newaxis]),
             (landmarks, comparable[:, np.newaxis] & (landmarks != 0)),
             (
                 table_keys(self.plan.prefixes(entries["fingerprint"].copy())),
@@ -220,7 +221,7 @@ class MultiIndex:
         # A text of stop words alone has no sums, and its fingerprint says nothing.
         weighed = comparable & sums.any(axis=1) & self._settings.simhash.enabled
         marked = comparable & self._settings.landmarks.enabled
-        return (COMPARABLE * marked + WEIGHED * weighed).astype(np.uint8)
+        return np.asarray(COMPARABLE * marked + WEIGHED * weighed + BARE * features.bare, np.uint8)
 
     def _keys(
         self, features: Features, fingerprints: U64, sums: I64, flags: NDArray[np.uint8]
@@ -229,7 +230,7 @@ class MultiIndex:
         marks = sketches.landmarks
         use_marks = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
         return (
-            BatchKeys.same(sketches.content[:, np.newaxis], np.ones((len(marks), 1), np.bool_)),
+            BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis]),
             BatchKeys.same(marks, use_marks),
             self._table_keys(fingerprints, sums, (flags & WEIGHED) != 0),
         )

@@ -275,6 +275,13 @@ class TextSettings(_Group):
     marker_words: SettingPath | None = Field(
         None, description="Marker words, one a line; none: the list that is shipped."
     )
+    strip_boilerplate: bool = Field(
+        True,
+        description="Whether links and the lines of sites (editor, copyright, disclaimer, promotion) are not compared.",
+    )
+    boilerplate: SettingPath | None = Field(
+        None, description="Phrases of such lines, one a line; none: the list that is shipped."
+    )
 
 
 class WeightSettings(_Group):

@@ -60,7 +60,7 @@ def read_words(path: Path) -> tuple[str, ...]:
 
 
 def shipped_list(name: str) -> Path:
-    """Return the path of a word list that comes with the package: `stop_words.txt` or `marker_words.txt`."""
+    """Return the path of a list that comes with the package: stop words, marker words or boilerplate, as NAME.txt."""
     package = Path(str(files("stream_dedup")))
     installed = package / "config" / name
     return installed if installed.exists() else package.parent / "config" / name

@@ -39,4 +39,5 @@ def settings(**groups: dict[str, Any]) -> EngineSettings:
     return EngineSettings.model_validate(groups)
 
 
-LIGHT = settings(idf={"epoch_articles": 10}, simhash={"prefix_bits": 16})  # of engines that are made in a moment
+# Of engines that are made in a moment, and for which texts are sets of n-grams alone.
+LIGHT = settings(idf={"epoch_articles": 10}, simhash={"prefix_bits": 16}, verify={"numbers_overlap": 0})

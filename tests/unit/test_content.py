@@ -1,0 +1,113 @@
+"""Promises of the content: sites' lines and links go, and nothing else."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup import Article, Relation
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.text.content import ContentFilter
+from stream_dedup.text.lexicon import read_words, shipped_list
+from stream_dedup.text.normal import Normaliser
+
+_NORMAL = Normaliser()
+_FILTER = ContentFilter(read_words(shipped_list("boilerplate.txt")), _NORMAL)
+_SHELLS = [
+    "责任编辑：王芳",
+    "（责任编辑：李明）　来源：新华网",
+    "免责声明：本文仅代表作者个人观点，与本站无关。未经授权，禁止转载！版权归原作者所有，如有侵权请联系删除。",
+    "点击下载新闻客户端，随时随地看新闻。扫描二维码关注我们的微信公众号",
+    "[图片]\n点击查看大图",
+    "Copyright © 2026 Example. All rights reserved. Click here to download our app.",
+    "阅读全文 https://news.example/a/20261122",
+]
+
+
+def _content(text: str) -> tuple[str, bool]:
+    content = _FILTER(_NORMAL(text))
+    assert content.text.points.tolist() == [ord(character) for character in content.text.text]
+    return content.text.text, content.bare
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("今天下雨。责任编辑：王芳", "今天下雨。"),
+        ("（记者李明）今天下雨。\n来源：新华网\n明天晴。", "(记者李明)今天下雨。\n明天晴。"),
+        ("价格为3.5元。版權聲明：本文為原創。", "价格为3.5元。"),
+        ("It rained. All rights reserved. It was 3.5 degrees.", "it rained. it was 3.5 degrees."),
+        ("看这里http://t.cn/A6xYz很好", "看这里 很好"),
+        ("今天下雨。", "今天下雨。"),
+    ],
+)
+def test_worked_contents(text: str, left: str) -> None:
+    """Sentences with a phrase go whole, in any script and width; links go alone; the rest stays as it is."""
+    content, bare = _content(text)
+    assert (content.strip(), bare) == (left, False)
+
+
+@given(st.text(st.sampled_from("今天下雨。！\n?.3 a"), max_size=60))
+def test_text_without_phrases_or_links_stays(text: str) -> None:
+    """Cutting into sentences loses nothing: where no phrase stands the content is the text."""
+    marked = _NORMAL(text).text
+    content = _FILTER(_NORMAL(text + "\n责任编辑：王芳"))
+    assert content.text.text.rstrip("\n") == marked.rstrip("\n")
+    assert _FILTER(_NORMAL(text)).text.text == marked
+
+
+def test_long_sentence_is_content_whatever_it_says() -> None:
+    """A sentence of more than 160 characters has something to say beside the phrase."""
+    long = "据悉" + "甲乙丙丁" * 40 + "责任编辑"
+    assert _content(long) == (long, False)
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_shell_is_bare(shell: str) -> None:
+    """Of a disclaimer, a promotion or a shell around a picture nothing is left."""
+    assert _content(shell)[1]
+
+
+@pytest.mark.parametrize("text", ["https://t.cn/A6xYz", "😂😂", "的", "。。。", "http://a.example 好"])
+def test_text_without_lines_is_not_bare(text: str) -> None:
+    """Links, emoji and single words are compared as wholes: they are what their author wrote."""
+    assert not _content(text)[1]
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_shells_attract_nothing(make_engine: Callable[..., Deduplicator], shell: str, bodies: list[str]) -> None:
+    """Articles of a shell alone are unique, even if it is the same, and no article with it is a copy of them."""
+    engine = make_engine()
+    stream = [Article("1", shell), Article("2", shell), Article("3", f"{bodies[0]}\n{shell}"), Article("4", shell)]
+    assert [decision.link for decision in engine.add_batch(stream)] == [None] * 4
+    assert [decision.link for decision in engine.add_batch([Article("5", f"{shell}")])] == [None]
+
+
+def test_copies_are_found_whatever_stands_around_them(make_engine: Callable[..., Deduplicator]) -> None:
+    """A short piece in a large frame is a copy of the same piece in another, and two pieces in one frame are none."""
+    engine = make_engine()
+    one, other = (f"今天上午，第{number}号隧道全线贯通，比计划提前了两个月完成。" for number in ("三", "九"))
+    other = other.replace("隧道全线贯通", "粮仓装满新麦").replace("两个月完成", "十天")
+    frame, another = "".join(_SHELLS[2:4]), "".join(_SHELLS[:2])
+    found = engine.add_batch(
+        [Article("1", f"{one}\n{frame}"), Article("2", f"{other}\n{frame}"), Article("3", f"{one}\n{another}")]
+    )
+    assert [decision.unique for decision in found] == [True, True, False]
+    assert found[2].link is not None
+    assert (found[2].link.duplicate_of, found[2].link.relation) == ("1", Relation.NEAR)
+
+
+@pytest.mark.parametrize("text", ["https://t.cn/A6xYz01", "😂😂", "的", "哈哈", "的了在是和就都而及与着"])
+def test_posts_without_content_are_compared_as_wholes(make_engine: Callable[..., Deduplicator], text: str) -> None:
+    """Posts of a link, of emoji, of a word or of stop words are copies of the same post, and of no other."""
+    engine = make_engine()
+    found = engine.add_batch([Article("1", text), Article("2", text), Article("3", f"{text}2")])
+    assert [decision.link and decision.link.relation for decision in found] == [None, Relation.EXACT, None]
+
+
+def test_boilerplate_counts_where_the_settings_say_so(make_engine: Callable[..., Deduplicator]) -> None:
+    """Without `text.strip_boilerplate` two articles of one disclaimer are copies."""
+    engine = make_engine(text={"strip_boilerplate": False})
+    found = engine.add_batch([Article("1", _SHELLS[2]), Article("2", _SHELLS[2])])
+    assert found[1].link is not None
