@@ -1,0 +1,122 @@
+"""What an index takes: bytes in memory and on disk, and time an article.
+
+Knows record layouts and measured overheads; knows nothing of recall.
+
+The constants were measured by `make bench-plan` on one core of a two-core virtual machine with an SSD, on an index of a
+million entries after compaction; they are what an article costs there, not a promise for another machine.
+"""
+
+from dataclasses import dataclass
+
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.records import EntryFormat
+from stream_dedup.settings import Settings
+
+GENERATIONS = 3  # that are live: two make a window, and a third is being written to
+# Windows that are on disk just before a generation expires; on average it is an eighth less.
+HELD_WINDOWS = 2.0
+# RocksDB writes out what has gathered in write buffers when the log behind them has this size.
+_WRITE_BUFFERS = 256e6
+
+# Of a family's files, bytes beside keys and values, or fewer: LZ4, common prefixes of keys, filters of 10 bits a key.
+_NAME_BYTES = 24  # of an article's id
+_RECORD_BYTES = 170  # of an article's record and its URL's, keys included
+_POSTING_BYTES = 30.0  # of a posting with a fingerprint, key included
+_LANDMARK_BYTES = 22.0  # of a posting without
+_CONTENT_BYTES = 22.0
+_PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
+
+_PROBE_US = 0.006  # a key computed and its bit looked at
+_KEY_US = 1.2  # a key looked up in one generation
+_POSTING_US = 0.05  # a posting read and its distance taken
+_ENTRY_US = 8.0  # an entry read, and compared
+_INSERT_US = 4.0  # a posting written, its compactions included
+# What a core costs that judges an article in 450 us is what 8 GB of memory cost, or 250 GB of disk.
+_US_PER_MEMORY_GB = 450 / 8
+_US_PER_DISK_GB = 450 / 250
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What is to be indexed.
+
+    Attributes:
+        articles: in a window.
+        indexed_share: of them that are indexed: canonical articles and drifted variants.
+    """
+
+    articles: float
+    indexed_share: float
+
+    @property
+    def entries(self) -> float:
+        """Entries that are held at most."""
+        return HELD_WINDOWS * self.articles * self.indexed_share
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes of an index.
+
+    Attributes:
+        bitmaps: of the occupied keys, one for each live generation and one of all.
+        memory: of the process: bitmaps, block cache, write buffers and all else.
+        tables: on disk, of the SimHash tables.
+        disk: of all families, without the log, which RocksDB bounds at 256 MB.
+    """
+
+    bitmaps: float
+    memory: float
+    tables: float
+    disk: float
+
+
+def space_of(plan: TablePlan, traffic: Traffic, settings: Settings) -> Space:
+    """Return what an index takes.
+
+    Args:
+        plan: the tables.
+        traffic: what is to be indexed.
+        settings: of sketches, landmarks and the block cache.
+    """
+    bitmaps = (GENERATIONS + 1) * plan.tables * max(8.0, 2**plan.prefix_bits / 8)
+    tables = traffic.entries * plan.tables * _POSTING_BYTES
+    records = HELD_WINDOWS * traffic.articles * _RECORD_BYTES
+    return Space(
+        bitmaps,
+        bitmaps + settings.state.cache_bytes + _WRITE_BUFFERS + _PROCESS,
+        tables,
+        tables + records + traffic.entries * _entry_bytes(settings),
+    )
+
+
+def microseconds(tables: int, probes: float, keys: float, postings: float, candidates: float, indexed: float) -> float:
+    """Return the time that the SimHash tables take of an article, on one core.
+
+    Args:
+        tables: T.
+        probes: keys tried, in all tables.
+        keys: looked up.
+        postings: read.
+        candidates: entries read.
+        indexed: share of the articles that are indexed.
+    """
+    return (
+        _PROBE_US * probes
+        + _KEY_US * GENERATIONS * keys
+        + _POSTING_US * postings
+        + _ENTRY_US * candidates
+        + _INSERT_US * tables * indexed
+    )
+
+
+def weighed(time_us: float, space: Space) -> float:
+    """Return time, memory and disk as one figure in microseconds an article, by what they cost to rent."""
+    return time_us + space.memory / 1e9 * _US_PER_MEMORY_GB + space.disk / 1e9 * _US_PER_DISK_GB
+
+
+def _entry_bytes(settings: Settings) -> float:
+    """Return the bytes of an entry and of its postings in the other families."""
+    layout = EntryFormat(settings.sketch.size, settings.sketch.numbers, settings.landmarks.keys).layout
+    landmarks = settings.landmarks.keys * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
+    return layout.itemsize + _NAME_BYTES + landmarks + _CONTENT_BYTES

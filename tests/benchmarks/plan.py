@@ -1,0 +1,293 @@
+"""The planner's figures beside those of a real index with as many entries as wanted, in RocksDB.
+
+Knows how to fill and to ask an index; asserts nothing. Entries are made up, with fingerprints that are related as real ones
+are; copies are real ones where there is a file of articles, and else made up as well.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from stream_dedup.article import Origin
+from stream_dedup.dedup import comparability
+from stream_dedup.hashing import I64, U64
+from stream_dedup.index.candidates import SIMHASH, Candidates, rows_of
+from stream_dedup.index.changelog import Commit
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.probing import Occupancy
+from stream_dedup.index.records import COMPARABLE, WEIGHED, ArticleRecord, key_of
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.steps import Step
+from stream_dedup.index.store import Family, Put
+from stream_dedup.planner import (
+    STRANGERS,
+    Copies,
+    Expectation,
+    Limits,
+    Model,
+    Shape,
+    Traffic,
+    cheapest,
+    copies_of,
+    expectation_of,
+    measured_sample,
+)
+from stream_dedup.planner.costs import GENERATIONS, HELD_WINDOWS
+from stream_dedup.planner.distances import F64
+from stream_dedup.planner.quantity import quantity
+from stream_dedup.settings import Settings, load_settings
+from stream_dedup.state import State
+from tests.benchmarks.population import Population, fingerprints_of, slices
+
+_DAY_MS = 86_400_000
+_START_MS = 1_790_000_000_000
+_PARTS = 6  # of a generation, each written at once
+_INDEXED_SHARE = 0.55
+_ASKED = 2_048  # articles that are looked up, and copies
+_BATCH = 512  # of a look-up, as in the service
+_TURNS = 3  # over the articles that are looked up: the first warms up
+_SIMILARITY = 0.8
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What look-ups found, of n articles.
+
+    Attributes:
+        candidates: entry numbers of those within the largest distance, n of them.
+        keys: that were looked up.
+        postings: that were read.
+        seconds: of the fastest turn.
+    """
+
+    candidates: list[set[int]]
+    keys: int
+    postings: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one index came to; all but sizes an article, as in `Expectation`."""
+
+    recall: float
+    keys: float
+    postings: float
+    candidates: float
+    bitmaps: float
+    memory: float
+    tables: float
+    disk: float
+    look_up_us: float
+    insert_us: float
+
+
+def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path) -> Measured:
+    """Fill an index and ask it."""
+    settings = _settings(shape)
+    population = Population(7)
+    with closing(RocksStore(directory)) as store:
+        state = State(store, settings, comparability(settings))
+        began = time.perf_counter()
+        originals = _fill(state, population, entries, copies)
+        filled = time.perf_counter() - began
+        for family in Family:
+            store.reclaim(family, b"", b"\xff" * 13)
+        sizes = store.sizes()
+        strangers = _ask(state, population, *fingerprints_of(population.sums(_ASKED)), shape.max_distance)
+        if copies is None:
+            numbers = np.arange(len(originals))
+            made_up = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
+            found = _ask(state, population, *made_up, shape.max_distance)
+        else:
+            numbers = np.arange(min(_ASKED, len(copies.originals)))
+            found = _ask(state, population, copies.fingerprints[numbers], copies.sums[numbers], shape.max_distance)
+        bitmap = Occupancy(shape.plan).bits.nbytes
+        asked = len(strangers.candidates)
+        return Measured(
+            float(np.mean([number in hits for number, hits in zip(numbers.tolist(), found.candidates, strict=True)])),
+            strangers.keys / asked,
+            strangers.postings / asked,
+            sum(map(len, strangers.candidates)) / asked,
+            (GENERATIONS + 1) * bitmap,
+            psutil.Process().memory_info().rss,
+            sizes[Family.TABLES],
+            sum(sizes.values()),
+            strangers.seconds / asked * 1e6,
+            filled / entries * 1e6,
+        )
+
+
+def _fill(state: State, population: Population, entries: int, copies: Copies | None) -> F64:
+    """Write the entries, the originals of the copies first, through what restores a state from its changelog.
+
+    Returns:
+        Bit sums of the first entries, as many as are asked for, shape (n, 64).
+    """
+    parts = GENERATIONS * _PARTS
+    first: F64 = np.empty((0, 64))
+    for turn, part in enumerate(slices(entries, -(-entries // parts))):
+        sums = population.sums(part.stop - part.start)
+        fingerprints, _ = fingerprints_of(sums)
+        if turn == 0:
+            first = sums[:_ASKED]
+            if copies is not None:
+                originals = copies.originals[:_ASKED]
+                fingerprints[: len(originals)] = originals
+        ends = (turn + 1) % _PARTS == 0 and turn + 1 < parts
+        step = _step(state, population, fingerprints, ends_generation=ends)
+        state.replay([(Commit([step], {}), turn + 1)], "bench")
+    return first
+
+
+def _step(state: State, population: Population, fingerprints: U64, *, ends_generation: bool) -> Step:
+    before, count = state.progress, len(fingerprints)
+    articles = round(count / _INDEXED_SHARE)
+    times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
+    features = population.features(count)
+    rows = rows_of(features, fingerprints, times)
+    fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
+    fixed["flags"] = COMPARABLE | WEIGHED
+    generations = before.generations
+    if ends_generation:
+        generations = (*generations, Generation(before.generation + 1, int(times[-1]), before.entries + count))
+    progress = Progress(
+        before.steps + 1,
+        before.judged + articles,
+        before.epoch_judged + articles,
+        before.entries + count,
+        int(times[-1]),
+        generations,
+    )
+    names = [_name(number) for number in range(before.entries, progress.entries)]
+    return Step(progress, fixed, names, [], list(_records(before.judged, progress.judged, rows.contents)), [])
+
+
+def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
+    """Yield what is remembered of each article, indexed or not: its record and its URL."""
+    for number in range(first, last):
+        content, moment = int(contents[number % len(contents)]), _START_MS + number
+        url = number * 0x9E3779B97F4A7C15 % 2**64
+        record = ArticleRecord(
+            (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
+        )
+        yield Put(Family.ARTICLES, _name(number), record.pack())
+        yield Put(Family.URLS, key_of(url), _name(number))
+
+
+def _name(number: int) -> bytes:
+    return f"https-article-{number:010d}".encode()
+
+
+def _ask(state: State, population: Population, fingerprints: U64, sums: I64, most: int) -> Asked:
+    """Look articles up as the engine does, some hundred at once."""
+    features = population.features(len(fingerprints))
+    times = np.full(len(fingerprints), state.progress.stream_ms)
+    found: list[set[int]] = []
+    keys = postings = 0
+    seconds = []
+    for turn in range(_TURNS):
+        began = time.perf_counter()
+        answers = [
+            state.index.look_up(
+                state.store,
+                features.part(part.start, part.stop),
+                fingerprints[part],
+                sums[part],
+                times[part],
+                state.progress.live,
+            )
+            for part in slices(len(fingerprints), _BATCH)
+        ]
+        seconds.append(time.perf_counter() - began)
+        if turn:
+            continue
+        for answer in answers:
+            hits, looked_up, read = _of_tables(answer, most)
+            found += hits
+            keys, postings = keys + looked_up, postings + read
+    return Asked(found, keys, postings, min(seconds))
+
+
+def _of_tables(answer: Candidates, most: int) -> tuple[list[set[int]], int, int]:
+    """Return the entries that each article of a batch found in the tables, the keys and the postings."""
+    keyed, stored = answer.keyed, len(answer.numbers)
+    found = []
+    keys = postings = 0
+    for i, fingerprint in enumerate(answer.fingerprints):
+        own = keyed.look_up_keys[keyed.look_up_offsets[i] : keyed.look_up_offsets[i + 1]]
+        own = own[keyed.key_families[own] == SIMHASH]
+        spans = [keyed.list_rows[keyed.list_offsets[key] : keyed.list_offsets[key + 1]] for key in own]
+        rows = np.concatenate([np.empty(0, np.int64), *spans])
+        keys, postings = keys + len(own), postings + len(rows)
+        rows = np.unique(rows[(rows >= 0) & (rows < stored)])
+        near = np.bitwise_count(answer.rows.fingerprints[rows] ^ fingerprint) <= most
+        found.append(set(answer.numbers[rows[near]].tolist()))
+    return found, keys, postings
+
+
+def _settings(shape: Shape) -> Settings:
+    flags = [f"simhash.{name}={getattr(shape, name)}" for name in Shape.__slots__]
+    return load_settings(flags=flags)
+
+
+def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, float]]:
+    """Yield the name of each figure, what was predicted and what was measured."""
+    yield "recall", expected.recall, one.recall
+    yield "keys looked up", expected.keys, one.keys
+    yield "postings read", expected.postings, one.postings
+    yield "candidates", expected.candidates, one.candidates
+    yield "bitmaps, MB", expected.space.bitmaps / 1e6, one.bitmaps / 1e6
+    yield "tables on disk, MB", expected.space.tables / 1e6, one.tables / 1e6
+    yield "state on disk, MB", expected.space.disk / 1e6, one.disk / 1e6
+    yield "resident, MB", expected.space.memory / 1e6, one.memory / 1e6
+    yield "time of the tables, us", expected.time_us, one.look_up_us
+
+
+def main() -> None:
+    """Plan, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--articles", type=quantity, default=1e6, help="entries of the index (default 1M)")
+    parser.add_argument("--file", type=Path, help="articles that real copies are made of, as for `plan --sample`")
+    parser.add_argument("--plan", action="append", help="T,bits,probes,distance instead of the planner's; repeated")
+    arguments = parser.parse_args()
+    entries = int(arguments.articles)
+    traffic = Traffic(entries / HELD_WINDOWS / _INDEXED_SHARE, _INDEXED_SHARE)
+    sample = measured_sample(arguments.file, Settings(), _SIMILARITY, 20_000) if arguments.file else None
+    copies = sample.copy_mixture() if sample else copies_of(_SIMILARITY)
+    model = Model(copies, STRANGERS, traffic, Settings())
+    shapes = [Shape(8, 24, 128, 12)]
+    if arguments.plan:
+        shapes = [Shape(*map(int, plan.split(","))) for plan in arguments.plan]
+    else:
+        shapes += [cheapest(recall, model, Limits()).shape for recall in (0.9, 0.95)]
+    for shape in shapes:
+        with tempfile.TemporaryDirectory(prefix="plan-") as directory:
+            one = measured(shape, entries, sample.copies if sample else None, Path(directory) / "state")
+        _print(shape, entries, _rows(expectation_of(shape, model), one))
+        console.print(f"written at {one.insert_us:.0f} us an entry", style="dim")
+
+
+def _print(shape: Shape, entries: int, rows: Iterator[tuple[str, float, float]]) -> None:
+    title = f"{shape.tables} tables, {shape.prefix_bits} bits, {shape.probes} probes, distance {shape.max_distance}"
+    table = Table(title=f"{title}; {entries:,} entries", title_justify="left")
+    for name in ("an article", "predicted", "measured", "measured / predicted"):
+        table.add_column(name, justify="left" if name == "an article" else "right")
+    for name, expected, found in rows:
+        table.add_row(name, f"{expected:,.3f}", f"{found:,.3f}", f"{found / expected:.2f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
