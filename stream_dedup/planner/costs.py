@@ -8,6 +8,8 @@ million entries after compaction; they are what an article costs there, not a pr
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.records import EntryFormat
 from stream_dedup.settings import Settings
@@ -18,19 +20,21 @@ HELD_WINDOWS = 2.0
 # RocksDB writes out what has gathered in write buffers when the log behind them has this size.
 _WRITE_BUFFERS = 256e6
 
-# Of a family's files, bytes beside keys and values, or fewer: LZ4, common prefixes of keys, filters of 10 bits a key.
+# Bytes in a family's files, after LZ4 and what neighbouring keys share, with filters of 10 bits a key.
 _NAME_BYTES = 24  # of an article's id
-_RECORD_BYTES = 170  # of an article's record and its URL's, keys included
-_POSTING_BYTES = 30.0  # of a posting with a fingerprint, key included
-_LANDMARK_BYTES = 22.0  # of a posting without
-_CONTENT_BYTES = 22.0
+_ENTRY_BYTES = 24  # beside layout and name
+_RECORD_BYTES = 90  # of an article's record and its URL's
+_POSTING_BYTES = 14.5  # of a posting with a fingerprint, beside its key
+_KEY_BYTES = 9.0  # of a key of the tables
+_LANDMARK_BYTES = 18.5  # of a posting of the landmarks, key included
+_CONTENT_BYTES = 20.0
 _PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
 
 _PROBE_US = 0.006  # a key computed and its bit looked at
-_KEY_US = 1.2  # a key looked up in one generation
-_POSTING_US = 0.05  # a posting read and its distance taken
-_ENTRY_US = 8.0  # an entry read, and compared
-_INSERT_US = 4.0  # a posting written, its compactions included
+_KEY_US = 3.3  # a key looked up in one generation
+_POSTING_US = 0.1  # a posting read and its distance taken
+_ENTRY_US = 10.0  # an entry read, and compared
+_INSERT_US = 8.0  # a posting written, its compactions included
 # What a core costs that judges an article in 450 us is what 8 GB of memory cost, or 250 GB of disk.
 _US_PER_MEMORY_GB = 450 / 8
 _US_PER_DISK_GB = 450 / 250
@@ -80,7 +84,7 @@ def space_of(plan: TablePlan, traffic: Traffic, settings: Settings) -> Space:
         settings: of sketches, landmarks and the block cache.
     """
     bitmaps = (GENERATIONS + 1) * plan.tables * max(8.0, 2**plan.prefix_bits / 8)
-    tables = traffic.entries * plan.tables * _POSTING_BYTES
+    tables = plan.tables * (traffic.entries * _POSTING_BYTES + _keys(plan, traffic) * _KEY_BYTES)
     records = HELD_WINDOWS * traffic.articles * _RECORD_BYTES
     return Space(
         bitmaps,
@@ -115,8 +119,14 @@ def weighed(time_us: float, space: Space) -> float:
     return time_us + space.memory / 1e9 * _US_PER_MEMORY_GB + space.disk / 1e9 * _US_PER_DISK_GB
 
 
+def _keys(plan: TablePlan, traffic: Traffic) -> float:
+    """Return how many keys of a table are occupied in all generations together, were fingerprints random."""
+    loads = traffic.entries / GENERATIONS / 2**plan.prefix_bits
+    return float(-GENERATIONS * 2**plan.prefix_bits * np.expm1(-loads))
+
+
 def _entry_bytes(settings: Settings) -> float:
     """Return the bytes of an entry and of its postings in the other families."""
     layout = EntryFormat(settings.sketch.size, settings.sketch.numbers, settings.landmarks.keys).layout
     landmarks = settings.landmarks.keys * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
-    return layout.itemsize + _NAME_BYTES + landmarks + _CONTENT_BYTES
+    return layout.itemsize + _NAME_BYTES + _ENTRY_BYTES + landmarks + _CONTENT_BYTES

@@ -7,6 +7,7 @@ differ independently with it. What varies from pair to pair is q: a mixture of b
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -51,7 +52,7 @@ class FlipMixture:
 
     def distances(self) -> F64:
         """Return the probability of each Hamming distance from 0 to 64, shape (65,)."""
-        return np.asarray(self.weights) @ _binomials(np.asarray(self.flips))
+        return _distances(self)
 
     def agreement(self, bits: int) -> float:
         """Return the probability that two fingerprints agree in `bits` given bits: 2^-bits were they random."""
@@ -83,6 +84,11 @@ def fitted(pairs: NDArray[np.int64]) -> FlipMixture:
         weights = (shares / shares.sum(axis=0)) @ (pairs / pairs.sum())
     kept = weights > _NEGLIGIBLE
     return _mixture(_GRID[kept], weights[kept])
+
+
+@lru_cache
+def _distances(mixture: FlipMixture) -> F64:
+    return np.asarray(np.asarray(mixture.weights) @ _binomials(np.asarray(mixture.flips)))
 
 
 def _binomials(flips: F64) -> F64:

@@ -14,7 +14,7 @@ from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_o
 from stream_dedup.planner.found import FARTHEST
 
 _TABLES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
-_PREFIX_BITS = range(14, 29)  # a shorter key leads to a share of all articles
+_PREFIX_BITS = range(16, 29)  # a shorter key leads to a share of all articles
 _PROBES = sorted({*(2**power for power in range(13)), *(3 * 2**power for power in range(11))})
 
 

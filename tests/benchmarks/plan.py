@@ -7,7 +7,7 @@ are; copies are real ones where there is a file of articles, and else made up as
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,9 @@ from rich.table import Table
 
 from stream_dedup.article import Origin
 from stream_dedup.dedup import comparability
+from stream_dedup.fingerprint.features import Features
 from stream_dedup.hashing import I64, U64
-from stream_dedup.index.candidates import SIMHASH, Candidates, rows_of
+from stream_dedup.index.candidates import SIMHASH, Candidates, MultiIndex, rows_of
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.probing import Occupancy
@@ -53,9 +54,13 @@ _START_MS = 1_790_000_000_000
 _PARTS = 6  # of a generation, each written at once
 _INDEXED_SHARE = 0.55
 _ASKED = 2_048  # articles that are looked up, and copies
+_READ = 6_000  # articles of the file
 _BATCH = 512  # of a look-up, as in the service
+_RECORDED = 8  # one article in so many has its record written; the bytes of records count so many times
 _TURNS = 3  # over the articles that are looked up: the first warms up
 _SIMILARITY = 0.8
+
+_RECORDS = (Family.ARTICLES, Family.URLS)
 
 console = Console(highlight=False)
 
@@ -91,42 +96,98 @@ class Measured:
     disk: float
     look_up_us: float
     insert_us: float
+    families: Mapping[Family, float]
 
 
 def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path) -> Measured:
     """Fill an index and ask it."""
-    settings = _settings(shape)
     population = Population(7)
     with closing(RocksStore(directory)) as store:
+        settings = _settings(shape)
         state = State(store, settings, comparability(settings))
-        began = time.perf_counter()
+        began = time.process_time()
         originals = _fill(state, population, entries, copies)
-        filled = time.perf_counter() - began
+        filled = time.process_time() - began
         for family in Family:
             store.reclaim(family, b"", b"\xff" * 13)
-        sizes = store.sizes()
-        strangers = _ask(state, population, *fingerprints_of(population.sums(_ASKED)), shape.max_distance)
+        sizes = {
+            family: size * (_RECORDED if family in _RECORDS else 1) for family, size in store.sizes().items()
+        }
         if copies is None:
-            numbers = np.arange(len(originals))
-            made_up = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
-            found = _ask(state, population, *made_up, shape.max_distance)
+            reposts = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
         else:
-            numbers = np.arange(min(_ASKED, len(copies.originals)))
-            found = _ask(state, population, copies.fingerprints[numbers], copies.sums[numbers], shape.max_distance)
-        bitmap = Occupancy(shape.plan).bits.nbytes
-        asked = len(strangers.candidates)
+            reposts = copies.fingerprints[:_ASKED], copies.sums[:_ASKED]
+        found = _Questions(state.index, state, population, shape.max_distance).ask(*reposts).candidates
+        articles = fingerprints_of(population.sums(_ASKED))
+        strangers = _Questions(state.index, state, population, shape.max_distance).ask(*articles)
+        without = MultiIndex(store, _settings(shape, enabled=False), state.progress)
+        landmarks_alone = _Questions(without, state, population, shape.max_distance).ask(*articles)
         return Measured(
-            float(np.mean([number in hits for number, hits in zip(numbers.tolist(), found.candidates, strict=True)])),
-            strangers.keys / asked,
-            strangers.postings / asked,
-            sum(map(len, strangers.candidates)) / asked,
-            (GENERATIONS + 1) * bitmap,
+            sum(number in hits for number, hits in enumerate(found)) / len(found),
+            strangers.keys / _ASKED,
+            strangers.postings / _ASKED,
+            sum(map(len, strangers.candidates)) / _ASKED,
+            (GENERATIONS + 1) * Occupancy(shape.plan).bits.nbytes,
             psutil.Process().memory_info().rss,
             sizes[Family.TABLES],
             sum(sizes.values()),
-            strangers.seconds / asked * 1e6,
+            (strangers.seconds - landmarks_alone.seconds) / _ASKED * 1e6,
             filled / entries * 1e6,
+            {family: size / entries for family, size in sizes.items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Questions:
+    """Look-ups of articles as the engine does them, some hundred at once.
+
+    Attributes:
+        index: that is asked.
+        state: of which it is the index.
+        population: draws what else belongs to the articles.
+        most: largest distance of a candidate.
+    """
+
+    index: MultiIndex
+    state: State
+    population: Population
+    most: int
+
+    def ask(self, fingerprints: U64, sums: I64) -> Asked:
+        """Look all of them up several times."""
+        features = self.population.features(len(fingerprints))
+        seconds = []
+        for _ in range(_TURNS):
+            began = time.process_time()
+            answers = [
+                self._answer(features.part(part.start, part.stop), fingerprints[part], sums[part])
+                for part in slices(len(fingerprints), _BATCH)
+            ]
+            seconds.append(time.process_time() - began)
+        parts = [self._of_tables(answer) for answer in answers]
+        found = [hits for part in parts for hits in part[0]]
+        return Asked(found, sum(part[1] for part in parts), sum(part[2] for part in parts), min(seconds))
+
+    def _answer(self, features: Features, fingerprints: U64, sums: I64) -> Candidates:
+        progress = self.state.progress
+        times = np.full(len(fingerprints), progress.stream_ms)
+        return self.index.look_up(self.state.store, features, fingerprints, sums, times, progress.live)
+
+    def _of_tables(self, answer: Candidates) -> tuple[list[set[int]], int, int]:
+        """Return the entries that each article of a batch found in the tables, the keys and the postings."""
+        keyed, stored = answer.keyed, len(answer.numbers)
+        found = []
+        keys = postings = 0
+        for i, fingerprint in enumerate(answer.fingerprints):
+            own = keyed.look_up_keys[keyed.look_up_offsets[i] : keyed.look_up_offsets[i + 1]]
+            own = own[keyed.key_families[own] == SIMHASH]
+            spans = [keyed.list_rows[keyed.list_offsets[key] : keyed.list_offsets[key + 1]] for key in own]
+            rows = np.concatenate([np.empty(0, np.int64), *spans])
+            keys, postings = keys + len(own), postings + len(rows)
+            rows = np.unique(rows[(rows >= 0) & (rows < stored)])
+            near = np.bitwise_count(answer.rows.fingerprints[rows] ^ fingerprint) <= self.most
+            found.append(set(answer.numbers[rows[near]].tolist()))
+        return found, keys, postings
 
 
 def _fill(state: State, population: Population, entries: int, copies: Copies | None) -> F64:
@@ -176,7 +237,7 @@ def _step(state: State, population: Population, fingerprints: U64, *, ends_gener
 
 def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
     """Yield what is remembered of each article, indexed or not: its record and its URL."""
-    for number in range(first, last):
+    for number in range(first, last, _RECORDED):
         content, moment = int(contents[number % len(contents)]), _START_MS + number
         url = number * 0x9E3779B97F4A7C15 % 2**64
         record = ArticleRecord(
@@ -190,56 +251,9 @@ def _name(number: int) -> bytes:
     return f"https-article-{number:010d}".encode()
 
 
-def _ask(state: State, population: Population, fingerprints: U64, sums: I64, most: int) -> Asked:
-    """Look articles up as the engine does, some hundred at once."""
-    features = population.features(len(fingerprints))
-    times = np.full(len(fingerprints), state.progress.stream_ms)
-    found: list[set[int]] = []
-    keys = postings = 0
-    seconds = []
-    for turn in range(_TURNS):
-        began = time.perf_counter()
-        answers = [
-            state.index.look_up(
-                state.store,
-                features.part(part.start, part.stop),
-                fingerprints[part],
-                sums[part],
-                times[part],
-                state.progress.live,
-            )
-            for part in slices(len(fingerprints), _BATCH)
-        ]
-        seconds.append(time.perf_counter() - began)
-        if turn:
-            continue
-        for answer in answers:
-            hits, looked_up, read = _of_tables(answer, most)
-            found += hits
-            keys, postings = keys + looked_up, postings + read
-    return Asked(found, keys, postings, min(seconds))
-
-
-def _of_tables(answer: Candidates, most: int) -> tuple[list[set[int]], int, int]:
-    """Return the entries that each article of a batch found in the tables, the keys and the postings."""
-    keyed, stored = answer.keyed, len(answer.numbers)
-    found = []
-    keys = postings = 0
-    for i, fingerprint in enumerate(answer.fingerprints):
-        own = keyed.look_up_keys[keyed.look_up_offsets[i] : keyed.look_up_offsets[i + 1]]
-        own = own[keyed.key_families[own] == SIMHASH]
-        spans = [keyed.list_rows[keyed.list_offsets[key] : keyed.list_offsets[key + 1]] for key in own]
-        rows = np.concatenate([np.empty(0, np.int64), *spans])
-        keys, postings = keys + len(own), postings + len(rows)
-        rows = np.unique(rows[(rows >= 0) & (rows < stored)])
-        near = np.bitwise_count(answer.rows.fingerprints[rows] ^ fingerprint) <= most
-        found.append(set(answer.numbers[rows[near]].tolist()))
-    return found, keys, postings
-
-
-def _settings(shape: Shape) -> Settings:
+def _settings(shape: Shape, *, enabled: bool = True) -> Settings:
     flags = [f"simhash.{name}={getattr(shape, name)}" for name in Shape.__slots__]
-    return load_settings(flags=flags)
+    return load_settings(flags=[*flags, f"simhash.enabled={str(enabled).lower()}"])
 
 
 def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, float]]:
@@ -252,7 +266,7 @@ def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, fl
     yield "tables on disk, MB", expected.space.tables / 1e6, one.tables / 1e6
     yield "state on disk, MB", expected.space.disk / 1e6, one.disk / 1e6
     yield "resident, MB", expected.space.memory / 1e6, one.memory / 1e6
-    yield "time of the tables, us", expected.time_us, one.look_up_us
+    yield "time of the look-up, us", expected.time_us, one.look_up_us
 
 
 def main() -> None:
@@ -260,23 +274,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--articles", type=quantity, default=1e6, help="entries of the index (default 1M)")
     parser.add_argument("--file", type=Path, help="articles that real copies are made of, as for `plan --sample`")
-    parser.add_argument("--plan", action="append", help="T,bits,probes,distance instead of the planner's; repeated")
+    parser.add_argument("--plan", action="append", default=[], help="tables,bits,probes,distance; may be repeated")
+    parser.add_argument("--recall", type=float, action="append", default=[], help="planned for; may be repeated")
     arguments = parser.parse_args()
     entries = int(arguments.articles)
     traffic = Traffic(entries / HELD_WINDOWS / _INDEXED_SHARE, _INDEXED_SHARE)
-    sample = measured_sample(arguments.file, Settings(), _SIMILARITY, 20_000) if arguments.file else None
+    sample = measured_sample(arguments.file, Settings(), _SIMILARITY, _READ) if arguments.file else None
     copies = sample.copy_mixture() if sample else copies_of(_SIMILARITY)
     model = Model(copies, STRANGERS, traffic, Settings())
-    shapes = [Shape(8, 24, 128, 12)]
-    if arguments.plan:
-        shapes = [Shape(*map(int, plan.split(","))) for plan in arguments.plan]
-    else:
-        shapes += [cheapest(recall, model, Limits()).shape for recall in (0.9, 0.95)]
+    shapes = [Shape(*map(int, plan.split(","))) for plan in arguments.plan]
+    shapes += [cheapest(recall, model, Limits()).shape for recall in arguments.recall]
     for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="plan-") as directory:
             one = measured(shape, entries, sample.copies if sample else None, Path(directory) / "state")
         _print(shape, entries, _rows(expectation_of(shape, model), one))
-        console.print(f"written at {one.insert_us:.0f} us an entry", style="dim")
+        bytes_each = ", ".join(f"{family} {size:.0f}" for family, size in one.families.items() if size >= 1)
+        console.print(f"bytes an entry: {bytes_each}; written in {one.insert_us:.0f} us", style="dim")
 
 
 def _print(shape: Shape, entries: int, rows: Iterator[tuple[str, float, float]]) -> None:

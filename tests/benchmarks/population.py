@@ -15,7 +15,7 @@ from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.text.terms import Terms
 
 _GRAMS, _NUMBERS = 400, 4
-# What all articles have in common: their correlations with the commonest words vary by this much.
+# What all families have in common: their correlations with the commonest words vary by this much.
 _COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
 _RELATED = 0.4  # flip probability below which two articles are of one matter
 _POWERS = np.uint64(1) << np.arange(BITS, dtype=np.uint64)
@@ -58,8 +58,7 @@ class Population:
             members = np.flatnonzero(kinds == place)
             centres = kind.centres[self._chance.integers(len(kind.centres), size=len(members))]
             sums[members] = _related(centres, kind.correlation, self._normal(len(members)))
-        loads = self._chance.normal(_COMMON_MEAN, _COMMON_DEVIATION, (count, 1))
-        return np.asarray(loads * self._common + np.sqrt(np.maximum(0, 1 - loads**2)) * sums)
+        return sums
 
     def copies(self, originals: F64, copies: FlipMixture) -> F64:
         """Return the sums of a copy of each article, shape as theirs."""
@@ -85,7 +84,9 @@ class Population:
 
     def _families(self, flip: float, weight: float, share: float) -> Families:
         count = max(1, round(share**2 / weight))
-        return Families(self._normal(count), float(np.cos(np.pi * flip)))
+        loads = self._chance.normal(_COMMON_MEAN, _COMMON_DEVIATION, (count, 1))
+        centres = loads * self._common + np.sqrt(np.maximum(0, 1 - loads**2)) * self._normal(count)
+        return Families(centres, float(np.cos(np.pi * flip)))
 
     def _normal(self, count: int) -> F64:
         return self._chance.standard_normal((count, BITS))
