@@ -1,4 +1,4 @@
-"""The command line: run, dedup, explain, config; `state` has a file of its own.
+"""The command line: run, dedup, explain, config; `state` and `plan` have files of their own.
 
 Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
 """
@@ -14,6 +14,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from stream_dedup.cli_plan import plan_command
 from stream_dedup.cli_state import app as state_app
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.explain import Explanation, WeightedWord, explain
@@ -37,6 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(state_app, name="state")
+app.command("plan")(plan_command)
 
 
 def main() -> None:
