@@ -47,10 +47,12 @@ def plan_command(
         float, typer.Option("--similarity", min=0.5, max=0.95, help="Share of their text that copies have in common.")
     ] = 0.8,
     memory: Annotated[
-        float | None, typer.Option("--memory", parser=quantity, help="Most memory of the process, bytes: 4G.", metavar="BYTES")
+        float | None,
+        typer.Option("--memory", parser=quantity, help="Most memory of the process, bytes: 4G.", metavar="BYTES"),
     ] = None,
     disk: Annotated[
-        float | None, typer.Option("--disk", parser=quantity, help="Most disk of the state, bytes: 200G.", metavar="BYTES")
+        float | None,
+        typer.Option("--disk", parser=quantity, help="Most disk of the state, bytes: 200G.", metavar="BYTES"),
     ] = None,
     unique_share: Annotated[
         float | None,
@@ -76,9 +78,7 @@ def plan_command(
         except UnreachableError as error:
             planned, refusal = error.best, error
         simhash = settings.simhash
-        now = expectation_of(
-            Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model
-        )
+        now = expectation_of(Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model)
         if as_json:
             out.print_json(orjson.dumps(_fields(planned, now, model, measured, reached=refusal is None)).decode())
         elif planned is not None:

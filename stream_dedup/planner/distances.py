@@ -62,7 +62,7 @@ class FlipMixture:
 # Most pairs differ in half of their bits; one in 6,000 is of one matter, one in 250,000 of one template.
 STRANGERS = FlipMixture(
     (0.01, 0.1, 0.12, 0.26, 0.28, 0.46, 0.48, 0.5, 0.52, 0.54),
-    (1.47e-7, 4.28e-7, 3.68e-6, 1.4217e-4, 3.125e-5, 1.3028e-4, 0.12416, 0.855624, 0.019906, 1e-6),
+    (1.47e-7, 4.28e-7, 3.68e-6, 1.4217e-4, 3.125e-5, 1.3028e-4, 0.12416, 0.855625045, 0.019906, 1e-6),
 )
 
 

@@ -105,16 +105,14 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
     candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
     met = meetings(model.strangers, shape.prefix_bits, entries)
     tried = min(shape.probes, len(met.keys))
-    keys, postings = shape.tables * met.keys[tried - 1], shape.tables * met.postings[tried - 1]
+    keys, postings = (float(shape.tables * one[tried - 1]) for one in (met.keys, met.postings))
     space = space_of(shape.plan, model.traffic, model.settings)
-    time_us = microseconds(
-        shape.tables, shape.tables * tried, keys, postings, candidates, model.traffic.indexed_share
-    )
+    time_us = microseconds(shape.tables, shape.tables * tried, keys, postings, candidates, model.traffic.indexed_share)
     return Expectation(
         shape,
         float(recalls(shape.tables, shape.prefix_bits, shape.probes, model)[shape.max_distance]),
-        float(keys),
-        float(postings),
+        keys,
+        postings,
         candidates,
         space,
         space.tables / max(entries, 1.0),

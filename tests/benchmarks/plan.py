@@ -110,9 +110,7 @@ def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path)
         filled = time.process_time() - began
         for family in Family:
             store.reclaim(family, b"", b"\xff" * 13)
-        sizes = {
-            family: size * (_RECORDED if family in _RECORDS else 1) for family, size in store.sizes().items()
-        }
+        sizes = {family: size * (_RECORDED if family in _RECORDS else 1) for family, size in store.sizes().items()}
         if copies is None:
             reposts = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
         else:

@@ -78,9 +78,7 @@ class Population:
         )
         numbers = self._chance.integers(1 << 32, size=(count, 16), dtype=np.uint32)
         numbers[:, _NUMBERS:] = 0
-        return Features(
-            _no_terms(count), None, sketches, numbers, np.full(count, _NUMBERS), np.full(count, _NUMBERS)
-        )
+        return Features(_no_terms(count), None, sketches, numbers, np.full(count, _NUMBERS), np.full(count, _NUMBERS))
 
     def _families(self, flip: float, weight: float, share: float) -> Families:
         count = max(1, round(share**2 / weight))
