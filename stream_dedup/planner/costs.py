@@ -31,9 +31,9 @@ _CONTENT_BYTES = 20.0
 _PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
 
 _PROBE_US = 0.006  # a key computed and its bit looked at
-_KEY_US = 3.3  # a key looked up in one generation
-_POSTING_US = 0.1  # a posting read and its distance taken
-_ENTRY_US = 10.0  # an entry read, and compared
+_KEY_US = 3.5  # a key looked up in one generation
+_POSTING_US = 0.4  # a posting read and its distance taken
+_ENTRY_US = 20.0  # an entry read, and compared
 _INSERT_US = 8.0  # a posting written, its compactions included
 # What a core costs that judges an article in 450 us is what 8 GB of memory cost, or 250 GB of disk.
 _US_PER_MEMORY_GB = 450 / 8

@@ -17,13 +17,15 @@ from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.probing import flip_order
-from stream_dedup.planner.distances import BITS, F64
+from stream_dedup.planner.distances import BITS, F64, FlipMixture
 
 MOST_PROBES = 4096
 FARTHEST = 32  # the largest `simhash.max_distance`
 # 12,000 pairs are some 300 a distance: recall comes out within 0.003 of that of 100,000.
 _PAIRS = 12_000
 _SEED = 20
+_BINS = np.linspace(0.0, 0.56, 29)  # of flip probabilities
+_NEGLIGIBLE = 1e-12
 _NEVER = np.uint16(0xFFFF)
 
 
@@ -32,24 +34,39 @@ class FoundPairs:
     """Simulated pairs, and the probe of each table that finds them.
 
     Attributes:
+        flips: flip probability of each pair, shape (n,).
         distances: Hamming distance of each pair, up to `FARTHEST`, shape (n,).
         probes: the number of the probe, from 0, that finds pair i with a table rotated by r bits at [i, r], shape
             (n, 64).
     """
 
+    flips: F64
     distances: I64
     probes: NDArray[np.uint16]
 
-    def shares(self, tables: int, probes: int) -> F64:
+    def shares(self, tables: int, probes: int, mixture: FlipMixture) -> F64:
         """Return the share of the pairs at each distance that some table finds, shape (FARTHEST + 1,).
+
+        Of two pairs at one distance the one with the smaller flip probability is found sooner, so pairs count as often
+        as their flip probability is in the mixture.
 
         Args:
             tables: T.
             probes: keys tried a table.
+            mixture: of the pairs.
         """
-        found = _earliest(self, tables) < probes
-        hits = np.bincount(self.distances, weights=found, minlength=FARTHEST + 1)
-        return np.asarray(hits / np.bincount(self.distances, minlength=FARTHEST + 1))
+        weights, totals = _weights(self, mixture)
+        hits = np.bincount(self.distances, weights * (_earliest(self, tables) < probes), FARTHEST + 1)
+        return np.asarray(hits / totals)
+
+
+@lru_cache
+def _weights(pairs: FoundPairs, mixture: FlipMixture) -> tuple[F64, F64]:
+    """Return how much each pair counts, shape (n,), and all at each distance together, shape (FARTHEST + 1,)."""
+    wanted, _ = np.histogram(mixture.flips, _BINS, weights=mixture.weights)
+    # Where the mixture has no pairs at a distance, those that are there count alike.
+    weights = wanted[np.digitize(pairs.flips, _BINS[1:-1])] + _NEGLIGIBLE
+    return weights, np.bincount(pairs.distances, weights, FARTHEST + 1)
 
 
 @lru_cache
@@ -62,23 +79,24 @@ def _earliest(pairs: FoundPairs, tables: int) -> NDArray[np.uint16]:
 @cache
 def found_pairs(prefix_bits: int) -> FoundPairs:
     """Return the simulated pairs for keys of so many bits; they are the same for all numbers of tables and probes."""
-    differing, volatility = _simulated()
-    return FoundPairs(differing.sum(axis=1), _first_probes(differing, volatility, prefix_bits, _sets(prefix_bits)))
+    flips, differing, volatility = _simulated()
+    probes = _first_probes(differing, volatility, prefix_bits, _sets(prefix_bits))
+    return FoundPairs(flips, differing.sum(axis=1), probes)
 
 
 @cache
-def _simulated() -> tuple[NDArray[np.bool_], F64]:
-    """Return which bits differ, and |sum| of each bit of the copy, both of shape (n, 64)."""
+def _simulated() -> tuple[F64, NDArray[np.bool_], F64]:
+    """Return flip probabilities, shape (n,), which bits differ, and |sum| of each bit of the copy, of shape (n, 64)."""
     chance = np.random.default_rng(_SEED)
-    # Evenly over flip probabilities up to a half, so that every distance has about as many pairs. Of two pairs at one
-    # distance the one with the smaller probability is found sooner: with other spreads shares differ by up to 0.02.
-    correlations = np.cos(np.pi * np.linspace(0.0, 0.55, _PAIRS))[:, np.newaxis]
+    # Evenly over flip probabilities up to a half and more, so that every distance has about as many pairs.
+    flips = np.linspace(_BINS[0], _BINS[-1], _PAIRS)
+    correlations = np.cos(np.pi * flips)[:, np.newaxis]
     copies = chance.standard_normal((_PAIRS, BITS))
     own = chance.standard_normal((_PAIRS, BITS))
     originals = correlations * copies + np.sqrt(1 - correlations**2) * own
     differing = (originals > 0) != (copies > 0)
     near = differing.sum(axis=1) <= FARTHEST
-    return differing[near], np.abs(copies[near])
+    return flips[near], differing[near], np.abs(copies[near])
 
 
 class _Sets(NamedTuple):

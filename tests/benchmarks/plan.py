@@ -1,7 +1,7 @@
 """The planner's figures beside those of a real index with as many entries as wanted, in RocksDB.
 
-Knows how to fill and to ask an index; asserts nothing. Entries are made up, with fingerprints that are related as real ones
-are; copies are real ones where there is a file of articles, and else made up as well.
+Knows how to fill and to ask an index; asserts nothing. Entries are made up, with fingerprints that are related as
+real ones are; copies are real ones where there is a file of articles, and else made up as well.
 """
 
 import argparse
@@ -264,7 +264,7 @@ def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, fl
     yield "tables on disk, MB", expected.space.tables / 1e6, one.tables / 1e6
     yield "state on disk, MB", expected.space.disk / 1e6, one.disk / 1e6
     yield "resident, MB", expected.space.memory / 1e6, one.memory / 1e6
-    yield "time of the look-up, us", expected.time_us, one.look_up_us
+    yield "time of the tables, us", expected.time_us, one.look_up_us
 
 
 def main() -> None:
