@@ -30,7 +30,7 @@ from stream_dedup.planner import (
 )
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.settings import Settings
-from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
+from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, fail, guarded, out, settings_of
 
 _INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
 
@@ -73,21 +73,25 @@ def plan_command(
     def work() -> None:
         measured = measured_sample(sample, settings, similarity, sample_articles) if sample else None
         model = _model(articles, similarity, unique_share, measured, settings)
-        try:
-            planned, refusal = cheapest(recall, model, Limits(memory or inf, disk or inf)), None
-        except UnreachableError as error:
-            planned, refusal = error.best, error
+        planned, refusal = _planned(recall, model, Limits(memory or inf, disk or inf))
         simhash = settings.simhash
         now = expectation_of(Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model)
         if as_json:
-            out.print_json(orjson.dumps(_fields(planned, now, model, measured, reached=refusal is None)).decode())
+            out.print_json(orjson.dumps(_fields(planned, now, model, measured, reached=not refusal)).decode())
         elif planned is not None:
             _print(planned, now, model)
-        if refusal is not None:
-            errors.print(f"[bold red]error[/]: {escaped(str(refusal))}")
-            raise typer.Exit(EXIT_FAILED)
+        if refusal:
+            fail(refusal, EXIT_FAILED)
 
     guarded(work)
+
+
+def _planned(recall: float, model: Model, limits: Limits) -> tuple[Expectation | None, str]:
+    """Return the plan; where none reaches the recall, the best one there is and why it is not enough."""
+    try:
+        return cheapest(recall, model, limits), ""
+    except UnreachableError as error:
+        return error.best, str(error)
 
 
 def _model(

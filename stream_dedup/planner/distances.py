@@ -2,8 +2,8 @@
 
 Knows distributions of Hamming distances; knows nothing of tables.
 
-Each pair of texts has a flip probability q, the angle between their word vectors divided by pi (Charikar 2002), and its 64 bits
-differ independently with it. What varies from pair to pair is q: a mixture of binomials.
+Each pair of texts has a flip probability q, the angle between their word vectors divided by pi (Charikar 2002), and
+its 64 bits differ independently with it. What varies from pair to pair is q: a mixture of binomials.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ _ROUNDS = 3_000
 _NEGLIGIBLE = 1e-9
 _BETA_STEPS = 400
 
-# Measured on 17,999 articles of a portal's news, of a bulletin archive and their reposts, with 2,500 copies of each similarity
-# and all 48 million pairs of the 9,800 unique articles:
+# Measured on 17,999 articles of a portal's news, of a bulletin archive and their reposts, with 2,500 copies of each
+# similarity and all 48 million pairs of the 9,800 unique articles:
 #     stream-dedup plan --articles 1M --recall 0.9 --sample articles.jsonl --similarity 0.8 --json
 # Similarity, mean Hamming distance of the copies, correlation of the flips of two bits.
 _COPIES = (

@@ -91,7 +91,8 @@ def recalls(tables: int, prefix_bits: int, probes: int, model: Model) -> F64:
 def kept_share(prefix_bits: int, model: Model) -> float:
     """Return the share of the originals that are among the newest of their posting lists.
 
-    Each generation keeps `simhash.bucket_cap` postings a key. Lists are taken to be as long as that of an article drawn at random: families of bulletins make them longer than the mean over keys.
+    Each generation keeps `simhash.bucket_cap` postings a key. Lists are taken to be as long as that of an article
+    drawn at random: families of bulletins make them longer than the mean over keys.
     """
     length = model.traffic.entries / GENERATIONS * model.strangers.agreement(prefix_bits)
     return min(1.0, model.settings.simhash.bucket_cap / max(length, 1.0))
@@ -99,7 +100,9 @@ def kept_share(prefix_bits: int, model: Model) -> float:
 
 def expectation_of(shape: Shape, model: Model) -> Expectation:
     """Return what to expect of a shape."""
-    shares = found_pairs(shape.prefix_bits).shares(shape.tables, shape.probes, model.strangers)[: shape.max_distance + 1]
+    shares = found_pairs(shape.prefix_bits).shares(shape.tables, shape.probes, model.strangers)[
+        : shape.max_distance + 1
+    ]
     entries = model.traffic.entries
     candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
     met = meetings(model.strangers, shape.prefix_bits, entries)

@@ -66,7 +66,7 @@ def _weights(pairs: FoundPairs, mixture: FlipMixture) -> tuple[F64, F64]:
     wanted, _ = np.histogram(mixture.flips, _BINS, weights=mixture.weights)
     # Where the mixture has no pairs at a distance, those that are there count alike.
     weights = wanted[np.digitize(pairs.flips, _BINS[1:-1])] + _NEGLIGIBLE
-    return weights, np.bincount(pairs.distances, weights, FARTHEST + 1)
+    return weights, np.asarray(np.bincount(pairs.distances, weights, FARTHEST + 1), np.float64)
 
 
 @lru_cache

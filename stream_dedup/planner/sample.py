@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.article import Article
+from stream_dedup.article import Article, Decision
 from stream_dedup.compiled import kernel
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.dedup import Deduplicator
@@ -99,7 +99,8 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         indexed = list(_indexed(engine, articles))
         share, epoch = engine.progress.entries / len(articles), engine.epoch
     fingerprints, _ = _fingerprints(indexed, settings, epoch)
-    copied, copies = _copies([article.body for article in indexed], similarity, random.Random(seed))
+    chance = random.Random(seed)  # noqa: S311  # the same copies in every run
+    copied, copies = _copies([article.body for article in indexed], similarity, chance)
     if not copied:
         raise FileFormatError(f"{path}: no article can be cut to {similarity:g} of its text at the ends of sentences")
     return Sample(
@@ -125,11 +126,11 @@ def _batches(articles: Sequence[Article]) -> Iterator[Sequence[Article]]:
 
 
 def _indexed(engine: Deduplicator, articles: Sequence[Article]) -> Iterator[Article]:
-    """Yield the unique articles: also those that the window has outlived by the end of the file."""
+    """Yield the unique articles."""
     for batch in _batches(articles):
         outcomes = engine.process(batch).outcomes
         for article, outcome in zip(batch, outcomes, strict=True):
-            if getattr(outcome, "unique", False) and outcome.link is None:
+            if isinstance(outcome, Decision) and outcome.unique and outcome.link is None:
                 yield article
 
 

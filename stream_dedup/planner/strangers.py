@@ -72,4 +72,4 @@ def _flip_chances(sums: F64, flip: float) -> F64:
     """Return the probability that each bit differs, given the size of its sum in standard deviations."""
     correlation = np.cos(np.pi * flip)
     chances = _erfc(correlation * sums / np.sqrt(1 - correlation**2) / sqrt(2)) / 2
-    return np.clip(chances, 1e-300, 1 - 1e-16)
+    return np.asarray(np.clip(chances, 1e-300, 1 - 1e-16))

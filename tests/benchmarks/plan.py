@@ -17,18 +17,13 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from stream_dedup.article import Origin
 from stream_dedup.dedup import comparability
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.hashing import I64, U64
-from stream_dedup.index.candidates import SIMHASH, Candidates, MultiIndex, rows_of
-from stream_dedup.index.changelog import Commit
-from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.candidates import SIMHASH, Candidates, MultiIndex
 from stream_dedup.index.probing import Occupancy
-from stream_dedup.index.records import COMPARABLE, WEIGHED, ArticleRecord, key_of
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, Put
+from stream_dedup.index.store import Family
 from stream_dedup.planner import (
     STRANGERS,
     Copies,
@@ -43,24 +38,18 @@ from stream_dedup.planner import (
     measured_sample,
 )
 from stream_dedup.planner.costs import GENERATIONS, HELD_WINDOWS
-from stream_dedup.planner.distances import F64
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State
+from tests.benchmarks.filled import INDEXED_SHARE, RECORDED, RECORDS, fill
 from tests.benchmarks.population import Population, fingerprints_of, slices
 
-_DAY_MS = 86_400_000
-_START_MS = 1_790_000_000_000
-_PARTS = 6  # of a generation, each written at once
-_INDEXED_SHARE = 0.55
 _ASKED = 2_048  # articles that are looked up, and copies
 _READ = 6_000  # articles of the file
 _BATCH = 512  # of a look-up, as in the service
-_RECORDED = 8  # one article in so many has its record written; the bytes of records count so many times
 _TURNS = 3  # over the articles that are looked up: the first warms up
 _SIMILARITY = 0.8
-
-_RECORDS = (Family.ARTICLES, Family.URLS)
+_RECALLS = (0.95, 0.98)
 
 console = Console(highlight=False)
 
@@ -106,11 +95,12 @@ def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path)
         settings = _settings(shape)
         state = State(store, settings, comparability(settings))
         began = time.process_time()
-        originals = _fill(state, population, entries, copies)
+        stored = copies.originals[:_ASKED] if copies else np.empty(0, np.uint64)
+        originals = fill(state, population, entries, stored, _ASKED)
         filled = time.process_time() - began
         for family in Family:
             store.reclaim(family, b"", b"\xff" * 13)
-        sizes = {family: size * (_RECORDED if family in _RECORDS else 1) for family, size in store.sizes().items()}
+        sizes = {family: size * (RECORDED if family in RECORDS else 1) for family, size in store.sizes().items()}
         if copies is None:
             reposts = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
         else:
@@ -188,67 +178,6 @@ class _Questions:
         return found, keys, postings
 
 
-def _fill(state: State, population: Population, entries: int, copies: Copies | None) -> F64:
-    """Write the entries, the originals of the copies first, through what restores a state from its changelog.
-
-    Returns:
-        Bit sums of the first entries, as many as are asked for, shape (n, 64).
-    """
-    parts = GENERATIONS * _PARTS
-    first: F64 = np.empty((0, 64))
-    for turn, part in enumerate(slices(entries, -(-entries // parts))):
-        sums = population.sums(part.stop - part.start)
-        fingerprints, _ = fingerprints_of(sums)
-        if turn == 0:
-            first = sums[:_ASKED]
-            if copies is not None:
-                originals = copies.originals[:_ASKED]
-                fingerprints[: len(originals)] = originals
-        ends = (turn + 1) % _PARTS == 0 and turn + 1 < parts
-        step = _step(state, population, fingerprints, ends_generation=ends)
-        state.replay([(Commit([step], {}), turn + 1)], "bench")
-    return first
-
-
-def _step(state: State, population: Population, fingerprints: U64, *, ends_generation: bool) -> Step:
-    before, count = state.progress, len(fingerprints)
-    articles = round(count / _INDEXED_SHARE)
-    times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
-    features = population.features(count)
-    rows = rows_of(features, fingerprints, times)
-    fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
-    fixed["flags"] = COMPARABLE | WEIGHED
-    generations = before.generations
-    if ends_generation:
-        generations = (*generations, Generation(before.generation + 1, int(times[-1]), before.entries + count))
-    progress = Progress(
-        before.steps + 1,
-        before.judged + articles,
-        before.epoch_judged + articles,
-        before.entries + count,
-        int(times[-1]),
-        generations,
-    )
-    names = [_name(number) for number in range(before.entries, progress.entries)]
-    return Step(progress, fixed, names, [], list(_records(before.judged, progress.judged, rows.contents)), [])
-
-
-def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
-    """Yield what is remembered of each article, indexed or not: its record and its URL."""
-    for number in range(first, last, _RECORDED):
-        content, moment = int(contents[number % len(contents)]), _START_MS + number
-        url = number * 0x9E3779B97F4A7C15 % 2**64
-        record = ArticleRecord(
-            (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
-        )
-        yield Put(Family.ARTICLES, _name(number), record.pack())
-        yield Put(Family.URLS, key_of(url), _name(number))
-
-
-def _name(number: int) -> bytes:
-    return f"https-article-{number:010d}".encode()
-
-
 def _settings(shape: Shape, *, enabled: bool = True) -> Settings:
     flags = [f"simhash.{name}={getattr(shape, name)}" for name in Shape.__slots__]
     return load_settings(flags=[*flags, f"simhash.enabled={str(enabled).lower()}"])
@@ -272,22 +201,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--articles", type=quantity, default=1e6, help="entries of the index (default 1M)")
     parser.add_argument("--file", type=Path, help="articles that real copies are made of, as for `plan --sample`")
-    parser.add_argument("--plan", action="append", default=[], help="tables,bits,probes,distance; may be repeated")
+    parser.add_argument("--plan", action="append", default=[], help="tables,bits,probes,distance; repeatable")
     parser.add_argument("--recall", type=float, action="append", default=[], help="planned for; may be repeated")
     arguments = parser.parse_args()
     entries = int(arguments.articles)
-    traffic = Traffic(entries / HELD_WINDOWS / _INDEXED_SHARE, _INDEXED_SHARE)
+    traffic = Traffic(entries / HELD_WINDOWS / INDEXED_SHARE, INDEXED_SHARE)
     sample = measured_sample(arguments.file, Settings(), _SIMILARITY, _READ) if arguments.file else None
     copies = sample.copy_mixture() if sample else copies_of(_SIMILARITY)
     model = Model(copies, STRANGERS, traffic, Settings())
-    shapes = [Shape(*map(int, plan.split(","))) for plan in arguments.plan]
-    shapes += [cheapest(recall, model, Limits()).shape for recall in arguments.recall]
-    for shape in shapes:
+    for shape in _shapes(arguments.plan, arguments.recall, model):
         with tempfile.TemporaryDirectory(prefix="plan-") as directory:
             one = measured(shape, entries, sample.copies if sample else None, Path(directory) / "state")
         _print(shape, entries, _rows(expectation_of(shape, model), one))
         bytes_each = ", ".join(f"{family} {size:.0f}" for family, size in one.families.items() if size >= 1)
         console.print(f"bytes an entry: {bytes_each}; written in {one.insert_us:.0f} us", style="dim")
+
+
+def _shapes(plans: list[str], recalls: list[float], model: Model) -> Iterator[Shape]:
+    """Yield what is asked for, or else the default configuration and two that are planned."""
+    simhash = model.settings.simhash
+    if not plans and not recalls:
+        yield Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance)
+        recalls = list(_RECALLS)
+    for plan in plans:
+        yield Shape(*map(int, plan.split(",")))
+    for recall in recalls:
+        yield cheapest(recall, model, Limits()).shape
 
 
 def _print(shape: Shape, entries: int, rows: Iterator[tuple[str, float, float]]) -> None:

@@ -1,5 +1,6 @@
 """Promises of the planner's model: distances, what is found, and whom an article meets, against what can be counted."""
 
+from itertools import pairwise
 from math import comb, exp
 
 import numpy as np
@@ -15,6 +16,8 @@ from stream_dedup.planner.quantity import quantity
 from stream_dedup.planner.strangers import meetings
 
 RANDOM = FlipMixture((0.5,), (1.0,))
+# Evenly over all flip probabilities that are simulated.
+EVEN = FlipMixture(tuple(np.linspace(0.01, 0.55, 28).tolist()), (1 / 28,) * 28)
 
 
 def test_distances_of_one_flip_probability_are_binomial() -> None:
@@ -75,22 +78,22 @@ def test_similarities_that_were_not_measured_are_refused(similarity: float) -> N
 @pytest.mark.parametrize("tables", [1, 8, 16, 32])
 def test_all_keys_of_a_table_find_every_pair(tables: int) -> None:
     """A key of 12 bits has 4,096 values: with as many probes nothing is missed at any distance."""
-    assert (found_pairs(12).shares(tables, MOST_PROBES) == 1).all()
+    assert (found_pairs(12).shares(tables, MOST_PROBES, EVEN) == 1).all()
 
 
 @pytest.mark.parametrize(("tables", "prefix_bits"), [(16, 16), (8, 16), (8, 24), (32, 20), (5, 20)])
 def test_pairs_within_the_guaranteed_distance_are_found_without_flips(tables: int, prefix_bits: int) -> None:
-    """`TablePlan.guaranteed_distance` and the simulation agree: up to it one probe a table finds all, beyond not all."""
+    """`TablePlan.guaranteed_distance` and the simulation agree: up to it one probe finds all, then not all."""
     guaranteed = TablePlan(tables, prefix_bits).guaranteed_distance()
-    shares = found_pairs(prefix_bits).shares(tables, 1)
+    shares = found_pairs(prefix_bits).shares(tables, 1, EVEN)
     assert (shares[: guaranteed + 1] == 1).all()
     assert shares[FARTHEST] < 1
 
 
 @pytest.mark.parametrize("prefix_bits", [16, 20, 24])
 def test_one_probe_of_one_table_finds_what_combinatorics_says(prefix_bits: int) -> None:
-    """d flips miss b given bits with the probability C(64 - b, d) / C(64, d): within four standard errors."""
-    shares = found_pairs(prefix_bits).shares(1, 1)
+    """Of d flips none is among b given bits with the probability C(64 - b, d) / C(64, d)."""
+    shares = found_pairs(prefix_bits).shares(1, 1, EVEN)
     for distance in range(1, 13):
         expected = comb(64 - prefix_bits, distance) / comb(64, distance)
         error = (expected * (1 - expected) / 300) ** 0.5
@@ -100,15 +103,15 @@ def test_one_probe_of_one_table_finds_what_combinatorics_says(prefix_bits: int) 
 def test_more_probes_or_tables_never_find_less() -> None:
     """At every distance; of tables where those of the smaller number are among those of the larger."""
     pairs = found_pairs(20)
-    by_probes = [pairs.shares(8, probes) for probes in (1, 2, 16, 128, 1024, 4096)]
-    by_tables = [pairs.shares(tables, 64) for tables in (1, 2, 4, 8, 16, 32)]
-    for less, more in [*zip(by_probes, by_probes[1:], strict=False), *zip(by_tables, by_tables[1:], strict=False)]:
+    by_probes = [pairs.shares(8, probes, EVEN) for probes in (1, 2, 16, 128, 1024, 4096)]
+    by_tables = [pairs.shares(tables, 64, EVEN) for tables in (1, 2, 4, 8, 16, 32)]
+    for less, more in [*pairwise(by_probes), *pairwise(by_tables)]:
         assert (more >= less).all()
         assert more.sum() > less.sum()
 
 
 def test_random_strangers_stand_under_each_key_alike() -> None:
-    """Of n random fingerprints n / 2^b stand under a key, and a key is occupied with the probability 1 - e^(-n / 2^b)."""
+    """Of n random fingerprints n / 2^b stand under a key, which is occupied with the probability 1 - e^(-n / 2^b)."""
     met = meetings(RANDOM, 20, 1e6)
     density = 1e6 / 2**20
     assert met.postings[127] == pytest.approx(128 * density)
@@ -155,9 +158,10 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("tables", "prefix_bits", "probes"), [(8, 24, 128), (3, 18, 512), (12, 20, 8)])
 def test_the_simulation_agrees_with_the_probing_of_the_index(tables: int, prefix_bits: int, probes: int) -> None:
-    """Other pairs of the same spread, looked up by `probe_keys` in tables that are full: as many are found as the shares say."""
-    chance = np.random.default_rng(5)
-    correlations = np.cos(np.pi * chance.uniform(0, 0.55, (2_000, 1)))
+    """Pairs of copies, looked up by `probe_keys` in full tables: as many are found as the shares say."""
+    chance, mixture = np.random.default_rng(5), copies_of(0.7)
+    flips = chance.choice(mixture.flips, (2_000, 1), p=mixture.weights)
+    correlations = np.cos(np.pi * flips)
     copies = chance.standard_normal((2_000, 64))
     originals = correlations * copies + np.sqrt(1 - correlations**2) * chance.standard_normal((2_000, 64))
     powers = np.uint64(1) << np.arange(64, dtype=np.uint64)
@@ -170,6 +174,6 @@ def test_the_simulation_agrees_with_the_probing_of_the_index(tables: int, prefix
     found = [np.isin(own[i], looked_up).any() for i, looked_up in enumerate(keys.reshape(2_000, -1))]
     distances = np.bitwise_count(stored ^ asked)
     near = distances <= FARTHEST
-    shares = found_pairs(prefix_bits).shares(tables, probes)
-    assert near.mean() > 0.8
+    shares = found_pairs(prefix_bits).shares(tables, probes, mixture)
+    assert near.mean() > 0.99
     assert np.array(found)[near].mean() == pytest.approx(shares[distances[near]].mean(), abs=0.02)

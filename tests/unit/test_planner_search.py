@@ -91,7 +91,7 @@ def test_limits_are_kept() -> None:
 
 
 def test_a_recall_out_of_reach_is_refused_with_the_best() -> None:
-    """A largest distance of 32 bits loses few copies, but keys of 18 bits and more lose some: 0.99999 is not reached."""
+    """A largest distance of 32 bits loses few copies, but keys of 18 bits lose some: 0.99999 is not reached."""
     with pytest.raises(UnreachableError, match=r"0\.99999 cannot be reached within the limits: the best") as refused:
         cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits())
     assert refused.value.best is not None
