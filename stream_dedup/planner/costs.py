@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.records import EntryFormat
 from stream_dedup.settings import Settings
@@ -20,13 +21,14 @@ HELD_WINDOWS = 2.0
 # RocksDB writes out what has gathered in write buffers when the log behind them has this size.
 _WRITE_BUFFERS = 256e6
 
+TYPICAL_GRAMS = 800  # distinct n-grams of an article of 900 characters
 # Bytes in a family's files, after LZ4 and what neighbouring keys share, with filters of 10 bits a key.
 _NAME_BYTES = 24  # of an article's id
-_ENTRY_BYTES = 24  # beside layout and name
+_SAVED_BYTES = 48  # of an entry's layout and name, with what RocksDB adds
 _RECORD_BYTES = 90  # of an article's record and its URL's
 _POSTING_BYTES = 14.5  # of a posting with a fingerprint, beside its key
 _KEY_BYTES = 9.0  # of a key of the tables
-_LANDMARK_BYTES = 18.5  # of a posting of the landmarks, key included
+_LANDMARK_BYTES = 14.3  # of a posting of the landmarks, key included
 _CONTENT_BYTES = 20.0
 _PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
 
@@ -126,7 +128,12 @@ def _keys(plan: TablePlan, traffic: Traffic) -> float:
 
 
 def _entry_bytes(settings: Settings) -> float:
-    """Return the bytes of an entry and of its postings in the other families."""
-    layout = EntryFormat(settings.sketch.size, settings.sketch.numbers, settings.landmarks.keys).layout
-    landmarks = settings.landmarks.keys * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
-    return layout.itemsize + _NAME_BYTES + _ENTRY_BYTES + landmarks + _CONTENT_BYTES
+    """Return the bytes of an entry and of its postings in the other families.
+
+    Of the room that an entry has for landmarks what is not used takes next to nothing once it is packed.
+    """
+    rule = landmark_rule(settings)
+    (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
+    layout = EntryFormat(settings.sketch.size, settings.sketch.numbers, rule._replace(most=marks)).layout
+    postings = marks * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
+    return layout.itemsize + _NAME_BYTES - _SAVED_BYTES + postings + _CONTENT_BYTES

@@ -60,9 +60,9 @@ def _step(state: State, population: Population, fingerprints: U64, *, ends_gener
     articles = round(count / INDEXED_SHARE)
     times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
     features = population.features(count)
-    rows = rows_of(features, fingerprints, times)
+    flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
+    rows = rows_of(features, fingerprints, times, flags)
     fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
-    fixed["flags"] = COMPARABLE | WEIGHED
     generations = before.generations
     if ends_generation:
         generations = (*generations, Generation(before.generation + 1, int(times[-1]), before.entries + count))

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.fingerprint.features import Features
-from stream_dedup.fingerprint.sketch import VALUE_BITS, Sketches
+from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches
 from stream_dedup.hashing import I64, U64
+from stream_dedup.planner.costs import TYPICAL_GRAMS
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
+from stream_dedup.settings import EngineSettings
 from stream_dedup.text.terms import Terms
 
-_GRAMS, _NUMBERS = 400, 4
+_NUMBERS = 4
 # What all families have in common: their correlations with the commonest words vary by this much.
 _COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
 _RELATED = 0.4  # flip probability below which two articles are of one matter
@@ -67,13 +69,15 @@ class Population:
 
     def features(self, count: int) -> Features:
         """Return features of articles that share nothing with any other."""
+        rule = landmark_rule(EngineSettings())
+        (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
         values = self._chance.integers(1 << 63, size=(count, 256), dtype=np.uint64) << np.uint64(1)
         values.sort(axis=1)
         sketches = Sketches(
             (values >> np.uint64(64 - VALUE_BITS)).astype(np.uint32),
             np.full(count, 256),
-            np.full(count, _GRAMS),
-            values[:, :8].copy(),
+            np.full(count, TYPICAL_GRAMS),
+            np.pad(values[:, :marks] >> np.uint64(64 - LANDMARK_BITS), ((0, 0), (0, rule.most - marks))),
             self._chance.integers(1 << 63, size=count, dtype=np.uint64),
         )
         numbers = self._chance.integers(1 << 32, size=(count, 16), dtype=np.uint32)
