@@ -69,6 +69,9 @@ evaluate-report: $(READY) ## Compare all algorithms on ARTICLES= (PAIRS=) and pu
 evaluate-page: $(READY) ## Renew the lists in stream_dedup/evaluate/README.md
 	@$(BIN)/python -m tests.evaluate_page
 
+bench-plan: $(READY) ## The planner's figures beside those of an index of ARTICLES=1M entries (FILE=articles to copy)
+	@$(BIN)/python -m tests.benchmarks.plan $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(FILE),--file $(FILE))
+
 soak: $(READY) ## Constant load and random faults for MINUTES=5, with plots in OUT=
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),5) $(if $(OUT),--out $(OUT))
 
@@ -83,4 +86,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay evaluate-report evaluate-page soak lock settings-page clean
+.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay bench-plan evaluate-report evaluate-page soak lock settings-page clean

@@ -1,4 +1,4 @@
-"""The command line: run, dedup, explain, config; `evaluate` and `state` have files of their own.
+"""The command line: run, dedup, explain, config; `evaluate`, `plan` and `state` have files of their own.
 
 Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
 """
@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from stream_dedup.cli_evaluate import app as evaluate_app
+from stream_dedup.cli_plan import plan_command
 from stream_dedup.cli_state import app as state_app
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.explain import Explanation, WeightedWord, explain
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(evaluate_app, name="evaluate")
 app.add_typer(state_app, name="state")
+app.command("plan")(plan_command)
 
 
 def main() -> None:

@@ -1,0 +1,27 @@
+"""The planner: tables, prefix bits, probes and the largest distance out of a recall target and an expected size.
+
+Knows what an index of given settings finds and costs; knows nothing of an index that exists.
+"""
+
+from stream_dedup.planner.costs import Traffic
+from stream_dedup.planner.distances import STRANGERS, FlipMixture, copies_of
+from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_of
+from stream_dedup.planner.sample import Copies, Sample, measured_sample
+from stream_dedup.planner.search import Limits, UnreachableError, cheapest
+
+__all__ = [
+    "STRANGERS",
+    "Copies",
+    "Expectation",
+    "FlipMixture",
+    "Limits",
+    "Model",
+    "Sample",
+    "Shape",
+    "Traffic",
+    "UnreachableError",
+    "cheapest",
+    "copies_of",
+    "expectation_of",
+    "measured_sample",
+]

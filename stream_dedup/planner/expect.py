@@ -1,0 +1,123 @@
+"""What to expect of an index with given settings: recall, look-ups, candidates, memory and disk.
+
+Knows how the parts of the model go together; knows nothing of which settings are wanted.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.planner.costs import GENERATIONS, Space, Traffic, microseconds, space_of, weighed
+from stream_dedup.planner.distances import F64, FlipMixture
+from stream_dedup.planner.found import FARTHEST, found_pairs
+from stream_dedup.planner.strangers import meetings
+from stream_dedup.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The settings that are planned.
+
+    Attributes:
+        tables: `simhash.tables`.
+        prefix_bits: `simhash.prefix_bits`.
+        probes: `simhash.probes`, a table.
+        max_distance: `simhash.max_distance`.
+    """
+
+    tables: int
+    prefix_bits: int
+    probes: int
+    max_distance: int
+
+    @property
+    def plan(self) -> TablePlan:
+        """The tables."""
+        return TablePlan(self.tables, self.prefix_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What to expect of a shape, of each article where nothing else is said.
+
+    Attributes:
+        shape: the settings.
+        recall: share of the copies whose original is among the candidates of the SimHash tables.
+        keys: looked up, after the bitmap of occupied keys, in each live generation.
+        postings: read.
+        candidates: entries within the largest distance, to read and to compare.
+        space: bytes of the whole index.
+        disk_per_entry: bytes of the SimHash tables an indexed article.
+        time_us: of the tables, microseconds of one core.
+        cost: time, memory and disk as one figure, microseconds.
+    """
+
+    shape: Shape
+    recall: float
+    keys: float
+    postings: float
+    candidates: float
+    space: Space
+    disk_per_entry: float
+    time_us: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What an expectation depends on besides the shape.
+
+    Attributes:
+        copies: flip probabilities between articles and their copies.
+        strangers: flip probabilities between unrelated articles.
+        traffic: what is to be indexed.
+        settings: all that is not planned.
+    """
+
+    copies: FlipMixture
+    strangers: FlipMixture
+    traffic: Traffic
+    settings: Settings
+
+
+def recalls(tables: int, prefix_bits: int, probes: int, model: Model) -> F64:
+    """Return the recall with each largest distance from 0 to `FARTHEST`, shape (FARTHEST + 1,)."""
+    shares = found_pairs(prefix_bits).shares(tables, probes, model.copies)
+    found = np.cumsum(model.copies.distances()[: FARTHEST + 1] * shares)
+    return np.asarray(found * kept_share(prefix_bits, model))
+
+
+def kept_share(prefix_bits: int, model: Model) -> float:
+    """Return the share of the originals that are among the newest of their posting lists.
+
+    Each generation keeps `simhash.bucket_cap` postings a key. Lists are taken to be as long as that of an article
+    drawn at random: families of bulletins make them longer than the mean over keys.
+    """
+    length = model.traffic.entries / GENERATIONS * model.strangers.agreement(prefix_bits)
+    return min(1.0, model.settings.simhash.bucket_cap / max(length, 1.0))
+
+
+def expectation_of(shape: Shape, model: Model) -> Expectation:
+    """Return what to expect of a shape."""
+    shares = found_pairs(shape.prefix_bits).shares(shape.tables, shape.probes, model.strangers)[
+        : shape.max_distance + 1
+    ]
+    entries = model.traffic.entries
+    candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
+    met = meetings(model.strangers, shape.prefix_bits, entries)
+    tried = min(shape.probes, len(met.keys))
+    keys, postings = (float(shape.tables * one[tried - 1]) for one in (met.keys, met.postings))
+    space = space_of(shape.plan, model.traffic, model.settings)
+    time_us = microseconds(shape.tables, shape.tables * tried, keys, postings, candidates, model.traffic.indexed_share)
+    return Expectation(
+        shape,
+        float(recalls(shape.tables, shape.prefix_bits, shape.probes, model)[shape.max_distance]),
+        keys,
+        postings,
+        candidates,
+        space,
+        space.tables / max(entries, 1.0),
+        time_us,
+        weighed(time_us, space),
+    )

@@ -1,0 +1,144 @@
+"""Which share of the pairs at each Hamming distance a plan finds, by simulation of bit sums.
+
+Knows tables, the order of probes and how bits flip; knows nothing of costs.
+
+The sums of a text and of its copy are draws from a bivariate normal distribution: with a flip probability q their
+correlation is cos(pi q) (Charikar 2002), so the bits whose sums are nearest zero flip first (Sood and Loguinov 2011).
+"""
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U64
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.probing import flip_order
+from stream_dedup.planner.distances import BITS, F64, FlipMixture
+
+MOST_PROBES = 4096
+FARTHEST = 32  # the largest `simhash.max_distance`
+# 12,000 pairs are some 300 a distance: recall comes out within 0.003 of that of 100,000.
+_PAIRS = 12_000
+_SEED = 20
+_BINS = np.linspace(0.0, 0.56, 29)  # of flip probabilities
+_NEGLIGIBLE = 1e-12
+_NEVER = np.uint16(0xFFFF)
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # a key of caches, by identity
+class FoundPairs:
+    """Simulated pairs, and the probe of each table that finds them.
+
+    Attributes:
+        flips: flip probability of each pair, shape (n,).
+        distances: Hamming distance of each pair, up to `FARTHEST`, shape (n,).
+        probes: the number of the probe, from 0, that finds pair i with a table rotated by r bits at [i, r], shape
+            (n, 64).
+    """
+
+    flips: F64
+    distances: I64
+    probes: NDArray[np.uint16]
+
+    def shares(self, tables: int, probes: int, mixture: FlipMixture) -> F64:
+        """Return the share of the pairs at each distance that some table finds, shape (FARTHEST + 1,).
+
+        Of two pairs at one distance the one with the smaller flip probability is found sooner, so pairs count as often
+        as their flip probability is in the mixture.
+
+        Args:
+            tables: T.
+            probes: keys tried a table.
+            mixture: of the pairs.
+        """
+        weights, totals = _weights(self, mixture)
+        hits = np.bincount(self.distances, weights * (_earliest(self, tables) < probes), FARTHEST + 1)
+        return np.asarray(hits / totals)
+
+
+@lru_cache
+def _weights(pairs: FoundPairs, mixture: FlipMixture) -> tuple[F64, F64]:
+    """Return how much each pair counts, shape (n,), and all at each distance together, shape (FARTHEST + 1,)."""
+    wanted, _ = np.histogram(mixture.flips, _BINS, weights=mixture.weights)
+    # Where the mixture has no pairs at a distance, those that are there count alike.
+    weights = wanted[np.digitize(pairs.flips, _BINS[1:-1])] + _NEGLIGIBLE
+    return weights, np.asarray(np.bincount(pairs.distances, weights, FARTHEST + 1), np.float64)
+
+
+@lru_cache
+def _earliest(pairs: FoundPairs, tables: int) -> NDArray[np.uint16]:
+    """Return the number of the first probe that finds each pair in any table, shape (n,)."""
+    rotations = TablePlan(tables, 1).rotations().astype(np.int64)
+    return np.asarray(pairs.probes[:, rotations].min(axis=1))
+
+
+@cache
+def found_pairs(prefix_bits: int) -> FoundPairs:
+    """Return the simulated pairs for keys of so many bits; they are the same for all numbers of tables and probes."""
+    flips, differing, volatility = _simulated()
+    probes = _first_probes(differing, volatility, prefix_bits, _sets(prefix_bits))
+    return FoundPairs(flips, differing.sum(axis=1), probes)
+
+
+@cache
+def _simulated() -> tuple[F64, NDArray[np.bool_], F64]:
+    """Return flip probabilities, shape (n,), which bits differ, and |sum| of each bit of the copy, of shape (n, 64)."""
+    chance = np.random.default_rng(_SEED)
+    # Evenly over flip probabilities up to a half and more, so that every distance has about as many pairs.
+    flips = np.linspace(_BINS[0], _BINS[-1], _PAIRS)
+    correlations = np.cos(np.pi * flips)[:, np.newaxis]
+    copies = chance.standard_normal((_PAIRS, BITS))
+    own = chance.standard_normal((_PAIRS, BITS))
+    originals = correlations * copies + np.sqrt(1 - correlations**2) * own
+    differing = (originals > 0) != (copies > 0)
+    near = differing.sum(axis=1) <= FARTHEST
+    return flips[near], differing[near], np.abs(copies[near])
+
+
+class _Sets(NamedTuple):
+    """The sets of flips that are tried.
+
+    Attributes:
+        masks: the ranks of each as bits, ascending, shape (probes,).
+        probes: which of the probes tries it, shape (probes,).
+        most: largest sum of ranks, counted from 1.
+    """
+
+    masks: U64
+    probes: NDArray[np.uint16]
+    most: int
+
+
+def _sets(prefix_bits: int) -> _Sets:
+    order = flip_order(MOST_PROBES, prefix_bits)
+    used = order >= 0
+    masks = ((np.uint64(1) << np.where(used, order, 0).astype(np.uint64)) * used).sum(axis=1, dtype=np.uint64)
+    ascending = np.argsort(masks)
+    return _Sets(masks[ascending], ascending.astype(np.uint16), int((order + 1).sum(axis=1).max()))
+
+
+@kernel
+def _first_probes(differing: NDArray[np.bool_], volatility: F64, prefix_bits: int, sets: _Sets) -> NDArray[np.uint16]:
+    probes = np.full((len(differing), 64), _NEVER, np.uint16)
+    for i in range(len(differing)):
+        by_volatility = np.argsort(volatility[i])
+        for rotation in range(64):
+            flipped, rank, cost = np.uint64(0), 0, 0
+            for bit in by_volatility:
+                # The key is the first bits of the fingerprint rotated left: bit 63 comes first.
+                if (63 - bit - rotation) & 63 < prefix_bits:
+                    rank += 1
+                    if differing[i, bit]:
+                        flipped |= np.uint64(1) << np.uint64(rank - 1)
+                        cost += rank
+                        if cost > sets.most:
+                            break
+            if cost <= sets.most:
+                place = np.searchsorted(sets.masks, flipped)
+                if place < len(sets.masks) and sets.masks[place] == flipped:
+                    probes[i, rotation] = sets.probes[place]
+    return probes

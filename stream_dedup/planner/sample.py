@@ -1,0 +1,164 @@
+"""The two distributions of distances measured on a user's own articles, and how many of these are indexed.
+
+Knows the engine and edited copies; knows nothing of plans.
+"""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article, Decision
+from stream_dedup.compiled import kernel
+from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.files.readers import FileFormatError, reader_for
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.fingerprint.simhash import popcount
+from stream_dedup.hashing import I64, U64
+from stream_dedup.planner.distances import BITS, FlipMixture, fitted
+from stream_dedup.planner.edits import cut_copy, padded_copy
+from stream_dedup.settings import EngineSettings, Settings
+from stream_dedup.text.idf import Epoch
+
+_BATCH = 512
+_LEAST = 100  # fewer articles say nothing of how alike unrelated ones are
+_DONORS = 3  # other articles that a padded copy takes sentences from
+_LEAST_CHARACTERS = 200  # of a text whose sentences can be left out to within the tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Articles and one copy of each.
+
+    Attributes:
+        originals: fingerprints of the articles, shape (n,).
+        fingerprints: of the copies, shape (n,).
+        sums: bit sums of the copies, shape (n, 64).
+    """
+
+    originals: U64
+    fingerprints: U64
+    sums: I64
+
+    def distances(self) -> NDArray[np.int64]:
+        """Return how many copies are at each Hamming distance, shape (65,)."""
+        return np.bincount(np.bitwise_count(self.originals ^ self.fingerprints), minlength=BITS + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was measured on some articles.
+
+    Attributes:
+        articles: that were read.
+        indexed_share: of them that the engine indexes.
+        fingerprints: of the indexed ones, shape (n,).
+        copies: of those of the indexed ones that have sentences enough.
+    """
+
+    articles: int
+    indexed_share: float
+    fingerprints: U64
+    copies: Copies
+
+    def copy_mixture(self) -> FlipMixture:
+        """Return the flip probabilities between articles and their copies."""
+        return fitted(self.copies.distances())
+
+    def stranger_mixture(self) -> FlipMixture:
+        """Return the flip probabilities between all pairs of the indexed articles."""
+        return fitted(_pair_distances(self.fingerprints))
+
+
+def measured_sample(path: Path, settings: Settings, similarity: float, most: int, seed: int = 1) -> Sample:
+    """Return what the articles of a file tell: those that the engine indexes, and edited copies of them.
+
+    Half of the copies leave sentences out, half have sentences of other articles added.
+
+    Args:
+        path: JSONL, CSV or Parquet, as `stream-dedup dedup` reads them.
+        settings: field names, and those of the fingerprints.
+        similarity: share of a copy's text, or of the article's where that is longer, that both have.
+        most: articles that are read.
+        seed: of the edits.
+
+    Raises:
+        FileFormatError: the file cannot be read, or has too few articles.
+    """
+    articles = list(islice(_articles(path, settings), most))
+    if len(articles) < _LEAST:
+        raise FileFormatError(f"{path}: {len(articles)} articles are too few for a sample: it takes {_LEAST}")
+    with Deduplicator(settings=settings) as engine:
+        indexed = list(_indexed(engine, articles))
+        share, epoch = engine.progress.entries / len(articles), engine.epoch
+    fingerprints, _ = _fingerprints(indexed, settings, epoch)
+    chance = random.Random(seed)  # noqa: S311  # the same copies in every run
+    copied, copies = _copies([article.body for article in indexed], similarity, chance)
+    if not copied:
+        raise FileFormatError(f"{path}: no article can be cut to {similarity:g} of its text at the ends of sentences")
+    return Sample(
+        len(articles),
+        share,
+        fingerprints,
+        Copies(fingerprints[copied], *_fingerprints(copies, settings, epoch)),
+    )
+
+
+def _articles(path: Path, settings: Settings) -> Iterator[Article]:
+    decoder, now_ms = Decoder(settings.input), time.time_ns() // 1_000_000
+    for record, _ in reader_for(path)(path):
+        with suppress(UndecodableError):
+            item = decoder.decode(record.value, now_ms)
+            if isinstance(item, Article):
+                yield item
+
+
+def _batches(articles: Sequence[Article]) -> Iterator[Sequence[Article]]:
+    for first in range(0, len(articles), _BATCH):
+        yield articles[first : first + _BATCH]
+
+
+def _indexed(engine: Deduplicator, articles: Sequence[Article]) -> Iterator[Article]:
+    """Yield the unique articles."""
+    for batch in _batches(articles):
+        outcomes = engine.process(batch).outcomes
+        for article, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Decision) and outcome.unique and outcome.link is None:
+                yield article
+
+
+def _copies(texts: Sequence[str], similarity: float, chance: random.Random) -> tuple[list[int], list[Article]]:
+    """Return which texts have a copy, and the copies."""
+    copied, copies = [], []
+    for place, text in enumerate(texts):
+        if len(text) < _LEAST_CHARACTERS:
+            continue
+        others = [texts[chance.randrange(len(texts))] for _ in range(_DONORS)]
+        copy = padded_copy(text, similarity, others, chance) if place % 2 else cut_copy(text, similarity, chance)
+        if copy is not None:
+            copied.append(place)
+            copies.append(Article(f"copy-{place}", copy))
+    return copied, copies
+
+
+def _fingerprints(articles: Sequence[Article], settings: EngineSettings, epoch: Epoch) -> tuple[U64, I64]:
+    fingerprinter = Fingerprinter(settings)
+    parts = [fingerprinter.fingerprints(fingerprinter.features(batch), epoch) for batch in _batches(articles)]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+@kernel
+def _pair_distances(fingerprints: U64) -> NDArray[np.int64]:
+    """Return how many pairs of distinct articles are at each Hamming distance, shape (65,)."""
+    counts = np.zeros(65, np.int64)
+    for i in range(len(fingerprints)):
+        for j in range(i):
+            counts[popcount(fingerprints[i] ^ fingerprints[j])] += 1
+    return counts

@@ -1,0 +1,83 @@
+"""The cheapest settings that reach a recall within limits.
+
+Knows which settings are tried; knows nothing of how recall and costs come about.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from stream_dedup.planner.costs import space_of
+from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_of, recalls
+from stream_dedup.planner.found import FARTHEST
+
+_TABLES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+_PREFIX_BITS = range(16, 29)  # a shorter key leads to a share of all articles
+_PROBES = sorted({*(2**power for power in range(13)), *(3 * 2**power for power in range(11))})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a plan may take.
+
+    Attributes:
+        memory: of the process, bytes.
+        disk: of the state, bytes.
+    """
+
+    memory: float = inf
+    disk: float = inf
+
+
+class UnreachableError(ValueError):
+    """No settings within the limits reach the recall.
+
+    Args:
+        recall: that is wanted.
+        best: what comes nearest to it; None where nothing keeps the limits.
+    """
+
+    def __init__(self, recall: float, best: Expectation | None) -> None:
+        reached = f"the best within them is {best.recall:.4f}" if best else "no settings at all keep to them"
+        super().__init__(f"a recall of {recall:g} cannot be reached within the limits: {reached}")
+        self.best = best
+
+
+def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
+    """Return what to expect of the settings that reach a recall at least cost.
+
+    Args:
+        recall: of the SimHash tables, to be reached.
+        model: what the expectations depend on.
+        limits: of memory and disk.
+
+    Raises:
+        UnreachableError: no settings reach it within the limits.
+    """
+    best: Expectation | None = None
+    nearest: tuple[float, Shape] | None = None
+    for tables, prefix_bits in _within(model, limits):
+        for probes in _PROBES:
+            reached = recalls(tables, prefix_bits, probes, model)
+            if reached[-1] < recall:
+                if nearest is None or reached[-1] > nearest[0]:
+                    nearest = float(reached[-1]), Shape(tables, prefix_bits, probes, FARTHEST)
+                continue
+            shape = Shape(tables, prefix_bits, probes, int(np.argmax(reached >= recall)))
+            one = expectation_of(shape, model)
+            if best is None or one.cost < best.cost:
+                best = one
+    if best is None:
+        raise UnreachableError(recall, expectation_of(nearest[1], model) if nearest else None)
+    return best
+
+
+def _within(model: Model, limits: Limits) -> Iterator[tuple[int, int]]:
+    """Yield the tables and prefix bits that keep to the limits."""
+    for prefix_bits in _PREFIX_BITS:
+        for tables in _TABLES:
+            space = space_of(Shape(tables, prefix_bits, 1, 0).plan, model.traffic, model.settings)
+            if space.memory <= limits.memory and space.disk <= limits.disk:
+                yield tables, prefix_bits

@@ -1,0 +1,75 @@
+"""How many unrelated articles stand under the keys that an article looks up.
+
+Knows tables, the order of probes and how bits flip; knows nothing of copies and of costs.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import erfc, sqrt
+
+import numpy as np
+
+from stream_dedup.index.probing import flip_order
+from stream_dedup.planner.distances import F64, FlipMixture
+from stream_dedup.planner.found import MOST_PROBES
+
+_DRAWS = 48  # articles whose sums are drawn; each stands for all probes of all kinds of strangers
+_SEED = 21
+_erfc = np.vectorize(erfc, otypes=[np.float64])
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """What an article meets in one table, by the number of keys that it tries there.
+
+    Attributes:
+        keys: occupied ones among the first i + 1 that are tried, its own always among them, shape (probes,).
+        postings: of strangers, under the first i + 1, shape (probes,).
+    """
+
+    keys: F64
+    postings: F64
+
+
+@lru_cache(maxsize=256)
+def meetings(strangers: FlipMixture, prefix_bits: int, entries: float) -> Meetings:
+    """Return what an article meets in a table.
+
+    Strangers come independently of one another, so the keys that they occupy are those of a Poisson process.
+
+    Args:
+        strangers: flip probabilities of unrelated pairs.
+        prefix_bits: bits of a key.
+        entries: in the table.
+    """
+    expected = entries * _chances(strangers, prefix_bits)
+    occupied = -np.expm1(-expected)
+    occupied[:, 0] = 1.0  # an article's own key is read in any case, to write to it
+    return Meetings(occupied.mean(axis=0).cumsum(), expected.mean(axis=0).cumsum())
+
+
+@lru_cache
+def _chances(strangers: FlipMixture, prefix_bits: int) -> F64:
+    """Return the chances that a stranger stands under each key that is tried, for some articles, shape (n, probes).
+
+    For an article with given sums the chance is exact: the bit with the sum s, in standard deviations, differs with
+    the probability Phi(-rho |s| / sqrt(1 - rho^2)), rho = cos(pi q), so the bits that are tried first are also those
+    in which related articles differ. Only the sums are drawn.
+    """
+    sums = np.sort(np.abs(np.random.default_rng(_SEED).standard_normal((_DRAWS, prefix_bits))), axis=1)
+    order = flip_order(MOST_PROBES, prefix_bits)
+    chances = np.zeros((_DRAWS, len(order)))
+    for flip, weight in zip(strangers.flips, strangers.weights, strict=True):
+        differs = _flip_chances(sums, flip)
+        # What each flip changes of the logarithm of the chance; the last column stands for no flip.
+        gains = np.concatenate([np.log(differs) - np.log1p(-differs), np.zeros((_DRAWS, 1))], axis=1)
+        same = np.log1p(-differs).sum(axis=1, keepdims=True)
+        chances += weight * np.exp(same + gains[:, order].sum(axis=2))
+    return chances
+
+
+def _flip_chances(sums: F64, flip: float) -> F64:
+    """Return the probability that each bit differs, given the size of its sum in standard deviations."""
+    correlation = np.cos(np.pi * flip)
+    chances = _erfc(correlation * sums / np.sqrt(1 - correlation**2) / sqrt(2)) / 2
+    return np.asarray(np.clip(chances, 1e-300, 1 - 1e-16))

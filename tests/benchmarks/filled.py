@@ -1,0 +1,94 @@
+"""An index filled with made-up entries, and the records of as many articles as a stream would have for them.
+
+Knows entries, records and generations; knows nothing of what is asked of it.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stream_dedup.article import Origin
+from stream_dedup.hashing import U64
+from stream_dedup.index.candidates import rows_of
+from stream_dedup.index.changelog import Commit
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.records import COMPARABLE, WEIGHED, ArticleRecord, key_of
+from stream_dedup.index.steps import Step
+from stream_dedup.index.store import Family, Put
+from stream_dedup.planner.costs import GENERATIONS
+from stream_dedup.planner.distances import F64
+from stream_dedup.state import State
+from tests.benchmarks.population import Population, fingerprints_of, slices
+
+INDEXED_SHARE = 0.55
+RECORDED = 8  # one article in so many has its record written; the bytes of records count so many times
+RECORDS = (Family.ARTICLES, Family.URLS)
+_DAY_MS = 86_400_000
+_START_MS = 1_790_000_000_000
+_PARTS = 6  # of a generation, each written at once
+
+
+def fill(state: State, population: Population, entries: int, originals: U64, asked: int) -> F64:
+    """Write entries in three generations, through what restores a state from its changelog.
+
+    Args:
+        state: new.
+        population: draws the entries.
+        entries: how many.
+        originals: fingerprints that the first of them get, shape (n,).
+        asked: of how many of the first the sums are wanted.
+
+    Returns:
+        Bit sums of the first entries, shape (asked, 64).
+    """
+    parts = GENERATIONS * _PARTS
+    first: F64 = np.empty((0, 64))
+    for turn, part in enumerate(slices(entries, -(-entries // parts))):
+        sums = population.sums(part.stop - part.start)
+        fingerprints, _ = fingerprints_of(sums)
+        if turn == 0:
+            first = sums[:asked]
+            fingerprints[: len(originals)] = originals
+        ends = (turn + 1) % _PARTS == 0 and turn + 1 < parts
+        step = _step(state, population, fingerprints, ends_generation=ends)
+        state.replay([(Commit([step], {}), turn + 1)], "bench")
+    return first
+
+
+def _step(state: State, population: Population, fingerprints: U64, *, ends_generation: bool) -> Step:
+    before, count = state.progress, len(fingerprints)
+    articles = round(count / INDEXED_SHARE)
+    times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
+    features = population.features(count)
+    flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
+    rows = rows_of(features, fingerprints, times, flags)
+    fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
+    generations = before.generations
+    if ends_generation:
+        generations = (*generations, Generation(before.generation + 1, int(times[-1]), before.entries + count))
+    progress = Progress(
+        before.steps + 1,
+        before.judged + articles,
+        before.epoch_judged + articles,
+        before.entries + count,
+        int(times[-1]),
+        generations,
+    )
+    names = [_name(number) for number in range(before.entries, progress.entries)]
+    return Step(progress, fixed, names, [], list(_records(before.judged, progress.judged, rows.contents)), [])
+
+
+def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
+    """Yield what is remembered of each article, indexed or not: its record and its URL."""
+    for number in range(first, last, RECORDED):
+        content, moment = int(contents[number % len(contents)]), _START_MS + number
+        url = number * 0x9E3779B97F4A7C15 % 2**64
+        record = ArticleRecord(
+            (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
+        )
+        yield Put(Family.ARTICLES, _name(number), record.pack())
+        yield Put(Family.URLS, key_of(url), _name(number))
+
+
+def _name(number: int) -> bytes:
+    return f"https-article-{number:010d}".encode()

@@ -1,0 +1,117 @@
+"""Made-up entries whose fingerprints are related as those of real articles are, and copies of some.
+
+Knows the fitted mixture of strangers; knows nothing of the index.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches
+from stream_dedup.hashing import I64, U64
+from stream_dedup.planner.costs import TYPICAL_GRAMS
+from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.terms import Terms
+
+_NUMBERS = 4
+# What all families have in common: their correlations with the commonest words vary by this much.
+_COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
+_RELATED = 0.4  # flip probability below which two articles are of one matter
+_POWERS = np.uint64(1) << np.arange(BITS, dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """Families of one kind: weather bulletins, stories of one event.
+
+    Attributes:
+        centres: sums that the members of each have in common, shape (families, 64).
+        correlation: of the sums of two members.
+    """
+
+    centres: F64
+    correlation: float
+
+
+class Population:
+    """Articles as random sums. Each belongs to a family of one kind, so that pairs are related as often as real ones.
+
+    With a share s of the articles in the equal families of a kind, s^2 / families of all pairs are of one family.
+
+    Args:
+        seed: of everything.
+        strangers: how often pairs are how closely related.
+    """
+
+    def __init__(self, seed: int, strangers: FlipMixture = STRANGERS) -> None:
+        self._chance = np.random.default_rng(seed)
+        self._common = self._chance.standard_normal(BITS)
+        related = [pair for pair in zip(strangers.flips, strangers.weights, strict=True) if pair[0] < _RELATED]
+        self._kinds = [self._families(flip, weight, 1 / len(related)) for flip, weight in related]
+
+    def sums(self, count: int) -> F64:
+        """Return the bit sums of so many articles, shape (count, 64)."""
+        sums = np.empty((count, BITS))
+        kinds = self._chance.integers(len(self._kinds), size=count)
+        for place, kind in enumerate(self._kinds):
+            members = np.flatnonzero(kinds == place)
+            centres = kind.centres[self._chance.integers(len(kind.centres), size=len(members))]
+            sums[members] = _related(centres, kind.correlation, self._normal(len(members)))
+        return sums
+
+    def copies(self, originals: F64, copies: FlipMixture) -> F64:
+        """Return the sums of a copy of each article, shape as theirs."""
+        flips = self._chance.choice(copies.flips, len(originals), p=copies.weights)[:, np.newaxis]
+        return _related(originals, np.cos(np.pi * flips) ** 2, self._normal(len(originals)))
+
+    def features(self, count: int) -> Features:
+        """Return features of articles that share nothing with any other."""
+        rule = landmark_rule(EngineSettings())
+        (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
+        values = self._chance.integers(1 << 63, size=(count, 256), dtype=np.uint64) << np.uint64(1)
+        values.sort(axis=1)
+        sketches = Sketches(
+            (values >> np.uint64(64 - VALUE_BITS)).astype(np.uint32),
+            np.full(count, 256),
+            np.full(count, TYPICAL_GRAMS),
+            np.pad(values[:, :marks] >> np.uint64(64 - LANDMARK_BITS), ((0, 0), (0, rule.most - marks))),
+            self._chance.integers(1 << 63, size=count, dtype=np.uint64),
+        )
+        numbers = self._chance.integers(1 << 32, size=(count, 16), dtype=np.uint32)
+        numbers[:, _NUMBERS:] = 0
+        return Features(_no_terms(count), None, sketches, numbers, np.full(count, _NUMBERS), np.full(count, _NUMBERS))
+
+    def _families(self, flip: float, weight: float, share: float) -> Families:
+        count = max(1, round(share**2 / weight))
+        loads = self._chance.normal(_COMMON_MEAN, _COMMON_DEVIATION, (count, 1))
+        centres = loads * self._common + np.sqrt(np.maximum(0, 1 - loads**2)) * self._normal(count)
+        return Families(centres, float(np.cos(np.pi * flip)))
+
+    def _normal(self, count: int) -> F64:
+        return self._chance.standard_normal((count, BITS))
+
+
+def fingerprints_of(sums: F64) -> tuple[U64, I64]:
+    """Return the fingerprints of bit sums, shape (n,), and the sums as integers, shape (n, 64)."""
+    return np.asarray(((sums > 0) * _POWERS).sum(axis=1, dtype=np.uint64)), (sums * (1 << 24)).astype(np.int64)
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Yield what cuts so many into parts of at most that size."""
+    for first in range(0, count, size):
+        yield slice(first, min(first + size, count))
+
+
+def _related(centres: F64, correlation: F64 | float, own: F64) -> F64:
+    """Return sums of which two with one centre have the correlation."""
+    return np.asarray(np.sqrt(correlation) * centres + np.sqrt(1 - np.asarray(correlation)) * own)
+
+
+def _no_terms(count: int) -> Terms:
+    nothing = np.empty(0, np.int64)
+    return Terms(
+        np.zeros(count + 1, np.int64), nothing.astype(np.uint64), nothing, nothing, nothing, nothing.astype(np.bool_)
+    )

@@ -1,0 +1,90 @@
+"""Promises of `stream-dedup plan`: settings that can be pasted, JSON, and exit codes."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stream_dedup.cli import app
+from stream_dedup.cli_plan import settings_toml
+from stream_dedup.planner import Shape
+from stream_dedup.settings import load_settings
+
+
+def _plan(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["plan", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def _few_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search among keys of 20 bits alone."""
+    monkeypatch.setattr("stream_dedup.planner.search._PREFIX_BITS", (20,))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_toml_is_taken_by_the_settings(tmp_path: Path) -> None:
+    """What is printed to be pasted loads, and says what was planned."""
+    path = tmp_path / "stream-dedup.toml"
+    path.write_text(settings_toml(Shape(6, 22, 96, 14)))
+    simhash = load_settings(path).simhash
+    assert (simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance) == (6, 22, 96, 14)
+
+
+def test_plan_prints_settings_and_what_to_expect() -> None:
+    """The settings come first, as TOML, then a table beside the settings of now."""
+    result = _plan("--articles", "2.5e6", "--recall", "0.9")
+    assert result.exit_code == 0
+    head, _, rest = result.stdout.partition("to expect")
+    assert set(tomllib.loads(head)["simhash"]) == {"tables", "prefix_bits", "probes", "max_distance"}
+    for wanted in ("recall of the tables", "keys looked up", "candidates", "bitmaps", "on disk", "settings of now"):
+        assert wanted in rest
+    assert "2,750,000 entries at most, on 2,500,000 articles a window" in rest
+
+
+def test_json_says_the_same() -> None:
+    """The plan reaches the recall, and the size is what was asked for: two windows of the share that is indexed."""
+    result = _plan("--articles", "1_000_000", "--recall", "0.9", "--unique-share", "0.4", "--json")
+    plan = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert plan["reached"]
+    assert plan["planned"]["recall"] >= 0.9
+    assert plan["entries"] == 800_000
+    assert plan["copies"]["mean"] == pytest.approx(7.0, rel=0.01)
+    assert sum(plan["strangers"]["distances"]) == pytest.approx(1, abs=1e-6)
+
+
+def test_settings_of_now_are_those_that_are_set() -> None:
+    """The plan is compared with the effective settings."""
+    result = _plan("--articles", "1M", "--recall", "0.5", "--set", "simhash.tables=3", "--json")
+    assert json.loads(result.stdout)["now"]["shape"]["tables"] == 3
+
+
+def test_a_recall_out_of_reach_fails_with_the_best() -> None:
+    """Exit code 1, the best that can be reached, and one line that says so."""
+    result = _plan("--articles", "50M", "--recall", "0.9999", "--similarity", "0.5", "--json")
+    assert result.exit_code == 1
+    assert not json.loads(result.stdout)["reached"]
+    assert "cannot be reached within the limits: the best within them is 0." in result.stderr
+
+
+def test_limits_that_nothing_keeps_fail() -> None:
+    """A gigabyte of disk does not hold 50 million articles."""
+    result = _plan("--articles", "50M", "--recall", "0.9", "--disk", "1G")
+    assert result.exit_code == 1
+    assert "no settings at all keep to them" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--articles", "many", "--recall", "0.9"),
+        ("--articles", "1M", "--recall", "1.5"),
+        ("--articles", "1M", "--recall", "0.9", "--similarity", "0.2"),
+        ("--articles", "1M"),
+    ],
+)
+def test_arguments_out_of_bounds_are_a_usage_error(arguments: tuple[str, ...]) -> None:
+    """Exit code 2, as for all commands."""
+    assert _plan(*arguments).exit_code == 2

@@ -1,0 +1,179 @@
+"""Promises of the planner's model: distances, what is found, and whom an article meets, against what can be counted."""
+
+from itertools import pairwise
+from math import comb, exp
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.probing import Occupancy, probe_keys, table_keys
+from stream_dedup.planner import STRANGERS, FlipMixture, copies_of
+from stream_dedup.planner.distances import fitted
+from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
+from stream_dedup.planner.quantity import quantity
+from stream_dedup.planner.strangers import meetings
+
+RANDOM = FlipMixture((0.5,), (1.0,))
+# Evenly over all flip probabilities that are simulated.
+EVEN = FlipMixture(tuple(np.linspace(0.01, 0.55, 28).tolist()), (1 / 28,) * 28)
+
+
+def test_distances_of_one_flip_probability_are_binomial() -> None:
+    """SciPy's binomial distribution of 64 bits, weighted, is what a mixture gives."""
+    mixture = FlipMixture((0.1, 0.5), (0.25, 0.75))
+    numbers = np.arange(65)
+    expected = 0.25 * stats.binom.pmf(numbers, 64, 0.1) + 0.75 * stats.binom.pmf(numbers, 64, 0.5)
+    assert mixture.distances() == pytest.approx(expected, abs=1e-12)
+
+
+def test_random_fingerprints_agree_in_a_prefix_once_in_two_to_its_bits() -> None:
+    """Keys of random fingerprints are spread evenly."""
+    assert RANDOM.agreement(24) == pytest.approx(2**-24)
+
+
+def test_agreement_is_that_of_all_choices_of_bits() -> None:
+    """A pair at distance d agrees in C(64 - d, b) of the C(64, b) sets of b bits: the mean over all distances."""
+    shares = [comb(64 - distance, 24) / comb(64, 24) for distance in range(65)]
+    assert STRANGERS.agreement(24) == pytest.approx(float(STRANGERS.distances() @ shares), rel=1e-9)
+
+
+def test_a_mixture_is_found_again_in_its_distances() -> None:
+    """Fitting the distances of a known mixture gives them back: each within a thousandth."""
+    known = FlipMixture((0.08, 0.3, 0.5), (0.01, 0.09, 0.9))
+    again = fitted((known.distances() * 1e9).astype(np.int64))
+    assert again.distances() == pytest.approx(known.distances(), abs=1e-3)
+    assert again.distances()[:10].sum() == pytest.approx(known.distances()[:10].sum(), rel=0.02)
+
+
+def test_no_pair_cannot_be_fitted() -> None:
+    """Without any pair there is nothing to fit, which is said."""
+    with pytest.raises(ValueError, match="no pair of texts"):
+        fitted(np.zeros(65, np.int64))
+
+
+@pytest.mark.parametrize(("similarity", "mean"), [(0.5, 13.51), (0.8, 7.00), (0.85, (7.00 + 4.73) / 2), (0.95, 3.48)])
+def test_copies_have_the_measured_mean_distance(similarity: float, mean: float) -> None:
+    """The mean is the measured one, and half-way between two measured ones the mean of these."""
+    distances = copies_of(similarity).distances()
+    assert distances.sum() == pytest.approx(1)
+    assert float(distances @ np.arange(65)) == pytest.approx(mean, rel=0.01)
+
+
+def test_copies_are_beta_binomial() -> None:
+    """Four fifths of the text: SciPy's beta-binomial with the same mean and correlation of two bits."""
+    mean, size = 7.00 / 64, 1 / 0.012 - 1
+    expected = stats.betabinom.pmf(np.arange(65), 64, mean * size, (1 - mean) * size)
+    assert copies_of(0.8).distances() == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("similarity", [0.3, 0.49, 0.96, 1.0])
+def test_similarities_that_were_not_measured_are_refused(similarity: float) -> None:
+    """The message names the value and the bounds."""
+    with pytest.raises(ValueError, match=rf"{similarity:g} is out of bounds.*0.5 to 0.95"):
+        copies_of(similarity)
+
+
+@pytest.mark.parametrize("tables", [1, 8, 16, 32])
+def test_all_keys_of_a_table_find_every_pair(tables: int) -> None:
+    """A key of 12 bits has 4,096 values: with as many probes nothing is missed at any distance."""
+    assert (found_pairs(12).shares(tables, MOST_PROBES, EVEN) == 1).all()
+
+
+@pytest.mark.parametrize(("tables", "prefix_bits"), [(16, 16), (8, 16), (8, 24), (32, 20), (5, 20)])
+def test_pairs_within_the_guaranteed_distance_are_found_without_flips(tables: int, prefix_bits: int) -> None:
+    """`TablePlan.guaranteed_distance` and the simulation agree: up to it one probe finds all, then not all."""
+    guaranteed = TablePlan(tables, prefix_bits).guaranteed_distance()
+    shares = found_pairs(prefix_bits).shares(tables, 1, EVEN)
+    assert (shares[: guaranteed + 1] == 1).all()
+    assert shares[FARTHEST] < 1
+
+
+@pytest.mark.parametrize("prefix_bits", [16, 20, 24])
+def test_one_probe_of_one_table_finds_what_combinatorics_says(prefix_bits: int) -> None:
+    """Of d flips none is among b given bits with the probability C(64 - b, d) / C(64, d)."""
+    shares = found_pairs(prefix_bits).shares(1, 1, EVEN)
+    for distance in range(1, 13):
+        expected = comb(64 - prefix_bits, distance) / comb(64, distance)
+        error = (expected * (1 - expected) / 300) ** 0.5
+        assert shares[distance] == pytest.approx(expected, abs=4 * error + 0.004)
+
+
+def test_more_probes_or_tables_never_find_less() -> None:
+    """At every distance; of tables where those of the smaller number are among those of the larger."""
+    pairs = found_pairs(20)
+    by_probes = [pairs.shares(8, probes, EVEN) for probes in (1, 2, 16, 128, 1024, 4096)]
+    by_tables = [pairs.shares(tables, 64, EVEN) for tables in (1, 2, 4, 8, 16, 32)]
+    for less, more in [*pairwise(by_probes), *pairwise(by_tables)]:
+        assert (more >= less).all()
+        assert more.sum() > less.sum()
+
+
+def test_random_strangers_stand_under_each_key_alike() -> None:
+    """Of n random fingerprints n / 2^b stand under a key, which is occupied with the probability 1 - e^(-n / 2^b)."""
+    met = meetings(RANDOM, 20, 1e6)
+    density = 1e6 / 2**20
+    assert met.postings[127] == pytest.approx(128 * density)
+    assert met.keys[127] == pytest.approx(1 + 127 * (1 - exp(-density)))
+
+
+def test_all_keys_of_a_table_lead_to_every_stranger_once() -> None:
+    """A key of 12 bits has 4,096 values: under all of them stand all entries, however related they are."""
+    assert meetings(STRANGERS, 12, 5_000.0).postings[-1] == pytest.approx(5_000)
+
+
+def test_own_key_leads_to_those_that_agree_in_it() -> None:
+    """Under an article's own key stand n (1 - q)^b strangers with the flip probability q, on the mean over articles.
+
+    Over 48 drawn articles the mean of a chance whose logarithm varies comes out within some tenths.
+    """
+    related = FlipMixture((0.05,), (1.0,))
+    assert meetings(related, 16, 1e6).postings[0] == pytest.approx(1e6 * 0.95**16, rel=0.1)
+
+
+def test_likely_flips_are_tried_first() -> None:
+    """Each set of flips leads to no more related articles than the mean of those of its rank sum or below."""
+    gains = np.diff(meetings(FlipMixture((0.15,), (1.0,)), 24, 1e6).postings, prepend=0.0)
+    assert gains[:128].sum() > 0.5 * 1e6 * sum(comb(24, k) * 0.15**k * 0.85 ** (24 - k) for k in range(3)) * 0.5
+    assert gains[0] == gains.max()
+    assert gains[1:129].mean() > 3 * gains[1000:].mean()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("50M", 50e6), ("1_000_000", 1e6), ("2.5e6", 2.5e6), ("1,000", 1e3), ("4G", 4e9), (" 3 k ", 3e3), ("1b", 1e9)],
+)
+def test_quantities(text: str, value: float) -> None:
+    """Numbers are read as people write them."""
+    assert quantity(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "many", "-5", "0", "5X", "1e", "M", "5 5", "nan", "inf"])
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    """The message names the value and shows what is allowed."""
+    with pytest.raises(ValueError, match="is no positive number: write 50M"):
+        quantity(text)
+
+
+@pytest.mark.parametrize(("tables", "prefix_bits", "probes"), [(8, 24, 128), (3, 18, 512), (12, 20, 8)])
+def test_the_simulation_agrees_with_the_probing_of_the_index(tables: int, prefix_bits: int, probes: int) -> None:
+    """Pairs of copies, looked up by `probe_keys` in full tables: as many are found as the shares say."""
+    chance, mixture = np.random.default_rng(5), copies_of(0.7)
+    flips = chance.choice(mixture.flips, (2_000, 1), p=mixture.weights)
+    correlations = np.cos(np.pi * flips)
+    copies = chance.standard_normal((2_000, 64))
+    originals = correlations * copies + np.sqrt(1 - correlations**2) * chance.standard_normal((2_000, 64))
+    powers = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    stored, asked = (((sums > 0) * powers).sum(axis=1, dtype=np.uint64) for sums in (originals, copies))
+    plan = TablePlan(tables, prefix_bits)
+    occupancy = Occupancy(plan)
+    occupancy.bits[:] = np.uint64(2**64 - 1)
+    _, keys = probe_keys(plan, asked, (copies * 1e6).astype(np.int64), probes, occupancy)
+    own = table_keys(plan.prefixes(stored))
+    found = [np.isin(own[i], looked_up).any() for i, looked_up in enumerate(keys.reshape(2_000, -1))]
+    distances = np.bitwise_count(stored ^ asked)
+    near = distances <= FARTHEST
+    shares = found_pairs(prefix_bits).shares(tables, probes, mixture)
+    assert near.mean() > 0.99
+    assert np.array(found)[near].mean() == pytest.approx(shares[distances[near]].mean(), abs=0.02)

@@ -1,0 +1,87 @@
+"""Promises of the sample: copies share what they are said to, and distances are those of the fingerprints."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stream_dedup.files.readers import FileFormatError
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.planner.edits import cut_copy, padded_copy
+from stream_dedup.planner.sample import Sample, measured_sample
+from stream_dedup.settings import EngineSettings, Settings
+
+_SENTENCES = [f"第{number}条消息说的是{number * 7919}号线上的事情。" for number in range(60)]
+_TEXT = "".join(_SENTENCES)
+_OTHERS = ["".join(f"别处的第{number}句话。" for number in range(start, start + 90)) for start in (1000, 2000, 3000)]
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95])
+def test_a_cut_copy_keeps_the_share_in_whole_sentences_and_in_order(similarity: float) -> None:
+    """What is left are sentences of the text, in order, and within three hundredths of the share of its characters."""
+    copy = cut_copy(_TEXT, similarity, random.Random(1))
+    assert copy is not None
+    kept = [sentence for sentence in _SENTENCES if sentence in copy]
+    assert "".join(kept) == copy
+    assert len(copy) / len(_TEXT) == pytest.approx(similarity, abs=0.03)
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95])
+def test_a_padded_copy_holds_the_text_and_as_much_else_as_is_left(similarity: float) -> None:
+    """All sentences are there in order, and their share of the copy is the one that is wanted."""
+    copy = padded_copy(_TEXT, similarity, _OTHERS, random.Random(1))
+    assert copy is not None
+    places = [copy.index(sentence) for sentence in _SENTENCES]
+    assert places == sorted(places)
+    assert len(_TEXT) / len(copy) == pytest.approx(similarity, abs=0.03)
+
+
+def test_a_text_of_one_sentence_has_no_copy() -> None:
+    """Nothing can be left out of it, and what is added is no more than there is."""
+    assert cut_copy("只有一句话而已", 0.8, random.Random(1)) is None
+    assert padded_copy("只有一句话而已" * 30, 0.5, ["短。"], random.Random(1)) is None
+
+
+@pytest.fixture
+def sample(
+    tmp_path: Path,
+    bodies: list[str],
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Sample:
+    """A sample of the hand-written texts, each told at four times its length."""
+    for module in ("batch", "planner.sample"):
+        monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
+    path = tmp_path / "articles.jsonl"
+    rows = [{"id": str(number), "body": body} for number, body in enumerate(bodies)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return measured_sample(path, Settings(), 0.8, 1_000)
+
+
+def test_a_sample_counts_every_pair_once(sample: Sample) -> None:
+    """The fitted distances have the mean of those of all pairs in plain Python."""
+    values = sample.fingerprints.tolist()
+    distances = [(a ^ b).bit_count() for i, a in enumerate(values) for b in values[:i]]
+    fitted = sample.stranger_mixture().distances() @ np.arange(65)
+    assert float(fitted) == pytest.approx(sum(distances) / len(distances), rel=0.01)
+
+
+def test_copies_are_nearer_than_strangers(sample: Sample) -> None:
+    """Of texts that share four fifths few bits differ; every copy belongs to an article that is indexed."""
+    assert 0 < sample.indexed_share <= 1
+    assert set(sample.copies.originals.tolist()) <= set(sample.fingerprints.tolist())
+    assert sample.copies.distances().sum() == len(sample.copies.fingerprints)
+    assert (
+        sample.copy_mixture().distances() @ np.arange(65) < 16 < sample.stranger_mixture().distances() @ np.arange(65)
+    )
+
+
+def test_too_few_articles_are_refused(tmp_path: Path) -> None:
+    """Three articles say nothing: the message names the file and how many it takes."""
+    path = tmp_path / "few.jsonl"
+    path.write_text('{"body": "一篇文章。"}\n' * 3, encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"few\.jsonl: 3 articles are too few for a sample: it takes 100"):
+        measured_sample(path, Settings(), 0.8, 1_000)

@@ -1,0 +1,104 @@
+"""Promises of the planner: the recall is reached, limits are kept, and what cannot be reached is said."""
+
+from dataclasses import replace
+
+import pytest
+
+from stream_dedup.planner import (
+    STRANGERS,
+    Limits,
+    Model,
+    Shape,
+    Traffic,
+    UnreachableError,
+    cheapest,
+    copies_of,
+    expectation_of,
+)
+from stream_dedup.planner.expect import kept_share, recalls
+from stream_dedup.settings import Settings
+
+MODEL = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.55), Settings())
+DEFAULT = Shape(8, 24, 128, 12)
+
+
+@pytest.fixture(autouse=True)
+def _few_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search among keys of 18 to 20 bits: the others take as long again each."""
+    monkeypatch.setattr("stream_dedup.planner.search._PREFIX_BITS", range(18, 21))
+
+
+@pytest.mark.parametrize("recall", [0.5, 0.9, 0.95, 0.99])
+def test_the_plan_reaches_the_recall_and_no_bit_further(recall: float) -> None:
+    """The recall is reached, and with a largest distance of one bit less it would not be."""
+    planned = cheapest(recall, MODEL, Limits())
+    nearer = replace(planned.shape, max_distance=planned.shape.max_distance - 1)
+    assert planned.recall >= recall > expectation_of(nearer, MODEL).recall
+
+
+def test_no_setting_that_is_tried_is_cheaper() -> None:
+    """Against a sample of shapes that reach the recall, the plan costs least."""
+    planned = cheapest(0.9, MODEL, Limits())
+    for tables in (4, 8, 16):
+        for probes in (8, 64, 512):
+            other = expectation_of(Shape(tables, 20, probes, 13), MODEL)
+            assert other.recall < 0.9 or other.cost >= planned.cost
+
+
+def test_a_higher_recall_costs_more() -> None:
+    """Costs rise with the recall."""
+    costs = [cheapest(recall, MODEL, Limits()).cost for recall in (0.6, 0.8, 0.9, 0.95, 0.99)]
+    assert costs == sorted(costs)
+
+
+def test_more_articles_cost_more() -> None:
+    """Keys, postings, candidates, disk: none falls as the index grows."""
+    small, large = (expectation_of(DEFAULT, replace(MODEL, traffic=Traffic(size, 0.55))) for size in (1e6, 1e7))
+    assert small.keys < large.keys < 8 * 128
+    assert large.postings == pytest.approx(10 * small.postings)
+    assert large.candidates == pytest.approx(10 * small.candidates)
+    assert small.space.disk < large.space.disk
+    assert small.space.bitmaps == large.space.bitmaps
+
+
+def test_bitmaps_are_a_bit_a_key_of_four_generations() -> None:
+    """8 tables of 2^24 bits are 16 MiB; three live generations and all together make four of them."""
+    assert expectation_of(DEFAULT, MODEL).space.bitmaps == 4 * 8 * 2**24 / 8
+
+
+def test_recall_grows_with_the_largest_distance_and_with_probes() -> None:
+    """More is never found by trying less."""
+    by_distance = recalls(8, 20, 64, MODEL)
+    assert (by_distance[1:] >= by_distance[:-1]).all()
+    assert recalls(8, 20, 256, MODEL)[14] > by_distance[14] > recalls(8, 20, 4, MODEL)[14]
+
+
+def test_lists_that_are_cut_lose_originals() -> None:
+    """With lists of 32 times the cap in each generation, one original in 32 is among the newest."""
+    even = replace(MODEL, strangers=replace(STRANGERS, flips=(0.5,), weights=(1.0,)))
+    entries = 3 * 2**16 * 64 * 32
+    crowded = replace(even, traffic=Traffic(entries / 2, 1.0))
+    assert kept_share(16, crowded) == pytest.approx(1 / 32)
+    assert kept_share(24, even) == 1
+
+
+def test_limits_are_kept() -> None:
+    """A plan within tight limits takes no more than they allow."""
+    free = cheapest(0.9, MODEL, Limits())
+    tight = cheapest(0.9, MODEL, Limits(disk=free.space.disk * 0.97))
+    assert tight.space.disk <= free.space.disk * 0.97
+    assert tight.cost >= free.cost
+
+
+def test_a_recall_out_of_reach_is_refused_with_the_best() -> None:
+    """A largest distance of 32 bits loses few copies, but keys of 18 bits lose some: 0.99999 is not reached."""
+    with pytest.raises(UnreachableError, match=r"0\.99999 cannot be reached within the limits: the best") as refused:
+        cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits())
+    assert refused.value.best is not None
+    assert refused.value.best.recall < 0.99999
+
+
+def test_limits_that_nothing_keeps_are_refused() -> None:
+    """No index of a million articles fits into a megabyte."""
+    with pytest.raises(UnreachableError, match="no settings at all keep to them"):
+        cheapest(0.5, MODEL, Limits(memory=1e6))
