@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, cast
@@ -15,12 +15,15 @@ from typing import Any, cast
 import orjson
 
 from stream_dedup.article import EARLIEST_MS, LATEST_MS, Article, Origin, Withdrawal
+from stream_dedup.scope import MAX_SCOPE_BYTES, SEPARATOR
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.normal import Normaliser
 
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
 _LONGEST_INTEGER = 1_000  # digits
 _LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs hold a whole picture
+
+Header = tuple[str, bytes | None]  # of a message
 
 
 class Reason(StrEnum):
@@ -37,6 +40,8 @@ class Reason(StrEnum):
     INTERNAL = "internal"
     EMPTY_BODY = "empty_body"
     INVALID_ID = "invalid_id"
+    INVALID_SCOPE = "invalid_scope"
+    MISSING_SCOPE = "missing_scope"
     INVALID_TIME = "invalid_time"
     FUTURE_TIME = "future_time"
     UNKNOWN_ARTICLE = "unknown_article"
@@ -67,7 +72,7 @@ class Decoder:
     def __init__(self, settings: InputSettings, max_output_bytes: int | None = None) -> None:
         self._settings = settings
         self._max_output_bytes = max_output_bytes
-        self._paths = {name: tuple(path.split(".")) for name, path in settings.fields.model_dump().items()}
+        self._paths = {name: tuple(path.split(".")) for name, path in settings.fields.model_dump().items() if path}
 
     def decode(
         self,
@@ -76,6 +81,7 @@ class Decoder:
         origin: Origin | None = None,
         *,
         key: bytes | None = None,
+        headers: Sequence[Header] = (),
         beside: int = 0,
     ) -> Article | Withdrawal:
         """Return the article that a message holds, or the withdrawal of one.
@@ -85,19 +91,20 @@ class Decoder:
             now_ms: the clock, milliseconds since 1970 in UTC.
             origin: where the message came from.
             key: of the message; looked at where there is no value.
+            headers: of the message, of which one may hold the scope; of several of one name the last one counts.
             beside: bytes of the message beside its value: those of its key and headers.
 
         Raises:
             UndecodableError: it holds neither, or one that is out of bounds.
         """
         if value is None:
-            return Withdrawal(self._id_of_key(key), origin=origin)
+            return Withdrawal(self._id_of_key(key), origin=origin, scope=self._scope({}, headers))
         self._check_size(len(value), beside)
         fields = _json_object(value)
         if isinstance(self._value(fields, "id"), float):
             # orjson makes floats of integers over 64 bits.
             fields = cast("dict[str, Any]", _lenient_json(value))
-        return self.article(fields, now_ms, origin)
+        return self.article(fields, now_ms, origin, headers)
 
     def _check_size(self, size: int, beside: int) -> None:
         most, most_out = self._settings.max_message_bytes, self._max_output_bytes
@@ -108,10 +115,13 @@ class Decoder:
                 Reason.TOO_LARGE, f"{size} bytes, {beside} with them: the topic of unique articles takes {most_out}"
             )
 
-    def article(self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None) -> Article | Withdrawal:
+    def article(
+        self, fields: Mapping[str, Any], now_ms: int, origin: Origin | None = None, headers: Sequence[Header] = ()
+    ) -> Article | Withdrawal:
         """Return the article that a JSON object holds, or the withdrawal of one; see `decode`."""
+        scope = self._scope(fields, headers)
         if self._deleted(fields):
-            return self._withdrawal(fields, origin)
+            return self._withdrawal(fields, origin, scope)
         body = self._text(fields, "body")
         if body is None:
             raise UndecodableError(Reason.MISSING_FIELD, f"no {'.'.join(self._paths['body'])}")
@@ -137,7 +147,35 @@ class Decoder:
             source=source[:_LONGEST_NAME],
             published_ms=self._published_ms(fields, now_ms),
             origin=origin,
+            scope=scope,
         )
+
+    def _scope(self, fields: Mapping[str, Any], headers: Sequence[Header]) -> str:
+        """Return the scope that a header holds, or else the field; empty where there is none."""
+        scope = self._scope_of_header(headers) or self._scope_of_field(fields)
+        if not scope and self._settings.scope_missing == "dead":
+            raise UndecodableError(Reason.MISSING_SCOPE, "neither a header nor a field holds a scope")
+        if len(scope.encode()) > MAX_SCOPE_BYTES:
+            raise UndecodableError(
+                Reason.INVALID_SCOPE, f"a scope of {len(scope.encode())} bytes, at most {MAX_SCOPE_BYTES}"
+            )
+        if SEPARATOR in scope:
+            raise UndecodableError(Reason.INVALID_SCOPE, "the scope has a U+001F, which stands between scope and id")
+        return scope
+
+    def _scope_of_header(self, headers: Sequence[Header]) -> str:
+        wanted = self._settings.scope_header
+        values = [value for name, value in headers if name == wanted] if wanted else []
+        try:
+            return values[-1].decode().strip() if values and values[-1] is not None else ""
+        except UnicodeDecodeError:
+            raise UndecodableError(Reason.INVALID_SCOPE, f"the header {wanted} is no UTF-8") from None
+
+    def _scope_of_field(self, fields: Mapping[str, Any]) -> str:
+        scope = self._name(fields, "scope") if "scope" in self._paths else ""
+        if scope != _encodable(scope):
+            raise UndecodableError(Reason.INVALID_SCOPE, "the scope has half of a surrogate pair")
+        return scope
 
     def _id_of_key(self, key: bytes | None) -> str:
         try:
@@ -150,7 +188,7 @@ class Decoder:
                 "the message has no value; to withdraw an article its key must be the article's id, "
                 f"1 to {self._settings.max_id_bytes} bytes of UTF-8",
             )
-        return name
+        return _separate(name)
 
     def _deleted(self, fields: Mapping[str, Any]) -> bool:
         value = self._value(fields, "deleted")
@@ -160,12 +198,12 @@ class Decoder:
             Reason.WRONG_TYPE, f"{'.'.join(self._paths['deleted'])} is {_kind(value)}, not a boolean"
         )
 
-    def _withdrawal(self, fields: Mapping[str, Any], origin: Origin | None) -> Withdrawal:
+    def _withdrawal(self, fields: Mapping[str, Any], origin: Origin | None, scope: str) -> Withdrawal:
         name, url = self._id(fields), _encodable(self._text(fields, "url") or "")
         if not name and not url:
             paths = f"{'.'.join(self._paths['id'])} and no {'.'.join(self._paths['url'])}"
             raise UndecodableError(Reason.MISSING_FIELD, f"no {paths}: which article is withdrawn?")
-        return Withdrawal(name or _id_after_url(url), url[:_LONGEST_NAME], origin)
+        return Withdrawal(name or _id_after_url(url), url[:_LONGEST_NAME], origin, scope)
 
     def _value(self, fields: Mapping[str, Any], name: str) -> object:
         value: object = fields
@@ -181,13 +219,19 @@ class Decoder:
             return value
         raise UndecodableError(Reason.WRONG_TYPE, f"{'.'.join(self._paths[name])} is {_kind(value)}, not a string")
 
-    def _id(self, fields: Mapping[str, Any]) -> str:
-        value = self._value(fields, "id")
+    def _name(self, fields: Mapping[str, Any], field: str) -> str:
+        """Return what a field names, a string or an integer; empty where it is missing."""
+        value = self._value(fields, field)
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise UndecodableError(Reason.WRONG_TYPE, f"id is {_kind(value)}, not a string or an integer")
-        name = str(value).strip()
+            raise UndecodableError(
+                Reason.WRONG_TYPE, f"{'.'.join(self._paths[field])} is {_kind(value)}, not a string or an integer"
+            )
+        return str(value).strip()
+
+    def _id(self, fields: Mapping[str, Any]) -> str:
+        name = self._name(fields, "id")
         if name != _encodable(name):
             raise UndecodableError(Reason.INVALID_ID, "the id has half of a surrogate pair")
         if len(name.encode()) > self._settings.max_id_bytes:
@@ -195,7 +239,7 @@ class Decoder:
                 Reason.INVALID_ID,
                 f"an id of {len(name.encode())} bytes, at most {self._settings.max_id_bytes}",
             )
-        return name
+        return _separate(name)
 
     def _published_ms(self, fields: Mapping[str, Any], now_ms: int) -> int | None:
         value = self._value(fields, "published_at")
@@ -208,6 +252,13 @@ class Decoder:
                 f"published_at = {value!r} is over {self._settings.max_future_seconds} s ahead of the clock",
             )
         return milliseconds
+
+
+def _separate(name: str) -> str:
+    """Return an id that can stand behind a scope."""
+    if SEPARATOR in name:
+        raise UndecodableError(Reason.INVALID_ID, "the id has a U+001F, which stands between scope and id")
+    return name
 
 
 def _json_object(value: bytes) -> dict[str, Any]:
