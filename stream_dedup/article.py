@@ -9,9 +9,11 @@ from enum import StrEnum
 
 import orjson
 
+from stream_dedup.scope import check_name, name_of
+
 EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
 LATEST_MS = 253_402_300_800_000
-_MAX_ID_BYTES = 65_535
+_MAX_NAME_BYTES = 65_535  # of scope and id
 _NO_LINK = dict.fromkeys(
     (
         "id",
@@ -58,16 +60,18 @@ class Article:
     """One article to judge.
 
     Raises:
-        ValueError: the id is empty or cannot be UTF-8, or the body is blank.
+        ValueError: the id is empty, or the body is blank; id or scope is too long, holds a U+001F or cannot be UTF-8.
 
     Attributes:
-        id: unique name, 1 to 65,535 bytes of UTF-8; the same id again is a redelivery or a revision.
+        id: unique name within the scope, 1 to 65,535 bytes of UTF-8 with that; the same id again is a redelivery or a
+            revision.
         body: the text that is compared; not blank.
         title: words of it count in profiles with a title factor.
         url: where it was published.
         source: who published it.
         published_ms: event time, milliseconds since 1970 in UTC; None where unknown.
         origin: the message that carried it.
+        scope: within which alone it is compared, at most 256 bytes of UTF-8; those without one are one of their own.
     """
 
     id: str
@@ -77,27 +81,45 @@ class Article:
     source: str = ""
     published_ms: int | None = None
     origin: Origin | None = None
+    scope: str = ""
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.id.encode()) <= _MAX_ID_BYTES:
-            raise ValueError(f"the id {self.id[:40]!r} has {len(self.id.encode())} bytes, not 1 to {_MAX_ID_BYTES}")
+        check_name(self.scope, self.id, _MAX_NAME_BYTES)
         if not self.body or self.body.isspace():
             raise ValueError(f"the body of article {self.id!r} is blank")
+
+    @property
+    def name(self) -> str:
+        """What it is known by: its id, behind its scope if it has one."""
+        return name_of(self.scope, self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
     """A request to forget an article: a message without a value under its id, or with a flag that says so.
 
+    Raises:
+        ValueError: the id is empty; id or scope is too long, holds a U+001F or cannot be UTF-8.
+
     Attributes:
         id: of the article, or the one that an article without id would have after its URL.
         url: of the article; used where no article of the id is known.
         origin: the message that carried it.
+        scope: of the article.
     """
 
     id: str
     url: str = ""
     origin: Origin | None = None
+    scope: str = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.scope, self.id, _MAX_NAME_BYTES)
+
+    @property
+    def name(self) -> str:
+        """What the article is known by: its id, behind its scope if it has one."""
+        return name_of(self.scope, self.id)
 
 
 class Relation(StrEnum):
@@ -218,11 +240,13 @@ class Succession:
         old: id of the canonical article until now.
         new: id of that from now on.
         reason: why.
+        scope: of both.
     """
 
     old: str
     new: str
     reason: SuccessionReason
+    scope: str = ""
 
 
 def fingerprint_hex(fingerprint: int) -> str:
@@ -260,8 +284,14 @@ def link_json(decision: Decision, link: Link, decided_ms: int) -> bytes:
             "published_at": iso(article.published_ms),
             "received_at": iso(origin.timestamp_ms if origin else None),
             "decided_at": iso(decided_ms),
+            **scope_json(article.scope),
         }
     )
+
+
+def scope_json(scope: str) -> dict[str, str]:
+    """Return the field of JSON that tells a scope: none where there is no scope."""
+    return {"scope": scope} if scope else {}
 
 
 def withdrawal_json(withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int) -> bytes:
@@ -286,27 +316,27 @@ def withdrawal_json(withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | 
             "offset": origin.offset if origin else None,
             "received_at": iso(origin.timestamp_ms if origin else None),
             "decided_at": iso(decided_ms),
+            **scope_json(withdrawal.scope),
         }
     )
 
 
-def succession_json(old: str, new: str, reason: SuccessionReason, decided_ms: int) -> bytes:
+def succession_json(succession: Succession, decided_ms: int) -> bytes:
     """Return what is told of a change of the canonical article as JSON: the fields of a link, and `reason`.
 
     Args:
-        old: id of the canonical article that was.
-        new: id of the one that is.
-        reason: why.
+        succession: what changed.
         decided_ms: when, milliseconds since 1970 in UTC.
     """
     return orjson.dumps(
         {
             **_NO_LINK,
-            "id": old,
-            "duplicate_of": new,
+            "id": succession.old,
+            "duplicate_of": succession.new,
             "relation": Announcement.SUCCESSION,
             "decided_at": iso(decided_ms),
-            "reason": reason,
+            "reason": succession.reason,
+            **scope_json(succession.scope),
         }
     )
 

@@ -23,6 +23,7 @@ from stream_dedup.index.store import Overlay, Write
 from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of
 from stream_dedup.links import JudgedRun, Linker
 from stream_dedup.members import ClusterBook, NewEntries
+from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
@@ -76,7 +77,8 @@ class Judged:
         outcomes: one an item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
         change: what `Deduplicator.apply` does to the state.
         successions: changes of canonical articles, in order, by the place of the outcome that led to them.
-        clusters: the clusters that changed, by their canonical article; None where nothing is called by it any more.
+        clusters: the clusters that changed, by the name of their canonical article; None where nothing is called by it
+            any more.
         candidates: candidates by family (content, landmark, SimHash), shape (3,).
         confirmed: those of them that matched, shape (3,).
         hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
@@ -266,7 +268,8 @@ class Batch:
         self._watch.lap("look_up")
         fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
         self._watch.lap("simhash")
-        candidates = self._index.look_up(self._store, features, fingerprints, sums, times.window, live)
+        scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
+        candidates = self._index.look_up(self._store, features, fingerprints, sums, times.window, scopes, live)
         self._watch.lap("look_up")
         modes = np.array([version.mode for version in versions], np.int64)
         owners = _owners(articles, versions, candidates)
@@ -305,17 +308,17 @@ class Batch:
         self._watch.lap("change")
 
     def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, moment: Moment) -> Outcome:
-        name, url = withdrawal.id, url_hash(withdrawal.url)
+        name, url = withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
         record = since(book.record(name), moment.floor_ms)
         if record is None and url:
             name = next(iter(book.owners(url)), name)
             record = since(book.record(name), moment.floor_ms)
             record = record if record is not None and record.url == url else None
         if record is None:
-            return Unjudged(withdrawal, "unknown_article", f"no article {name!r} is known in the window")
+            return Unjudged(withdrawal, "unknown_article", _unknown(withdrawal))
         canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, moment)
         book.forget(name, record)
-        return Withdrawn(withdrawal, name, canonical)
+        return Withdrawn(withdrawal, id_of(name), id_of(canonical) if canonical is not None else None)
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -365,12 +368,17 @@ class Batch:
         )
 
 
+def _unknown(withdrawal: Withdrawal) -> str:
+    scope = f" of the scope {withdrawal.scope!r}" if withdrawal.scope else ""
+    return f"no article {withdrawal.id!r}{scope} is known in the window"
+
+
 def _too_late(article: Article, days: float) -> Unjudged:
     return Unjudged(article, "too_late", f"published over {days:g} days before the newest article of the stream")
 
 
 def _owners(articles: Sequence[Article], versions: Sequence[Version], candidates: Candidates) -> tuple[I64, I64]:
-    """Return a number for the id of each row, and for its URL; -1 where no article is a new text of that.
+    """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
 
     Both of shape (rows,).
     """
@@ -378,11 +386,11 @@ def _owners(articles: Sequence[Article], versions: Sequence[Version], candidates
     urls: dict[str, int] = {}
     for place, (article, version) in enumerate(zip(articles, versions, strict=True)):
         if version.revised:
-            ids[article.id] = place
-        urls |= dict.fromkeys((article.id, *version.siblings) if version.siblings else (), place)
+            ids[article.name] = place
+        urls |= dict.fromkeys((article.name, *version.siblings) if version.siblings else (), place)
     owners, siblings = np.full((2, len(candidates.names) + len(articles)), -1, np.int64)
     if ids:
-        names = [*(name.decode() for name in candidates.names), *(article.id for article in articles)]
+        names = [*(name.decode() for name in candidates.names), *(article.name for article in articles)]
         owners[:] = [ids.get(name, -1) for name in names]
         siblings[:] = [urls.get(name, -1) for name in names]
     return owners, siblings

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from stream_dedup.article import iso
+from stream_dedup.article import iso, scope_json
 from stream_dedup.index.records import NOT_INDEXED
+from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
 
 MOST_MEMBERS = 16  # kept of a cluster, for the succession: the counts go on beyond
@@ -24,7 +25,7 @@ class Member:
     """One article of a cluster.
 
     Attributes:
-        id: of the article.
+        id: name of the article: its id, behind its scope if it has one.
         entry: number of its index entry; `NOT_INDEXED` where nothing of it is kept.
         active: whether the entry is in the index; else it is kept in reserve.
         published_ms: event time, milliseconds since 1970 in UTC; None where unknown.
@@ -96,7 +97,7 @@ class Cluster:
 
     Attributes:
         number: of the entry of the founding article; it names the cluster in the state and never changes.
-        canonical: id of the canonical article, which is always among `members`.
+        canonical: name of the canonical article, which is always among `members`.
         copies: how many members there are beside the canonical one, kept or not.
         first_ms: when the first of all members so far was seen, milliseconds since 1970 in UTC; None where unknown.
         last_ms: when the last of them was seen.
@@ -286,7 +287,7 @@ def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
     by_count = sorted(cluster.sources.items(), key=lambda item: (-item[1], item[0]))
     return orjson.dumps(
         {
-            "canonical": cluster.canonical,
+            "canonical": id_of(cluster.canonical),
             "copies": cluster.copies,
             "first_seen": iso(cluster.first_ms),
             "last_seen": iso(cluster.last_ms),
@@ -294,6 +295,7 @@ def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
             "sources": [{"source": source, "articles": articles} for source, articles in by_count],
             "other_sources_articles": cluster.other_members,
             "updated_at": iso(changed_ms),
+            **scope_json(scope_of(cluster.canonical)),
         }
     )
 

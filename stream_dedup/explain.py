@@ -84,7 +84,10 @@ def explain(
     features = fingerprinter.features(articles)
     fingerprints, sums = fingerprinter.fingerprints(features, epoch)
     match = compare(
-        rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8)), 0, 1, limits_of(settings)
+        rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8), np.zeros(2, np.uint64)),
+        0,
+        1,
+        limits_of(settings),
     )
     relation = RELATIONS[match.relation]
     shared, differing = _words(fingerprinter, features, articles, epoch, top)

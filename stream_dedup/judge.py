@@ -333,6 +333,9 @@ def _note(
     if workspace.seen[candidate] == i or outlived(rows.times[candidate], batch.floors[i]):
         return count
     row = len(rows.fingerprints) - len(batch.modes) + i
+    if rows.scopes[candidate] != rows.scopes[row]:
+        # Two scopes may share a list, where their keys happen to be the same.
+        return count
     if _same(batch.owners, candidate, row) or _same(batch.siblings, candidate, row):
         return count
     distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])

@@ -1,6 +1,6 @@
 """Verdicts to decisions: which article matched, which one is canonical, and what is remembered of each.
 
-Knows ids, clusters and article records; knows nothing of how a verdict is reached.
+Knows names, clusters and article records; knows nothing of how a verdict is reached.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,6 +27,7 @@ from stream_dedup.index.records import (
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare
 from stream_dedup.members import ClusterBook, NewEntries, member_of
+from stream_dedup.scope import id_of
 from stream_dedup.versions import Version
 from stream_dedup.window import Times
 
@@ -155,10 +156,10 @@ class _Linking:
 
     def _link(self, place: int) -> Link | None:
         version = self._run.versions[place]
-        name = self._run.articles[place].id
         if version.mode == SKIP:
-            canonical = self._book.canonical(self._redelivered_cluster(place), name)
-            return Link(canonical, name, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
+            article = self._run.articles[place]
+            canonical = self._book.canonical(self._redelivered_cluster(place), article.name)
+            return Link(id_of(canonical), article.id, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
         link = self._match_link(place)
         if self._own_cluster(place) is not None:
             # What matched is a copy of this article's earlier text: no article is a duplicate of itself.
@@ -178,8 +179,8 @@ class _Linking:
             return None
         cluster, matched, _ = self._matched(place)
         return Link(
-            self._book.canonical(cluster, matched),
-            matched,
+            id_of(self._book.canonical(cluster, matched)),
+            id_of(matched),
             relation,
             float(verdicts.jaccard[place]),
             float(verdicts.containment[place]),
@@ -188,24 +189,25 @@ class _Linking:
         )
 
     def _matched(self, place: int) -> tuple[int, str, int]:
-        """Return the cluster, the id and the entry number of the article that matched."""
+        """Return the cluster, the name and the entry number of the article that matched."""
         row, candidates = int(self._run.verdicts.rows[place]), self._run.candidates
         if row < self._run.stored:
             return int(candidates.clusters[row]), candidates.names[row].decode(), int(candidates.numbers[row])
         earlier = row - self._run.stored
-        return self._clusters[earlier], self._run.articles[earlier].id, self._numbers[earlier]
+        return self._clusters[earlier], self._run.articles[earlier].name, self._numbers[earlier]
 
     def _own_cluster(self, place: int) -> int | None:
         """Return the cluster of the article that matched, if it is called by the very article at hand."""
         if self._run.verdicts.rows[place] == NO_ROW:
             return None
         cluster, matched, _ = self._matched(place)
-        return cluster if self._book.canonical(cluster, matched) == self._run.articles[place].id else None
+        return cluster if self._book.canonical(cluster, matched) == self._run.articles[place].name else None
 
     def _revision(self, place: int) -> Link:
         """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""
         version, match = self._run.versions[place], self._earlier_version(place)
-        name = version.siblings[0] if version.record is None and version.siblings else self._run.articles[place].id
+        sibling = version.record is None and version.siblings
+        name = id_of(version.siblings[0]) if sibling else self._run.articles[place].id
         if match is None:
             return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
         return Link(name, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID)
@@ -238,11 +240,11 @@ class _Linking:
             indexed = book.reindexed = True
             self._fixed["flags"][place] &= np.uint8(COMPARABLE | WEIGHED | BARE)
         if old is not None and not self._stays(place, old, own=own):
-            book.leave(article.id, old, SuccessionReason.MOVED, moment)
+            book.leave(article.name, old, SuccessionReason.MOVED, moment)
             old = None
         cluster, founder, founding = self._cluster(place, old, own=own)
         known = book.cluster(cluster)
-        before = known.member(article.id) if known is not None and old is not None else None
+        before = known.member(article.name) if known is not None and old is not None else None
         reserve = before is not None and before.entry != NOT_INDEXED and not before.active
         if old is not None and before is not None and reserve:
             # Whoever is to stand in stands in with its newest text.
@@ -252,14 +254,14 @@ class _Linking:
         if indexed or reserve or (book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)):
             number = self._entry(place, cluster, indexed=indexed)
         record = self._record(place, link, cluster, number, old)
-        member = member_of(article.id, record, number, active=indexed)
+        member = member_of(article.name, record, number, active=indexed)
         if before is not None and number == NOT_INDEXED:
             member = replace(member, entry=before.entry, active=before.active)
         if own:
             book.revise(cluster, member, old, moment)
         else:
             book.join(cluster, founder, founding, member, old, moment)
-        book.note(article.id, record, self._run.versions[place].url_names)
+        book.note(article.name, record, self._run.versions[place].url_names)
         if indexed:
             book.seal(cluster)
         self._clusters.append(cluster)
@@ -277,14 +279,14 @@ class _Linking:
         if not own:
             return self._matched(place)
         number = old.cluster if old is not None else self._entries.next
-        return number, self._run.articles[place].id, number
+        return number, self._run.articles[place].name, number
 
     def _entry(self, place: int, cluster: int, *, indexed: bool) -> int:
         fixed = self._fixed[place : place + 1]
         fixed["cluster"] = cluster
         if not indexed:
             fixed["flags"] |= np.uint8(RESERVE)
-        return self._entries.add(fixed, self._run.articles[place].id.encode())
+        return self._entries.add(fixed, self._run.articles[place].name.encode())
 
     def _record(
         self, place: int, link: Link | None, cluster: int, number: int, old: ArticleRecord | None

@@ -20,6 +20,7 @@ from stream_dedup.index.records import (
     outlived,
 )
 from stream_dedup.index.store import Family, Put, Store
+from stream_dedup.scope import id_of, scope_of
 from stream_dedup.versions import load_records, packed_names, since, unpacked_names
 from stream_dedup.window import Moment
 
@@ -33,7 +34,7 @@ class NewEntries:
     Attributes:
         first: number of the first.
         fixed: their fixed parts, shape (1,) each.
-        names: ids of their articles, as UTF-8.
+        names: of their articles, as UTF-8.
     """
 
     first: int
@@ -108,18 +109,18 @@ class ClusterBook:
         return cluster.canonical if cluster is not None else single
 
     def record(self, name: str) -> ArticleRecord | None:
-        """Return what became of an id, as of now."""
+        """Return what became of an article, by its name, as of now."""
         if name not in self._records:
             self.prefetch([], [name])
         return self._records[name]
 
     def note(self, name: str, record: ArticleRecord, url_names: Sequence[str] | None = None) -> None:
-        """Write what became of an id.
+        """Write what became of an article.
 
         Args:
-            name: the id.
+            name: of it.
             record: what became of it.
-            url_names: ids that were known under its URL before this run, if they were read already.
+            url_names: names that were known under its URL before this run, if they were read already.
         """
         self._write(name, record)
         if record.url:
@@ -127,14 +128,14 @@ class ClusterBook:
             self._write_url(record.url, [name, *others])
 
     def forget(self, name: str, record: ArticleRecord) -> None:
-        """Delete what became of an id."""
+        """Delete what became of an article."""
         self._records[name] = None
         self.records[Family.ARTICLES, name.encode()] = None
         if record.url:
             self._write_url(record.url, [other for other in self.owners(record.url) if other != name])
 
     def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
-        """Return the ids of the articles of a URL, given by its hash, as of now: the newest first.
+        """Return the names of the articles of a URL, given by its hash, as of now: the newest first.
 
         Args:
             url: its hash.
@@ -161,7 +162,7 @@ class ClusterBook:
 
         Args:
             number: of the cluster.
-            founder: id of its only article, where it is not written down as a cluster yet.
+            founder: name of its only article, where it is not written down as a cluster yet.
             founding: number of the entry of that article.
             member: the copy.
             old: what was known of it, where it was in the cluster already.
@@ -198,7 +199,7 @@ class ClusterBook:
         """Take an article out of its cluster and the index; return who the cluster is called by now, None if nobody.
 
         Args:
-            name: id of the article.
+            name: of the article.
             record: what became of it.
             reason: why it leaves.
             moment: of now.
@@ -260,7 +261,7 @@ class ClusterBook:
             if stored is not None:
                 self.published[before.canonical] = None
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
-                self.successions.append((self.place, Succession(before.canonical, after.canonical, reason)))
+                self.successions.append((self.place, _succession(before.canonical, after.canonical, reason)))
 
     def _write_url(self, url: int, names: Sequence[str]) -> None:
         self.records[Family.URLS, key_of(url)] = packed_names(names)
@@ -317,6 +318,10 @@ class ClusterBook:
             return fixed
         (stored,) = self._store.get_many(Family.ENTRIES, [key_of(number)])
         return self._format.fixed([stored]) if stored is not None else None
+
+
+def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:
+    return Succession(id_of(old), id_of(new), reason, scope_of(new))
 
 
 def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:

@@ -15,6 +15,7 @@ from stream_dedup.index.generations import newest
 from stream_dedup.index.records import ArticleRecord, key_of, outlived
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import JUDGE, SKIP
+from stream_dedup.scope import scope_hash
 from stream_dedup.window import Times
 
 _CONTENTS_KEPT = 8  # texts of an id that count as seen, the newest
@@ -30,9 +31,9 @@ class Version:
         contents: content hashes of the texts seen under the id, this one first.
         earlier: place in this run of the same text under the id, None if there is none.
         record: what became of the id before this run, None where it was not seen in the window.
-        siblings: ids of the other articles of the same URL, if none of them has this text, the newest first.
+        siblings: names of the other articles of the same URL, if none of them has this text, the newest first.
         url: hash of the URL, 0 if there is none.
-        url_names: ids of the articles that were known under the URL before this run, the newest first.
+        url_names: names of the articles that were known under the URL before this run, the newest first.
     """
 
     mode: int
@@ -73,30 +74,30 @@ class Versions:
             contents: content hash of each, shape (n,).
             times: of them.
         """
-        urls = [url_hash(article.url) if self._same_url else 0 for article in articles]
+        urls = [url_hash(article.url, article.scope) if self._same_url else 0 for article in articles]
         siblings = _siblings(store, live, urls)
-        names = {article.id for article in articles}
-        records = load_records(store, live, names.union(*siblings.values()))
+        names = [article.name for article in articles]
+        records = load_records(store, live, set(names).union(*siblings.values()))
         firsts: dict[str, int] = {}
         owners: dict[int, int] = {}
         revised: set[str] = set()
         versions: list[Version] = []
         decided = times.stream.tolist()
-        for place, (article, url, content, floor) in enumerate(
-            zip(articles, urls, contents.tolist(), times.floors.tolist(), strict=True)
+        for place, (own, url, content, floor) in enumerate(
+            zip(names, urls, contents.tolist(), times.floors.tolist(), strict=True)
         ):
-            earlier, beside = firsts.get(article.id), owners.get(url) if url else None
+            earlier, beside = firsts.get(own), owners.get(url) if url else None
             before = [other for other in (earlier, beside) if other is not None]
             if any(outlived(decided[other], floor) or content not in versions[other].contents for other in before):
                 break
             named = siblings.get(url, ())
-            others = [name for name in named if name != article.id] if beside is None else []
-            if article.id in revised or any(name in firsts for name in others):
+            others = [name for name in named if name != own] if beside is None else []
+            if own in revised or any(name in firsts for name in others):
                 break
-            if versions and any(_ended(records.get(name), floor) for name in (article.id, *others)):
+            if versions and any(_ended(records.get(name), floor) for name in (own, *others)):
                 # It may be remembered for longer because of a copy in this run.
                 break
-            record = since(records.get(article.id), floor)
+            record = since(records.get(own), floor)
             seen = versions[earlier].contents if earlier is not None else record.contents if record else ()
             if content in seen:
                 versions.append(Version(SKIP, seen, earlier, record, (), url, named))
@@ -107,31 +108,35 @@ class Versions:
             revises = () if known else tuple(beside_it)
             versions.append(Version(JUDGE, kept, None, record, revises, url, named))
             revised.update(revises)
-            firsts[article.id] = place
+            firsts[own] = place
             if url:
                 owners[url] = place
         return versions
 
 
 def load_records(store: Store, live: Sequence[int], names: set[str]) -> dict[str, ArticleRecord]:
-    """Return what became of some ids, of those that were seen."""
+    """Return what became of the articles of some names, of those that were seen."""
     ordered = sorted(names)
     stored = newest(store, Family.ARTICLES, [name.encode() for name in ordered], live)
     return {name: ArticleRecord.unpack(value) for name, value in zip(ordered, stored, strict=True) if value is not None}
 
 
-def url_hash(url: str) -> int:
-    """Return the hash that a URL is known by, 0 for none."""
-    return int.from_bytes(blake2b(url.encode(), digest_size=8).digest()) if url else 0
+def url_hash(url: str, scope: str = "") -> int:
+    """Return the hash that a URL is known by within a scope, 0 for none."""
+    if not url:
+        return 0
+    return int.from_bytes(
+        blake2b(url.encode(), digest_size=8, key=key_of(scope_hash(scope)) if scope else b"").digest()
+    )
 
 
 def packed_names(names: Sequence[str]) -> bytes | None:
-    """Return the ids of a URL's articles as bytes: at most `URL_NAMES`, the newest first; None of none."""
+    """Return the names of a URL's articles as bytes: at most `URL_NAMES`, the newest first; None of none."""
     return orjson.dumps(names[:URL_NAMES]) if names else None
 
 
 def unpacked_names(value: bytes | None) -> list[str]:
-    """Return the ids that bytes hold."""
+    """Return the names that bytes hold."""
     return orjson.loads(value) if value is not None else []
 
 

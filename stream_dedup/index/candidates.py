@@ -14,11 +14,11 @@ from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.hashing import I64, U64
-from stream_dedup.index.keys import BatchKeys, interleaved
+from stream_dedup.index.keys import BatchKeys, interleaved, masked
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists
-from stream_dedup.index.probing import Occupancies, probe_keys, table_keys
+from stream_dedup.index.probing import TABLE_KEYS, Occupancies, probe_keys, table_keys
 from stream_dedup.index.records import (
     BARE,
     COMPARABLE,
@@ -64,7 +64,7 @@ class Candidates:
 
     Attributes:
         rows: of both: rows 0 to m - 1 are stored entries, rows m to m + n - 1 the articles of the batch.
-        names: id of the article of each stored row, as UTF-8, m of them.
+        names: name of the article of each stored row, as UTF-8, m of them.
         numbers: entry number of each stored row, shape (m,).
         clusters: cluster of each stored row, shape (m,).
         fingerprints: of the batch, shape (n,).
@@ -110,7 +110,14 @@ class MultiIndex:
         return np.array([kind.cap for kind in self.families], np.int64)
 
     def look_up(
-        self, store: Store, features: Features, fingerprints: U64, sums: I64, times: I64, live: Sequence[int]
+        self,
+        store: Store,
+        features: Features,
+        fingerprints: U64,
+        sums: I64,
+        times: I64,
+        scopes: U64,
+        live: Sequence[int],
     ) -> Candidates:
         """Return the candidates of a batch of n articles.
 
@@ -120,10 +127,11 @@ class MultiIndex:
             fingerprints: shape (n,).
             sums: bit sums, shape (n, 64).
             times: window times, shape (n,).
+            scopes: number of the scope, 0 for none, shape (n,).
             live: generations that have not expired, the newest last.
         """
         flags = self._flags(features, sums)
-        keys = self._keys(features, fingerprints, sums, flags)
+        keys = self._keys(features, fingerprints, sums, flags, scopes)
         lists = tuple(
             read_lists(store, kind, family.distinct(), live) for kind, family in zip(self.families, keys, strict=True)
         )
@@ -139,7 +147,7 @@ class MultiIndex:
         look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])
         entries = self.format.fixed(values)
         return Candidates(
-            rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times, flags)),
+            rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times, flags, scopes)),
             [self.format.name(value) for value in values],
             numbers,
             entries["cluster"].copy(),
@@ -205,13 +213,14 @@ class MultiIndex:
 
     def _own_keys(self, entries: Entries) -> tuple[tuple[U64, NDArray[np.bool_]], ...]:
         landmarks = self.format.landmark_keys(entries)
+        of_content, of_landmark, of_table = scope_masks(entries["scope"])
         comparable = (entries["flags"] & COMPARABLE) != 0
         weighed = (entries["flags"] & WEIGHED) != 0
         return (
-            (entries["content"][:, np.newaxis], (entries["flags"] & BARE == 0)[:, np.newaxis]),
-            (landmarks, comparable[:, np.newaxis] & (landmarks != 0)),
+            (masked(entries["content"][:, np.newaxis], of_content), (entries["flags"] & BARE == 0)[:, np.newaxis]),
+            (masked(landmarks, of_landmark), comparable[:, np.newaxis] & (landmarks != 0)),
             (
-                table_keys(self.plan.prefixes(entries["fingerprint"].copy())),
+                masked(table_keys(self.plan.prefixes(entries["fingerprint"].copy())), of_table),
                 np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
             ),
         )
@@ -224,16 +233,17 @@ class MultiIndex:
         return np.asarray(COMPARABLE * marked + WEIGHED * weighed + BARE * features.bare, np.uint8)
 
     def _keys(
-        self, features: Features, fingerprints: U64, sums: I64, flags: NDArray[np.uint8]
+        self, features: Features, fingerprints: U64, sums: I64, flags: NDArray[np.uint8], scopes: U64
     ) -> tuple[BatchKeys, ...]:
         sketches = features.sketches
         marks = sketches.landmarks
         use_marks = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
-        return (
+        keys = (
             BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis]),
             BatchKeys.same(marks, use_marks),
             self._table_keys(fingerprints, sums, (flags & WEIGHED) != 0),
         )
+        return tuple(family.masked(masks) for family, masks in zip(keys, scope_masks(scopes), strict=True))
 
     def _table_keys(self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_]) -> BatchKeys:
         prefixes = self.plan.prefixes(fingerprints)
@@ -265,7 +275,19 @@ class MultiIndex:
         return np.concatenate([np.ones(others, np.bool_), near])
 
 
-def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8]) -> Rows:
+def scope_masks(scopes: U64) -> tuple[U64, U64, U64]:
+    """Return what the keys of each family are XORed with, so that those of other scopes are other keys.
+
+    The lower 37 bits of the tables' keys stay as they are: the bitmaps of occupied keys, which know no scopes, are read
+    back from them. Two scopes that agree in the other 27 share the tables' lists, and the judge tells them apart.
+
+    Args:
+        scopes: number of each article's scope, 0 for none, shape (n,).
+    """
+    return scopes, scopes, scopes & ~TABLE_KEYS
+
+
+def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8], scopes: U64) -> Rows:
     """Return the rows of a batch."""
     sketches = features.sketches
     return Rows(
@@ -278,6 +300,7 @@ def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np
         *features.numbers,
         *features.places,
         flags,
+        scopes,
     )
 
 

@@ -36,6 +36,13 @@ class BatchKeys:
         np.cumsum(used.sum(axis=1), out=offsets[1:])
         return cls(own, used, offsets, own[used])
 
+    def masked(self, masks: U64) -> "BatchKeys":
+        """Return the keys, those of each article XORed with its mask, shape (n,)."""
+        if not masks.any():
+            return self
+        looked_up = self.looked_up ^ np.repeat(masks, np.diff(self.offsets))
+        return BatchKeys(masked(self.own, masks), self.used, self.offsets, looked_up)
+
     def distinct(self) -> U64:
         """Return all keys once, ascending."""
         return np.unique(np.concatenate([self.own[self.used], self.looked_up]))
@@ -45,6 +52,11 @@ class BatchKeys:
         own = np.full(self.own.shape, NO_KEY, np.int64)
         own[self.used] = first + np.searchsorted(distinct, self.own[self.used])
         return own, first + np.searchsorted(distinct, self.looked_up)
+
+
+def masked(own: U64, masks: U64) -> U64:
+    """Return keys, shape (n, k), each row XORed with its mask, shape (n,)."""
+    return own ^ masks[:, np.newaxis] if masks.any() else own
 
 
 def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:

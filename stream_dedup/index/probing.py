@@ -16,6 +16,7 @@ from stream_dedup.hashing import I64, U64
 from stream_dedup.index.plan import TablePlan, rotate_left
 
 _TABLE_SHIFT = np.uint64(32)
+TABLE_KEYS = np.uint64((1 << 37) - 1)  # the bits that 32 tables of 32-bit prefixes take
 
 
 @cache
@@ -62,7 +63,7 @@ class Occupancy:
         _mark(self.bits, prefixes)
 
     def mark_keys(self, keys: Iterable[bytes]) -> None:
-        """Mark stored keys, `table << 32 | prefix` as 8 bytes, big-endian, as occupied."""
+        """Mark stored keys, `table << 32 | prefix` as 8 bytes, big-endian, as occupied, whatever the bits above say."""
         keys = iter(keys)
         while chunk := b"".join(islice(keys, 1 << 16)):
             numbers = np.frombuffer(chunk, ">u8").astype(np.uint64)
@@ -209,10 +210,8 @@ def _mark(bits: U64, prefixes: U64) -> None:
 @kernel
 def _mark_numbers(bits: U64, keys: U64) -> None:
     for key in keys:
-        prefix = key & np.uint64(0xFFFFFFFF)
-        bits[np.int64(key >> _TABLE_SHIFT), np.int64(prefix >> np.uint64(6))] |= np.uint64(1) << (
-            prefix & np.uint64(63)
-        )
+        prefix, table = key & np.uint64(0xFFFFFFFF), (key & TABLE_KEYS) >> _TABLE_SHIFT
+        bits[np.int64(table), np.int64(prefix >> np.uint64(6))] |= np.uint64(1) << (prefix & np.uint64(63))
 
 
 @kernel

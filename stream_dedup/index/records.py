@@ -58,6 +58,7 @@ class Rows(NamedTuple):
         place_lengths: used values of each of these, shape (n,).
         place_sizes: distinct places, shape (n,).
         flags: `COMPARABLE` and so on, uint8, shape (n,).
+        scopes: number of the scope, 0 for none, shape (n,).
     """
 
     fingerprints: U64
@@ -73,6 +74,7 @@ class Rows(NamedTuple):
     place_lengths: I64
     place_sizes: I64
     flags: NDArray[np.uint8]
+    scopes: U64
 
     def followed_by(self, other: "Rows") -> "Rows":
         """Return the rows of both, these first."""
@@ -81,7 +83,7 @@ class Rows(NamedTuple):
 
 
 class EntryFormat:
-    """The layout of entries: a fixed part, then the article's id.
+    """The layout of entries: a fixed part, then the article's name.
 
     The first values of the sketch are the upper bits of the landmarks, so only the other bits stand beside them.
 
@@ -100,6 +102,7 @@ class EntryFormat:
                 ("content", "<u8"),
                 ("window_ms", "<i8"),
                 ("cluster", "<u8"),
+                ("scope", "<u8"),
                 ("epoch", "<u4"),
                 ("size", "<u4"),
                 ("length", "<u2"),
@@ -131,6 +134,7 @@ class EntryFormat:
         fixed["number_length"], fixed["number_size"] = rows.number_lengths[places], rows.number_sizes[places]
         fixed["place_length"], fixed["place_size"] = rows.place_lengths[places], rows.place_sizes[places]
         fixed["flags"], fixed["places"] = rows.flags[places], rows.places[places]
+        fixed["scope"] = rows.scopes[places]
         fixed["numbers"], fixed["sketch"] = rows.numbers[places], _low_bytes(rows.sketches[places], _SKETCH_BYTES)
         fixed["landmarks"] = _low_bytes(landmarks, _LANDMARK_BYTES)
         return fixed
@@ -144,7 +148,7 @@ class EntryFormat:
         return np.where(there, upper << np.uint64(8 * _LANDMARK_BYTES) | lower, np.uint64(0))
 
     def pack(self, entries: Entries, names: Sequence[bytes]) -> list[bytes]:
-        """Return whole entries: the fixed parts, each with the id of its article, as UTF-8."""
+        """Return whole entries: the fixed parts, each with the name of its article, as UTF-8."""
         packed, size = entries.tobytes(), self.layout.itemsize
         return [packed[i * size : (i + 1) * size] + name for i, name in enumerate(names)]
 
@@ -158,7 +162,7 @@ class EntryFormat:
         return np.frombuffer(b"".join([entry[:size] for entry in entries]), self.layout)
 
     def name(self, entry: bytes) -> bytes:
-        """Return the id of the article that an entry is of, as UTF-8."""
+        """Return the name of the article that an entry is of, as UTF-8."""
         return entry[self.layout.itemsize :]
 
 
@@ -193,6 +197,7 @@ def rows_of_entries(entries: Entries) -> Rows:
         entries["place_length"].astype(np.int64),
         entries["place_size"].astype(np.int64),
         entries["flags"].copy(),
+        entries["scope"].copy(),
     )
 
 

@@ -24,7 +24,7 @@ class Step:
     Attributes:
         progress: how far the state has come after it.
         entries: fixed parts of the entries that it adds; their numbers end at `progress.entries`, shape (n,).
-        names: id of the article of each entry, as UTF-8, n of them.
+        names: name of the article of each entry, as UTF-8, n of them.
         removed: numbers of the entries that it removes.
         records: articles, URLs and clusters, under keys without a generation; a value of None deletes.
         counts: writes of the document counts.

@@ -14,7 +14,7 @@ class Family(StrEnum):
     """The column families. RocksDB insists on one of the name `default`."""
 
     META = "default"
-    ARTICLES = "articles"  # article id -> what became of it
+    ARTICLES = "articles"  # article -> what became of it
     ENTRIES = "entries"  # entry number -> what later articles are compared with
     CONTENTS = "contents"  # content hash -> entry numbers
     LANDMARKS = "landmarks"  # landmark -> entry numbers

@@ -5,6 +5,7 @@ Knows names, bounds and precedence; knows nothing of who uses them.
 
 from stream_dedup.settings.load import SettingsError, load_settings
 from stream_dedup.settings.schema import (
+    OWN_HEADERS,
     ClusterSettings,
     CommitSettings,
     EngineSettings,
@@ -20,6 +21,7 @@ from stream_dedup.settings.schema import (
 )
 
 __all__ = [
+    "OWN_HEADERS",
     "ClusterSettings",
     "CommitSettings",
     "EngineSettings",

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 from stream_dedup.article import Relation
 
 REDACTED = "[redacted]"
+OWN_HEADERS = "stream_dedup."  # what the names of headers that the service writes begin with
 _TOPIC = r"^[a-zA-Z0-9._-]{1,249}$"
 _SECRET = re.compile(
     r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential", re.IGNORECASE
@@ -73,6 +74,11 @@ class FieldSettings(_Group):
     deleted: str = Field(
         "deleted", min_length=1, description="Path of a flag: true withdraws the article of that id or URL."
     )
+    scope: str = Field(
+        "",
+        description="Path of the scope (a tenant, a channel, a language) within which alone articles are compared; a "
+        "string or an integer. Empty: none is looked for.",
+    )
 
 
 class InputSettings(_Group):
@@ -85,6 +91,15 @@ class InputSettings(_Group):
     )
     group: str = Field("stream-dedup", min_length=1, description="Consumer group.")
     fields: FieldSettings = FieldSettings()
+    scope_header: str = Field(
+        "",
+        description="Header of a message that holds its scope, in UTF-8; it goes before `input.fields.scope`. Empty: "
+        "none is looked for.",
+    )
+    scope_missing: Literal["unscoped", "dead"] = Field(
+        "unscoped",
+        description="What becomes of a message without a scope: compared with its like alone, or a dead letter.",
+    )
     utc_offset: str = Field(
         "+08:00", pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$", description="Time zone of times that do not name theirs."
     )
@@ -111,6 +126,19 @@ class InputSettings(_Group):
     )
 
     _split_topics = field_validator("topics", mode="before")(_split_commas)
+
+    @field_validator("scope_header")
+    @classmethod
+    def _foreign_header(cls, name: str) -> str:
+        if name.startswith(OWN_HEADERS):
+            raise ValueError(f"headers that begin with {OWN_HEADERS} are the service's own, which it does not read")
+        return name
+
+    @model_validator(mode="after")
+    def _scopes_looked_for(self) -> Self:
+        if self.scope_missing == "dead" and not (self.scope_header or self.fields.scope):
+            raise ValueError("input.scope_missing = dead wants input.scope_header or input.fields.scope")
+        return self
 
     @field_validator("topics")
     @classmethod

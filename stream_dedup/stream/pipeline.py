@@ -19,7 +19,7 @@ from stream_dedup.index.ledger import ChangelogPlace
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.protocol import Step
-from stream_dedup.stream.sink import Sink, size_beside_value
+from stream_dedup.stream.sink import Sink, message_size, readable_headers
 from stream_dedup.stream.source import Place, Source, place_of
 from stream_dedup.stream.writer import AbortedError, Writer
 
@@ -130,8 +130,9 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
     decoded = Decoded([], [])
     for message in messages:
         try:
-            beside = size_beside_value(message)
-            item = decoder.decode(message.value(), now_ms, _origin(message), key=message.key(), beside=beside)
+            headers, key = readable_headers(message), message.key()
+            beside = message_size(None, key, headers)
+            item = decoder.decode(message.value(), now_ms, _origin(message), key=key, headers=headers, beside=beside)
             decoded.items.append((message, item))
         except UndecodableError as error:
             decoded.dead.append((message, error))

@@ -14,15 +14,16 @@ from stream_dedup.article import (
     Withdrawn,
     fingerprint_hex,
     link_json,
+    scope_json,
     succession_json,
     withdrawal_json,
 )
 from stream_dedup.clusters import Cluster, cluster_json
-from stream_dedup.decode import Reason, UndecodableError
-from stream_dedup.settings import OutputSettings
+from stream_dedup.decode import Header, Reason, UndecodableError
+from stream_dedup.scope import name_of
+from stream_dedup.settings import OWN_HEADERS, OutputSettings
 from stream_dedup.stream.writer import Headers, Writer
 
-HEADER_PREFIX = "stream_dedup."
 _LONGEST_HEADER = 1_000  # characters of a header of ours
 _LONGEST_NAME = 40  # characters of a foreign header's name in one of ours
 
@@ -43,11 +44,13 @@ class Sink:
 
     def decision(self, message: Message, decision: Decision, decided_ms: int) -> None:
         """Send a decision: the article as it came, or its link."""
-        key = decision.article.id.encode()
+        article = decision.article
+        key = article.name.encode()
         if decision.unique:
             own = _own_headers(
                 fingerprint=fingerprint_hex(decision.fingerprint),
                 idf_epoch=str(decision.epoch),
+                **scope_json(article.scope),
                 **({"relation": decision.link.relation, "matched": decision.link.matched} if decision.link else {}),
             )
             headers = [*(_incoming_headers(message) or []), *own]
@@ -58,16 +61,17 @@ class Sink:
     def withdrawn(self, withdrawn: Withdrawn, decided_ms: int) -> None:
         """Announce that an article was withdrawn, and what its cluster is called by now."""
         value = withdrawal_json(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, decided_ms)
-        self._writer.send(self._output.duplicates, withdrawn.id.encode(), value, [])
+        name = name_of(withdrawn.withdrawal.scope, withdrawn.id)
+        self._writer.send(self._output.duplicates, name.encode(), value, [])
 
     def successions(self, successions: Sequence[Succession], decided_ms: int) -> None:
-        """Announce new canonical articles, under the id of the old ones."""
+        """Announce new canonical articles, under the names of the old ones."""
         for one in successions:
-            value = succession_json(one.old, one.new, one.reason, decided_ms)
-            self._writer.send(self._output.duplicates, one.old.encode(), value, [])
+            key = name_of(one.scope, one.old).encode()
+            self._writer.send(self._output.duplicates, key, succession_json(one, decided_ms), [])
 
     def clusters(self, clusters: Mapping[str, Cluster | None], decided_ms: int) -> None:
-        """Send clusters as they are now; a tombstone where nothing is called by that id any more."""
+        """Send clusters, by name, as they are now; a tombstone where nothing is called by that any more."""
         for canonical, cluster in clusters.items():
             value = cluster_json(cluster, decided_ms) if cluster is not None else None
             self._writer.send(self._output.clusters, canonical.encode(), value, [])
@@ -100,34 +104,32 @@ class Sink:
         self._writer.send(self._output.dead, key, value, [*headers, *own])
 
 
-def message_size(value: bytes | None, key: bytes | None, headers: Headers) -> int:
+def message_size(value: bytes | None, key: bytes | None, headers: Sequence[tuple[str, str | bytes | None]]) -> int:
     """Return the bytes of a message."""
     return len(value or b"") + len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
 
 
-def size_beside_value(message: Message) -> int:
-    """Return the bytes of a message's key and headers, as far as an output repeats them.
+def readable_headers(message: Message) -> list[Header]:
+    """Return the headers of a message, as far as an output repeats them.
 
     Raises:
-        UndecodableError: a header cannot be read.
+        UndecodableError: one cannot be read.
     """
     headers = _incoming_headers(message)
     if headers is None:
         raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is no UTF-8")
-    return message_size(None, message.key(), headers)
+    return headers
 
 
 def _own_headers(**fields: str) -> Headers:
-    return [
-        (HEADER_PREFIX + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in fields.items()
-    ]
+    return [(OWN_HEADERS + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in fields.items()]
 
 
-def _incoming_headers(message: Message) -> Headers | None:
+def _incoming_headers(message: Message) -> list[Header] | None:
     """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
     try:
         # The consumer hands over a list, though its types allow a dictionary.
-        headers = cast("Headers", message.headers() or [])
+        headers = cast("list[Header]", message.headers() or [])
     except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
         return None
-    return [(name, value) for name, value in headers if not name.startswith(HEADER_PREFIX)]
+    return [(name, value) for name, value in headers if not name.startswith(OWN_HEADERS)]

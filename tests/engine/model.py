@@ -27,6 +27,7 @@ _KEPT = 8  # texts and entries of an id, the newest
 _IN_RESERVE = 1  # entries kept of the copies of a cluster
 _LENGTH, _CHANGED, _CUT = 120, 32, 60  # characters of a text, of a changed stretch, of a cut copy
 _GRAM = 5
+SEPARATOR = "\x1f"  # between scope and id, as documented
 
 Item = Article | Withdrawal
 Seen = tuple[Any, ...]
@@ -151,12 +152,13 @@ class Model:
         settings: window and policy; the others are those of `LIGHT`.
         clusters: what is told of each cluster by now, by canonical article.
         successions: all so far: old and new canonical article, and the reason.
+        now: the stream's time.
     """
 
     settings: EngineSettings
     clusters: dict[str, Seen | None] = field(default_factory=dict)
     successions: list[tuple[str, str, str]] = field(default_factory=list)
-    _now: float = -math.inf
+    now: float = -math.inf
     _entries: list[_Entry] = field(default_factory=list)
     _records: dict[str, _Record] = field(default_factory=dict)
     _urls: dict[str, list[str]] = field(default_factory=dict)
@@ -165,7 +167,7 @@ class Model:
 
     @property
     def _floor(self) -> float:
-        return self._now - self.settings.window.days * DAY
+        return self.now - self.settings.window.days * DAY
 
     def feed(self, item: Item) -> Seen:
         """Take the next item; return what `seen` must make of the engine's outcome."""
@@ -177,11 +179,11 @@ class Model:
         message = article.origin.timestamp_ms if article.origin else None
         own = message if article.published_ms is None else article.published_ms
         known = [moment for moment in (own, message) if moment is not None]
-        self._now = max(self._now, min(known, default=-math.inf))
+        self.now = max(self.now, min(known, default=-math.inf))
         late = own is not None and own < self._floor
         if late and self.settings.window.late == "dead":
             return ("unjudged", article.id, "too_late")
-        window = self._now if late or own is None else min(own, self._now)
+        window = self.now if late or own is None else min(own, self.now)
         record = self._record(article.id)
         content = _content(article.body)
         if record is not None and content in record.contents:
@@ -246,7 +248,7 @@ class Model:
         shown, content = self._shown(article, before, best), _content(article.body)
         contents = [content, *(record.contents if record else [])]
         relation, drifted = shown[3], best is not None and self._drifted(article.body, best.body)
-        ageing = freshest < self._now - self.settings.window.days * DAY / 8
+        ageing = freshest < self.now - self.settings.window.days * DAY / 8
         sealed = best is not None and best.sealed
         indexed = best is None or (drifted and not sealed) or (ageing and relation in {Relation.EXACT, Relation.NEAR})
         if record is not None and not self._stays(record, best, home):
@@ -281,7 +283,7 @@ class Model:
         for entry in entries[_KEPT:]:
             self._entries.remove(entry)
         self._records[article.id] = _Record(
-            contents[:_KEPT], entries[:_KEPT], self._now, relation, number, article.url, member
+            contents[:_KEPT], entries[:_KEPT], self.now, relation, number, article.url, member
         )
         if article.url:
             others = [name for name in self._urls.get(article.url, []) if name != article.id]
@@ -376,7 +378,7 @@ class Model:
             group.last = None
         group.seen(member)
         if group.canonical is not member:
-            self._records[group.canonical.id].decided = self._now
+            self._records[group.canonical.id].decided = self.now
         if len(group.members) > 1 or group.told:
             self._tell(group, before.id, "policy")
 
@@ -393,7 +395,7 @@ class Model:
             return None
         if before.id == name:
             group.canonical = min(living, key=self._rank)
-        self._records[group.canonical.id].decided = self._now
+        self._records[group.canonical.id].decided = self.now
         self._activate(group)
         self._tell(group, before.id, reason)
         return group.canonical.id
@@ -450,16 +452,18 @@ def seen(outcome: Outcome) -> Seen:
     return ("decision", name, outcome.unique, *named, *shares, outcome.indexed)
 
 
-def told(judged: Judged) -> tuple[dict[str, Seen | None], list[tuple[str, str, str]]]:
-    """Return the clusters and successions of a batch in the form of the model."""
+def told(judged: Judged) -> tuple[dict[str, Seen | None], list[tuple[str, ...]]]:
+    """Return the clusters and successions of a batch in the form of the model, the latter behind their scope."""
     clusters = {name: None if cluster is None else cluster_seen(cluster) for name, cluster in judged.clusters.items()}
-    return clusters, [(one.old, one.new, str(one.reason)) for made in judged.successions.values() for one in made]
+    return clusters, [
+        (one.scope, one.old, one.new, str(one.reason)) for made in judged.successions.values() for one in made
+    ]
 
 
 def cluster_seen(cluster: Cluster) -> Seen:
     """Return a cluster in the form of the model."""
     sources: Mapping[str, int] = cluster.sources
-    return (cluster.canonical, cluster.copies, cluster.first_ms, cluster.last_ms, dict(sources))
+    return (cluster.canonical.split(SEPARATOR)[-1], cluster.copies, cluster.first_ms, cluster.last_ms, dict(sources))
 
 
 # ----------------------------------------------------------------------------------------------------- streams
@@ -477,6 +481,7 @@ def article(
     lag: int | None = 0,
     url: str = "",
     source: str = "",
+    scope: str = "",
 ) -> Article:
     """Return an article whose message comes at a moment and was published a lag before it; None: time unknown."""
     published = None if lag is None or at is None else at - lag
@@ -487,15 +492,21 @@ def article(
         source=source,
         published_ms=published,
         origin=None if at is None else Origin("articles.in", 0, 0, at),
+        scope=scope,
     )
 
 
-def streams(longest: int = 24, steps: Sequence[int] = tuple(_STEPS)) -> st.SearchStrategy[list[Item]]:
-    """Return streams of articles, revisions, redeliveries and withdrawals of few ids, in ascending message time."""
+def streams(
+    longest: int = 24, steps: Sequence[int] = tuple(_STEPS), scopes: Sequence[str] = ("",)
+) -> st.SearchStrategy[list[Item]]:
+    """Return streams of articles, revisions, redeliveries and withdrawals of few ids, in ascending message time.
+
+    Of several scopes each has the same ids, URLs and texts.
+    """
     ids, urls = st.sampled_from("abcdef"), st.sampled_from(["", "", "https://u.example/1", "https://u.example/2"])
     articles = st.builds(
-        lambda name, base, variant, lag, url, source: (
-            lambda at: article(name, base, variant, at=at, lag=lag, url=url, source=source)
+        lambda name, base, variant, lag, url, source, scope: (
+            lambda at: article(name, base, variant, at=at, lag=lag, url=url, source=source, scope=scope)
         ),
         ids,
         st.integers(0, BASES - 1),
@@ -503,8 +514,14 @@ def streams(longest: int = 24, steps: Sequence[int] = tuple(_STEPS)) -> st.Searc
         st.sampled_from(_LAGS),
         urls,
         st.sampled_from(["", "甲报", "乙报"]),
+        st.sampled_from(scopes),
     )
-    withdrawals = st.builds(lambda name, url: lambda _: Withdrawal(name, url), st.sampled_from("abcdefx"), urls)
+    withdrawals = st.builds(
+        lambda name, url, scope: lambda _: Withdrawal(name, url, scope=scope),
+        st.sampled_from("abcdefx"),
+        urls,
+        st.sampled_from(scopes),
+    )
     makers: st.SearchStrategy[Callable[[int], Item]] = st.one_of(articles, articles, articles, articles, withdrawals)
     pairs = st.lists(st.tuples(makers, st.sampled_from(steps)), min_size=2, max_size=longest)
     return pairs.map(

@@ -28,7 +28,8 @@ from stream_dedup.index.ledger import ChangelogPlace
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import MemoryStore
 from tests.engine.durable import TOPIC, Log, commits, contents, follow
-from tests.engine.model import Item, Model, Seen, engine_settings, seen, streams, told
+from tests.engine.model import Item, Seen, engine_settings, seen, told
+from tests.engine.scoped import Scopes, scoped_streams
 
 _SETTINGS = engine_settings(2, "dead", canonical="longest")
 _INPUT = ("in", 0)
@@ -48,7 +49,7 @@ class Committed:
     log: Log = field(default_factory=Log)
     outcomes: list[Seen] = field(default_factory=list)
     clusters: dict[str, Seen | None] = field(default_factory=dict)
-    successions: list[tuple[str, str, str]] = field(default_factory=list)
+    successions: list[tuple[str, ...]] = field(default_factory=list)
 
     def take(self, judged: Judged) -> None:
         """Make the outputs of a batch visible."""
@@ -61,11 +62,11 @@ class Committed:
 class Disturbed(RuleBasedStateMachine):
     """A service whose disk is RocksDB, its changelog, and a standby that follows it."""
 
-    @initialize(stream=streams(longest=60))
+    @initialize(stream=scoped_streams(longest=60))
     def begin(self, stream: list[Item]) -> None:
         """Put a stream into the input, and start."""
         self.input = stream
-        self.model = Model(_SETTINGS)
+        self.model = Scopes(_SETTINGS)
         self.expected = [self.model.feed(item) for item in stream]
         self.topics = Committed()
         self.root = Path(tempfile.mkdtemp(prefix="disturbed-"))

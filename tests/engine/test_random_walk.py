@@ -16,16 +16,15 @@ from tests.engine.model import (
     CUTS,
     VARIANTS,
     Item,
-    Model,
     Seen,
     article,
     engine_settings,
     parts,
     seen,
-    streams,
     told,
 )
 from tests.engine.samples import LIGHT
+from tests.engine.scoped import Scopes, scoped_streams
 
 _POLICIES: list[dict[str, Any]] = [
     {"canonical": "first_seen"},
@@ -48,8 +47,8 @@ _SETTINGS = st.builds(
 )
 
 
-def _expected(stream: list[Item], settings: EngineSettings) -> tuple[list[Seen], Model]:
-    model = Model(settings)
+def _expected(stream: list[Item], settings: EngineSettings) -> tuple[list[Seen], Scopes]:
+    model = Scopes(settings)
     return [model.feed(item) for item in stream], model
 
 
@@ -66,14 +65,14 @@ def test_model_and_engine_agree_on_pairs(variant: int) -> None:
                     assert [seen(outcome) for outcome in engine.process(pair).outcomes] == expected
 
 
-@given(stream=streams(), cuts=CUTS, settings=_SETTINGS)
+@given(stream=scoped_streams(), cuts=CUTS, settings=_SETTINGS)
 @_GIVEN
 def test_outcomes_are_those_of_the_model(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
     """Whatever comes, in batches cut anywhere, each outcome, cluster and succession is that of the model."""
     expected, model = _expected(stream, settings)
     found: list[Seen] = []
     clusters: dict[str, Seen | None] = {}
-    successions: list[tuple[str, str, str]] = []
+    successions: list[tuple[str, ...]] = []
     with Deduplicator(settings=settings) as engine:
         for part in parts(stream, cuts):
             judged = engine.process(part)
@@ -86,7 +85,7 @@ def test_outcomes_are_those_of_the_model(stream: list[Item], cuts: set[int], set
     assert successions == model.successions
 
 
-@given(stream=streams(), cuts=CUTS, settings=_SETTINGS)
+@given(stream=scoped_streams(), cuts=CUTS, settings=_SETTINGS)
 @_GIVEN
 def test_cuts_change_nothing_at_all(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
     """Outcomes with all their measures, the words and the progress but for its steps are those of one batch."""
@@ -102,7 +101,7 @@ def _without_steps(engine: Deduplicator) -> tuple[object, ...]:
     return progress.judged, progress.epoch_judged, progress.entries, progress.stream_ms, progress.generations
 
 
-@given(stream=streams(), cuts=CUTS, settings=_SETTINGS)
+@given(stream=scoped_streams(), cuts=CUTS, settings=_SETTINGS)
 @_GIVEN
 def test_no_article_is_a_copy_of_itself(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
     """Only redeliveries and revisions name the article's own id; an article that is a duplicate has a link."""

@@ -19,8 +19,9 @@ from stream_dedup.index import changelog
 from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records
 from stream_dedup.index.store import Family, MemoryStore, StoreError, Write
 from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, written
-from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
+from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts
 from tests.engine.samples import bodies
+from tests.engine.scoped import scoped_streams
 
 _SETTINGS = engine_settings(2)
 _GROUPS = st.lists(st.integers(1, 4), max_size=5)
@@ -61,7 +62,7 @@ def _goes_on_alike(one: Deduplicator, other: Deduplicator) -> None:
     assert other.process(_MORE).outcomes == one.process(_MORE).outcomes
 
 
-@given(stream=streams(), cuts=CUTS, groups=_GROUPS)
+@given(stream=scoped_streams(), cuts=CUTS, groups=_GROUPS)
 @example(stream=_long_stream(), cuts=set(range(3, 160, 7)), groups=[2, 3, 1, 4])
 @_GIVEN
 def test_replayed_state_is_the_state(stream: list[Item], cuts: set[int], groups: list[int]) -> None:
@@ -75,7 +76,7 @@ def test_replayed_state_is_the_state(stream: list[Item], cuts: set[int], groups:
     assert contents(copy) == contents(live)
 
 
-@given(stream=streams(), cuts=CUTS, groups=_GROUPS, tombstones=st.booleans())
+@given(stream=scoped_streams(), cuts=CUTS, groups=_GROUPS, tombstones=st.booleans())
 @example(stream=_long_stream(), cuts=set(range(3, 160, 7)), groups=[1, 2], tombstones=False)
 @_GIVEN
 def test_changelog_needs_nothing_from_before_the_window(

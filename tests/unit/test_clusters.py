@@ -16,6 +16,7 @@ from stream_dedup.article import (
     Origin,
     Relation,
     Source,
+    Succession,
     SuccessionReason,
     Withdrawal,
     link_json,
@@ -439,7 +440,10 @@ def test_announcements_have_the_fields_of_a_link() -> None:
     link = Link("a", "a", Relation.NEAR, 0.9, 0.9, 3, Source.LANDMARK)
     fields = list(orjson.loads(link_json(Decision(Article("b", "正文"), False, 1, 0, link, False), link, _NOON)))
     assert list(orjson.loads(withdrawal_json("b", Withdrawal("b"), "a", _NOON))) == fields
-    assert list(orjson.loads(succession_json("a", "b", SuccessionReason.POLICY, _NOON))) == [*fields, "reason"]
+    assert list(orjson.loads(succession_json(Succession("a", "b", SuccessionReason.POLICY), _NOON))) == [
+        *fields,
+        "reason",
+    ]
 
 
 def test_withdrawal_is_told_with_its_message() -> None:
@@ -470,7 +474,7 @@ def test_withdrawal_of_the_last_article_names_no_other() -> None:
 @pytest.mark.parametrize("reason", ["withdrawn", "policy", "moved"])
 def test_succession_is_told_with_its_reason(reason: str) -> None:
     """The old canonical article, the new one and why: nothing else."""
-    assert _told(succession_json("n-1", "n-2", SuccessionReason(reason), _NOON)) == {
+    assert _told(succession_json(Succession("n-1", "n-2", SuccessionReason(reason)), _NOON)) == {
         "id": "n-1",
         "duplicate_of": "n-2",
         "relation": "succession",

@@ -122,6 +122,7 @@ def test_body_alone_is_enough() -> None:
         (_message(id=True), Reason.WRONG_TYPE),
         (_message(id=1.5), Reason.WRONG_TYPE),
         (_message(id="长" * 171), Reason.INVALID_ID),
+        (_message(id="a\x1fb"), Reason.INVALID_ID),
         (_escaped(id="a\ud83d"), Reason.INVALID_ID),
         (_message(published_at="前天晚上"), Reason.INVALID_TIME),
         (_message(published_at="2026-13-01"), Reason.INVALID_TIME),
@@ -154,10 +155,11 @@ def test_message_that_is_no_article_has_its_reason(value: bytes | None, reason: 
 
 
 def test_every_reason_occurs() -> None:
-    """The messages above show every reason but those that others find: headers, faults, and what the index knows."""
+    """The messages above show every reason but those of scopes, and those that others find."""
     marks = test_message_that_is_no_article_has_its_reason.pytestmark  # type: ignore[attr-defined]
     elsewhere = {Reason.INVALID_HEADERS, Reason.INTERNAL, Reason.UNKNOWN_ARTICLE, Reason.TOO_LATE}
-    assert {reason for _, reason in marks[0].args[1]} == set(Reason) - elsewhere
+    of_scopes = {Reason.INVALID_SCOPE, Reason.MISSING_SCOPE}
+    assert {reason for _, reason in marks[0].args[1]} == set(Reason) - elsewhere - of_scopes
 
 
 def test_bounds_are_settings() -> None:

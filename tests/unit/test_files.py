@@ -334,3 +334,25 @@ def test_progress_is_reported_for_each_file(
     with engine_in(None) as engine:
         dedup_files([sample_file], tmp_path / "out", engine, Settings(), reports.__setitem__)
     assert reports == {sample_file: Progress(sample_file.stat().st_size, sample_file.stat().st_size)}
+
+
+def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
+    """With `input.fields.scope` records are compared within their scope alone; links and withdrawals name it."""
+    body = next(sample for sample in sample_stream() if sample.dead_reason is None)
+    text = orjson.loads(body.value or b"")["body"]
+    rows = [{"id": name, "body": text, "channel": scope} for name in ("1", "2") for scope in ("", "a", "b")]
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(
+        b"".join(orjson.dumps(row) + b"\n" for row in [*rows, {"id": "1", "channel": "b", "deleted": True}])
+    )
+    settings = Settings.model_validate({"input": {"fields": {"scope": "channel"}}})
+    with engine_in(None) as engine:
+        summary = dedup_files([path], tmp_path / "out", engine, settings, _ignore)
+    assert summary.outcomes == {"unique": 3, "exact": 3, "withdrawn": 1}
+    told = [orjson.loads(line) for line in _lines(tmp_path / "out" / "links.jsonl")]
+    assert [(one["id"], one.get("scope"), one["duplicate_of"]) for one in told] == [
+        ("2", None, "1"),
+        ("2", "a", "1"),
+        ("2", "b", "1"),
+        ("1", "b", "2"),
+    ]

@@ -49,6 +49,7 @@ def _rows(seed: int, count: int) -> Rows:
         rng.integers(0, _PLACES + 1, count),
         rng.choice([0, 5, 10**6], count),
         rng.integers(0, 32, count, dtype=np.uint8),
+        rng.integers(0, 2**64, count, dtype=np.uint64),
     )
 
 

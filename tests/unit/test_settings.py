@@ -328,3 +328,22 @@ def test_settings_cannot_be_changed() -> None:
     """Settings are frozen: nobody changes a threshold while the service runs."""
     with pytest.raises(ValueError, match="frozen"):
         setattr(Settings().commit, "articles", 3)  # noqa: B010  # the type checker forbids it too
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("input.scope_header=stream_dedup.scope", "headers that begin with stream_dedup. are the service's own"),
+        ("input.scope_missing=dead", "input.scope_missing = dead wants input.scope_header or input.fields.scope"),
+        ("input.scope_missing=default", "'unscoped' or 'dead'"),
+    ],
+)
+def test_scopes_are_looked_for_where_they_can_be(flag: str, said: str) -> None:
+    """A header that is never read, or a scope that is demanded but nowhere looked for, is refused."""
+    assert said in _faults(flag)
+
+
+@pytest.mark.parametrize("place", ["input.scope_header=tenant", "input.fields.scope=meta.tenant"])
+def test_scope_may_be_demanded_where_it_is_looked_for(place: str) -> None:
+    """A header or a field is enough."""
+    assert load_settings(flags=["input.scope_missing=dead", place]).input.scope_missing == "dead"

@@ -1,0 +1,167 @@
+"""A message to an article or a withdrawal, within the bounds that are set.
+
+Knows what each field means and how large it may be; knows nothing of paths, of JSON's grammar or of Kafka.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from stream_dedup.article import Article, Origin, Withdrawal
+from stream_dedup.decode.fields import Fields, Paths, checked_name, encodable
+from stream_dedup.decode.moment import milliseconds_of
+from stream_dedup.decode.parse import json_object, lenient_json
+from stream_dedup.decode.reason import Reason, UndecodableError
+from stream_dedup.decode.scope import Header, ScopeReader
+from stream_dedup.settings import InputSettings
+from stream_dedup.text.normal import Normaliser
+
+_LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs hold a whole picture
+
+
+class Decoder:
+    """Turns messages into articles and withdrawals.
+
+    Args:
+        settings: field paths and bounds.
+        max_output_bytes: what the outputs take, value, key and headers together; None for no bound.
+    """
+
+    def __init__(self, settings: InputSettings, max_output_bytes: int | None = None) -> None:
+        self._settings = settings
+        self._max_output_bytes = max_output_bytes
+        self._paths = Paths(settings.fields.model_dump())
+        self._scopes = ScopeReader(settings, self._paths)
+
+    def decode(
+        self,
+        value: bytes | None,
+        now_ms: int,
+        origin: Origin | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[Header] = (),
+        beside: int = 0,
+    ) -> Article | Withdrawal:
+        """Return the article that a message holds, or the withdrawal of one.
+
+        Args:
+            value: JSON in UTF-8; None withdraws the article whose id is the key.
+            now_ms: the clock, milliseconds since 1970 in UTC.
+            origin: where the message came from.
+            key: of the message; looked at where there is no value.
+            headers: of the message, of which one may hold the scope; of several of one name the last one counts.
+            beside: bytes of the message beside its value: those of its key and headers.
+
+        Raises:
+            UndecodableError: it holds neither, or one that is out of bounds.
+        """
+        if value is None:
+            return Withdrawal(self._id_of_key(key), origin=origin, scope=self._scopes.scope({}, headers))
+        self._check_size(len(value), beside)
+        fields = json_object(value)
+        if any(isinstance(self._paths.value(fields, field), float) for field in ("id", "scope")):
+            # orjson makes floats of integers over 64 bits.
+            fields = lenient_json(value)
+        return self.article(fields, now_ms, origin, headers)
+
+    def _check_size(self, size: int, beside: int) -> None:
+        most, most_out = self._settings.max_message_bytes, self._max_output_bytes
+        if size > most:
+            raise UndecodableError(Reason.TOO_LARGE, f"{size} bytes, at most {most} are decoded")
+        if most_out is not None and size + beside > most_out:
+            raise UndecodableError(
+                Reason.TOO_LARGE, f"{size} bytes, {beside} with them: the topic of unique articles takes {most_out}"
+            )
+
+    def article(
+        self, fields: Fields, now_ms: int, origin: Origin | None = None, headers: Sequence[Header] = ()
+    ) -> Article | Withdrawal:
+        """Return the article that a JSON object holds, or the withdrawal of one; see `decode`."""
+        scope = self._scopes.scope(fields, headers)
+        if self._paths.flag(fields, "deleted"):
+            return self._withdrawal(fields, origin, scope)
+        body = self._paths.text(fields, "body")
+        if body is None:
+            raise UndecodableError(Reason.MISSING_FIELD, f"no {self._paths.path('body')}")
+        if len(body) > self._settings.max_body_chars:
+            raise UndecodableError(
+                Reason.TOO_LARGE, f"a body of {len(body)} characters, at most {self._settings.max_body_chars}"
+            )
+        if _blank(body):
+            raise UndecodableError(Reason.EMPTY_BODY, "the body is empty or blank")
+        title = self._paths.text(fields, "title") or ""
+        if len(title) > self._settings.max_title_chars:
+            raise UndecodableError(
+                Reason.TOO_LARGE,
+                f"a title of {len(title)} characters, at most {self._settings.max_title_chars}",
+            )
+        url = encodable(self._paths.text(fields, "url") or "")
+        source = encodable(self._paths.text(fields, "source") or "")
+        return Article(
+            id=self._id(fields) or _derived_id(url, source, title, body),
+            body=body,
+            title=title,
+            url=url[:_LONGEST_NAME],
+            source=source[:_LONGEST_NAME],
+            published_ms=self._published_ms(fields, now_ms),
+            origin=origin,
+            scope=scope,
+        )
+
+    def _id_of_key(self, key: bytes | None) -> str:
+        try:
+            name = (key or b"").decode().strip()
+        except UnicodeDecodeError:
+            name = ""
+        if not 0 < len(name.encode()) <= self._settings.max_id_bytes:
+            raise UndecodableError(
+                Reason.NULL_VALUE,
+                "the message has no value; to withdraw an article its key must be the article's id, "
+                f"1 to {self._settings.max_id_bytes} bytes of UTF-8",
+            )
+        return checked_name(name, "id", Reason.INVALID_ID, self._settings.max_id_bytes)
+
+    def _withdrawal(self, fields: Fields, origin: Origin | None, scope: str) -> Withdrawal:
+        name, url = self._id(fields), encodable(self._paths.text(fields, "url") or "")
+        if not name and not url:
+            paths = f"{self._paths.path('id')} and no {self._paths.path('url')}"
+            raise UndecodableError(Reason.MISSING_FIELD, f"no {paths}: which article is withdrawn?")
+        return Withdrawal(name or _id_after_url(url), url[:_LONGEST_NAME], origin, scope)
+
+    def _id(self, fields: Fields) -> str:
+        return self._paths.name(fields, "id", Reason.INVALID_ID, self._settings.max_id_bytes)
+
+    def _published_ms(self, fields: Fields, now_ms: int) -> int | None:
+        value = self._paths.value(fields, "published_at")
+        if value is None or value == "":
+            return None
+        milliseconds = milliseconds_of(value, self._settings.utc_offset)
+        if milliseconds - now_ms > 1000 * self._settings.max_future_seconds:
+            raise UndecodableError(
+                Reason.FUTURE_TIME,
+                f"published_at = {value!r} is over {self._settings.max_future_seconds} s ahead of the clock",
+            )
+        return milliseconds
+
+
+def _blank(body: str) -> bool:
+    """Tell whether a body shows nothing: no character, or only invisible ones and tags."""
+    if body.isspace() or not body:
+        return True
+    if not body.lstrip().startswith(("<", "&")) and any(map(str.isalnum, body)):
+        return False
+    text = Normaliser()(body).text
+    return not text or text.isspace()
+
+
+def _derived_id(url: str, source: str, title: str, body: str) -> str:
+    """Name an article that has no id: after its URL, else after its content and source."""
+    return _id_after_url(url) if url else "content:" + _digest(f"{source}\n{title}\n{body}")
+
+
+def _id_after_url(url: str) -> str:
+    return "url:" + _digest(url)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

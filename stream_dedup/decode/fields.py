@@ -1,0 +1,109 @@
+"""Fields of a JSON object by their paths: texts, names and flags, or what they are instead.
+
+Knows paths and types; knows nothing of what a field means.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stream_dedup.decode.parse import kind_of
+from stream_dedup.decode.reason import Reason, UndecodableError
+from stream_dedup.scope import SEPARATOR
+
+Fields = Mapping[str, Any]
+
+
+class Paths:
+    """Where each field stands.
+
+    Args:
+        paths: dotted, by the name of the field; a field with an empty one is always missing.
+    """
+
+    def __init__(self, paths: Mapping[str, str]) -> None:
+        self._paths = {name: tuple(path.split(".")) for name, path in paths.items() if path}
+
+    def path(self, field: str) -> str:
+        """Return where a field stands, dotted."""
+        return ".".join(self._paths.get(field, ()))
+
+    def value(self, fields: Fields, field: str) -> object:
+        """Return the value of a field, None where it is missing."""
+        if field not in self._paths:
+            return None
+        value: object = fields
+        for part in self._paths[field]:
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(part)
+        return value
+
+    def text(self, fields: Fields, field: str) -> str | None:
+        """Return a field that is a string, None where it is missing.
+
+        Raises:
+            UndecodableError: it is of another type.
+        """
+        value = self.value(fields, field)
+        if value is None or isinstance(value, str):
+            return value
+        raise self._wrong_type(field, value, "a string")
+
+    def flag(self, fields: Fields, field: str) -> bool:
+        """Return a field that is a boolean, False where it is missing.
+
+        Raises:
+            UndecodableError: it is of another type.
+        """
+        value = self.value(fields, field)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        raise self._wrong_type(field, value, "a boolean")
+
+    def name(self, fields: Fields, field: str, fault: Reason, most_bytes: int) -> str:
+        """Return a field that names something, a string or an integer, without blanks around it; empty where missing.
+
+        Args:
+            fields: the object.
+            field: which.
+            fault: what it is called where it is no name.
+            most_bytes: of UTF-8.
+
+        Raises:
+            UndecodableError: it is of another type, or no name; see `checked_name`.
+        """
+        value = self.value(fields, field)
+        if value is None:
+            return ""
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise self._wrong_type(field, value, "a string or an integer")
+        return checked_name(str(value).strip(), field, fault, most_bytes)
+
+    def _wrong_type(self, field: str, value: object, wanted: str) -> UndecodableError:
+        return UndecodableError(Reason.WRONG_TYPE, f"{self.path(field)} is {kind_of(value)}, not {wanted}")
+
+
+def checked_name(name: str, what: str, fault: Reason, most_bytes: int) -> str:
+    """Return an id or a scope as it is.
+
+    Args:
+        name: which may be empty.
+        what: of the two.
+        fault: what it is called where it is no name.
+        most_bytes: of UTF-8.
+
+    Raises:
+        UndecodableError: it is too long, cannot be UTF-8, or holds what stands between a scope and an id.
+    """
+    if name != encodable(name):
+        raise UndecodableError(fault, f"the {what} has half of a surrogate pair")
+    if len(name.encode()) > most_bytes:
+        raise UndecodableError(fault, f"the {what} has {len(name.encode())} bytes, at most {most_bytes}")
+    if SEPARATOR in name:
+        raise UndecodableError(fault, f"the {what} has a U+001F, which stands between scope and id")
+    return name
+
+
+def encodable(text: str) -> str:
+    """Return a text with lone surrogates replaced, so that it can be written as UTF-8."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text

@@ -1,0 +1,58 @@
+"""Times of publication as crawlers write them.
+
+Knows ISO 8601, seconds and milliseconds; knows nothing of clocks.
+"""
+
+import math
+import re
+from datetime import datetime
+
+from stream_dedup.article import EARLIEST_MS, LATEST_MS
+from stream_dedup.decode.parse import kind_of
+from stream_dedup.decode.reason import Reason, UndecodableError
+
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
+
+
+def milliseconds_of(value: object, utc_offset: str) -> int:
+    """Return a time as milliseconds since 1970 in UTC: ISO 8601, or a number of seconds or milliseconds.
+
+    Args:
+        value: of the field.
+        utc_offset: of times that do not name theirs.
+
+    Raises:
+        UndecodableError: it is no time.
+    """
+    number = _number(value)
+    if number is not None and math.isfinite(number):
+        milliseconds = round(number if abs(number) >= _MILLISECONDS_FROM else number * 1000)
+    elif isinstance(value, str):
+        milliseconds = _iso_milliseconds(value, utc_offset)
+    else:
+        raise UndecodableError(Reason.WRONG_TYPE, f"published_at is {kind_of(value)}, not a time")
+    if not EARLIEST_MS <= milliseconds < LATEST_MS:
+        raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between 1900 and 10000")
+    return milliseconds
+
+
+def _number(value: object) -> float | None:
+    """Return a number that stands for a time, also in a string; eight digits in a string are a date."""
+    if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"[0-9]{8}", value.strip())):
+        return None
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _iso_milliseconds(text: str, utc_offset: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None:
+            moment = datetime.fromisoformat(moment.isoformat() + utc_offset)
+        return round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise UndecodableError(
+            Reason.INVALID_TIME, f"published_at = {text[:40]!r} is neither ISO 8601 nor a number"
+        ) from None

@@ -1,0 +1,58 @@
+"""Bytes to a JSON object, also where they are JSON that orjson refuses.
+
+Knows JSON and what crawlers make of it; knows nothing of fields.
+"""
+
+import json
+import math
+from typing import Any
+
+import orjson
+
+from stream_dedup.decode.reason import Reason, UndecodableError
+
+_LONGEST_INTEGER = 1_000  # digits
+
+
+def json_object(value: bytes) -> dict[str, Any]:
+    """Return the object that bytes hold.
+
+    Raises:
+        UndecodableError: they hold none.
+    """
+    try:
+        fields = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        fields = lenient_json(value)
+    if not isinstance(fields, dict):
+        raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {kind_of(fields)}, not an object")
+    return fields
+
+
+def lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
+    r"""Parse JSON that orjson refuses: half of an emoji as \ud83d, which crawlers cut, or huge integers.
+
+    Raises:
+        UndecodableError: it is none.
+    """
+    try:
+        return json.loads(value.decode(), parse_constant=_refuse_constant, parse_int=_integer)
+    except UnicodeDecodeError as error:
+        raise UndecodableError(Reason.INVALID_UTF8, str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise UndecodableError(Reason.INVALID_JSON, str(error)) from None
+
+
+def kind_of(value: object) -> str:
+    """Return what a value of JSON is, in words."""
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _integer(digits: str) -> int | float:
+    """Parse an integer; one of thousands of digits, which Python refuses to parse, is as good as infinite."""
+    return int(digits) if len(digits) < _LONGEST_INTEGER else math.inf
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,41 @@
+"""Why a message cannot be judged.
+
+Knows the reasons, which dead letters and metrics name; knows nothing of how they are found.
+"""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a message cannot be judged."""
+
+    NULL_VALUE = "null_value"
+    TOO_LARGE = "too_large"
+    INVALID_UTF8 = "invalid_utf8"
+    INVALID_JSON = "invalid_json"
+    NOT_AN_OBJECT = "not_an_object"
+    MISSING_FIELD = "missing_field"
+    WRONG_TYPE = "wrong_type"
+    INVALID_HEADERS = "invalid_headers"
+    INTERNAL = "internal"
+    EMPTY_BODY = "empty_body"
+    INVALID_ID = "invalid_id"
+    INVALID_SCOPE = "invalid_scope"
+    MISSING_SCOPE = "missing_scope"
+    INVALID_TIME = "invalid_time"
+    FUTURE_TIME = "future_time"
+    UNKNOWN_ARTICLE = "unknown_article"
+    TOO_LATE = "too_late"
+
+
+class UndecodableError(Exception):
+    """A message that is no article and no withdrawal, or one that nothing can be done with.
+
+    Args:
+        reason: which rule it breaks.
+        detail: how, in words.
+    """
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason

@@ -1,0 +1,54 @@
+"""The scope of a message: that of a header, or else of a field.
+
+Knows where a scope may stand; knows nothing of what is compared within it.
+"""
+
+from collections.abc import Sequence
+
+from stream_dedup.decode.fields import Fields, Paths, checked_name
+from stream_dedup.decode.reason import Reason, UndecodableError
+from stream_dedup.scope import MAX_SCOPE_BYTES
+from stream_dedup.settings import InputSettings
+
+Header = tuple[str, bytes | None]  # of a message
+
+
+class ScopeReader:
+    """Finds the scopes of messages.
+
+    Args:
+        settings: where they stand, and what becomes of a message without one.
+        paths: of the fields.
+    """
+
+    def __init__(self, settings: InputSettings, paths: Paths) -> None:
+        self._header = settings.scope_header
+        self._required = settings.scope_missing == "dead"
+        self._paths = paths
+
+    def scope(self, fields: Fields, headers: Sequence[Header]) -> str:
+        """Return the scope that a header holds, or else the field; empty where there is none.
+
+        Args:
+            fields: of the message; none where it has no value.
+            headers: of the message; of several of one name the last one counts.
+
+        Raises:
+            UndecodableError: what stands there is no scope, or there is none and there must be.
+        """
+        scope = self._of_header(headers) or self._paths.name(fields, "scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
+        if not scope and self._required:
+            raise UndecodableError(Reason.MISSING_SCOPE, f"no scope in {self._places()}")
+        return scope
+
+    def _of_header(self, headers: Sequence[Header]) -> str:
+        values = [value for name, value in headers if name == self._header] if self._header else []
+        try:
+            scope = values[-1].decode().strip() if values and values[-1] is not None else ""
+        except UnicodeDecodeError:
+            raise UndecodableError(Reason.INVALID_SCOPE, f"the header {self._header} is no UTF-8") from None
+        return checked_name(scope, "scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
+
+    def _places(self) -> str:
+        places = {"the header": self._header, "the field": self._paths.path("scope")}
+        return " or ".join(f"{kind} {place}" for kind, place in places.items() if place)

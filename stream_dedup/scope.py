@@ -1,0 +1,53 @@
+"""Scopes: articles are compared, and ids and URLs mean something, within a scope alone.
+
+Knows how a scope and an id become one name, and a scope a number; knows nothing of where a scope comes from.
+"""
+
+from functools import lru_cache
+from hashlib import blake2b
+
+SEPARATOR = "\x1f"  # Unicode's unit separator: in no scope and no id, so that two names never meet
+MAX_SCOPE_BYTES = 256
+_CACHED = 1 << 14  # hashes kept, of scopes that came lately
+
+
+def name_of(scope: str, article_id: str) -> str:
+    """Return the name under which an article is known: its id, behind its scope if it has one."""
+    return f"{scope}{SEPARATOR}{article_id}" if scope else article_id
+
+
+def id_of(name: str) -> str:
+    """Return the id in a name."""
+    return name.rpartition(SEPARATOR)[2]
+
+
+def scope_of(name: str) -> str:
+    """Return the scope in a name, empty where there is none."""
+    return name.rpartition(SEPARATOR)[0]
+
+
+@lru_cache(_CACHED)
+def scope_hash(scope: str) -> int:
+    """Return the number of a scope: 64 bits of BLAKE2b; 0 for none."""
+    return int.from_bytes(blake2b(scope.encode(), digest_size=8).digest()) or 1 if scope else 0
+
+
+def check_name(scope: str, article_id: str, most_bytes: int) -> None:
+    """Check a scope and an id.
+
+    Args:
+        scope: may be empty.
+        article_id: may not.
+        most_bytes: that the two of them may have, with the separator, in UTF-8.
+
+    Raises:
+        ValueError: one of them is too long, holds the separator or cannot be UTF-8, or the id is empty.
+    """
+    size, scope_size = len(name_of(scope, article_id).encode()), len(scope.encode())
+    if not article_id or size > most_bytes:
+        raise ValueError(f"the id {article_id[:40]!r} has {len(article_id.encode())} bytes, not 1 to {most_bytes}")
+    if scope_size > MAX_SCOPE_BYTES:
+        raise ValueError(f"the scope {scope[:40]!r} has {scope_size} bytes, at most {MAX_SCOPE_BYTES} are allowed")
+    for what, text in (("id", article_id), ("scope", scope)):
+        if SEPARATOR in text:
+            raise ValueError(f"the {what} {text[:40]!r} has a U+001F, which stands between scope and id")

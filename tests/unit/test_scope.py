@@ -1,0 +1,129 @@
+"""Promises of scopes: names never meet, a scope is a number, and keys of other scopes are other keys."""
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup import Article
+from stream_dedup.article import (
+    Decision,
+    Link,
+    Relation,
+    Source,
+    Succession,
+    SuccessionReason,
+    Withdrawal,
+    link_json,
+    succession_json,
+    withdrawal_json,
+)
+from stream_dedup.clusters import Member, cluster_json, found
+from stream_dedup.index.candidates import scope_masks
+from stream_dedup.index.keys import BatchKeys
+from stream_dedup.scope import id_of, name_of, scope_hash, scope_of
+from stream_dedup.versions import url_hash
+
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x1f"), max_size=8)
+_NAMES = st.tuples(_TEXTS, _TEXTS.filter(bool))
+_MAKERS: list[Callable[[str, str], Article | Withdrawal]] = [
+    lambda scope, name: Article(name, "正文", scope=scope),
+    lambda scope, name: Withdrawal(name, scope=scope),
+]
+
+
+@given(_NAMES, _NAMES)
+def test_names_never_meet(one: tuple[str, str], other: tuple[str, str]) -> None:
+    """Two articles have one name only where both scope and id are the same; either is read back from it."""
+    assert (name_of(*one) == name_of(*other)) == (one == other)
+    assert (scope_of(name_of(*one)), id_of(name_of(*one))) == one
+
+
+def test_without_a_scope_the_name_is_the_id() -> None:
+    """An article without a scope is known by its id, and its scope is number 0."""
+    assert Article("n-1", "正文").name == "n-1"
+    assert scope_hash("") == 0
+
+
+def test_scope_is_64_bits_of_blake2b() -> None:
+    """The number is that of a hash which nobody can make collide at will."""
+    assert scope_hash("租户") == int(blake2b("租户".encode(), digest_size=8).hexdigest(), 16)
+
+
+@pytest.mark.parametrize("make", _MAKERS, ids=["article", "withdrawal"])
+@pytest.mark.parametrize(
+    ("scope", "name", "said"),
+    [
+        ("a\x1fb", "n", "the scope 'a\\x1fb' has a U+001F"),
+        ("a", "n\x1fm", "the id 'n\\x1fm' has a U+001F"),
+        ("", "n\x1fm", "the id 'n\\x1fm' has a U+001F"),
+        ("长" * 86, "n", "has 258 bytes, at most 256"),
+        ("a", "", "has 0 bytes, not 1 to 65535"),
+        ("a", "n" * 65_534, "has 65534 bytes, not 1 to 65535"),
+        ("\ud83d", "n", "surrogates not allowed"),
+    ],
+)
+def test_what_could_be_mistaken_is_refused(
+    make: Callable[[str, str], Article | Withdrawal], scope: str, name: str, said: str
+) -> None:
+    """A scope or an id which holds the separator, or is too long, is a ValueError that says so."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        make(scope, name)
+
+
+def test_a_url_is_another_one_in_another_scope() -> None:
+    """The same URL has another hash in each scope, and that which it always had where there is none."""
+    url = "https://u.example/1"
+    hashes = {url_hash(url, scope) for scope in ("", "甲", "乙")}
+    assert len(hashes) == 3
+    assert url_hash(url) == int(blake2b(url.encode(), digest_size=8).hexdigest(), 16)
+    assert url_hash("", "甲") == 0
+
+
+def test_keys_of_another_scope_are_other_keys() -> None:
+    """In all families two scopes have no key of one text in common, and a table's key keeps its table and prefix."""
+    scopes = np.array([0, scope_hash("甲"), scope_hash("乙")], np.uint64)
+    keys = np.full(3, 5 << 32 | 77, np.uint64)
+    for masks in scope_masks(scopes):
+        assert len(set((keys ^ masks).tolist())) == 3
+    _, _, of_tables = scope_masks(scopes)
+    assert {key % 2**37 for key in (keys ^ of_tables).tolist()} == {5 << 32 | 77}
+
+
+def test_without_scopes_keys_are_as_they_are() -> None:
+    """Where no article has a scope nothing is computed: the keys are the same object."""
+    keys = BatchKeys.same(np.array([[1, 2], [3, 4]], np.uint64), np.ones((2, 2), np.bool_))
+    assert keys.masked(np.zeros(2, np.uint64)) is keys
+
+
+def test_masks_go_with_their_articles() -> None:
+    """Own and looked-up keys of each article are XORed with its own mask."""
+    own, used = np.array([[1, 2], [3, 4]], np.uint64), np.array([[True, False], [True, True]])
+    masked = BatchKeys(own, used, np.array([0, 1, 4]), np.array([1, 3, 4, 9], np.uint64)).masked(
+        np.array([0, 16], np.uint64)
+    )
+    assert masked.own.tolist() == [[1, 2], [19, 20]]
+    assert masked.looked_up.tolist() == [1, 19, 20, 25]
+
+
+def test_what_is_told_names_the_scope_only_where_there_is_one() -> None:
+    """Links, announcements and clusters of a scope have a field more than others, and ids in them have no scope."""
+    link = Link("a", "a", Relation.NEAR, 0.9, 0.9, 3, Source.LANDMARK)
+
+    def told(scope: str) -> list[dict[str, object]]:
+        article = Article("b", "正文", scope=scope)
+        cluster = found(1, Member(name_of(scope, "a"), 1, True, None, None, 2, "甲报"), None)
+        return [
+            orjson.loads(link_json(Decision(article, False, 1, 0, link, False), link, 0)),
+            orjson.loads(withdrawal_json("b", Withdrawal("b", scope=scope), "a", 0)),
+            orjson.loads(succession_json(Succession("b", "a", SuccessionReason.MOVED, scope), 0)),
+            orjson.loads(cluster_json(cluster, 0)),
+        ]
+
+    assert told("租户") == [{**fields, "scope": "租户"} for fields in told("")]
+    assert not any("scope" in fields for fields in told(""))
