@@ -134,6 +134,7 @@ def _entry_bytes(settings: Settings) -> float:
     """
     rule = landmark_rule(settings)
     (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
-    layout = EntryFormat(settings.sketch.size, settings.sketch.numbers, rule._replace(most=marks)).layout
+    sketch = settings.sketch
+    layout = EntryFormat(sketch.size, sketch.numbers, sketch.places, rule._replace(most=marks)).layout
     postings = marks * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
     return layout.itemsize + _NAME_BYTES - _SAVED_BYTES + postings + _CONTENT_BYTES

@@ -61,7 +61,7 @@ def _step(state: State, population: Population, fingerprints: U64, *, ends_gener
     times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
     features = population.features(count)
     flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
-    rows = rows_of(features, fingerprints, times, flags)
+    rows = rows_of(features, fingerprints, times, flags, np.zeros(count, np.uint64))
     fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
     generations = before.generations
     if ends_generation:

@@ -159,7 +159,8 @@ class _Questions:
     def _answer(self, features: Features, fingerprints: U64, sums: I64) -> Candidates:
         progress = self.state.progress
         times = np.full(len(fingerprints), progress.stream_ms)
-        return self.index.look_up(self.state.store, features, fingerprints, sums, times, progress.live)
+        scopes = np.zeros(len(fingerprints), np.uint64)
+        return self.index.look_up(self.state.store, features, fingerprints, sums, times, scopes, progress.live)
 
     def _of_tables(self, answer: Candidates) -> tuple[list[set[int]], int, int]:
         """Return the entries that each article of a batch found in the tables, the keys and the postings."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.particulars import small_sketches
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches
 from stream_dedup.hashing import I64, U64
 from stream_dedup.planner.costs import TYPICAL_GRAMS
@@ -16,7 +17,7 @@ from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.terms import Terms
 
-_NUMBERS = 4
+_PARTICULARS = 4
 # What all families have in common: their correlations with the commonest words vary by this much.
 _COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
 _RELATED = 0.4  # flip probability below which two articles are of one matter
@@ -69,7 +70,8 @@ class Population:
 
     def features(self, count: int) -> Features:
         """Return features of articles that share nothing with any other."""
-        rule = landmark_rule(EngineSettings())
+        settings = EngineSettings()
+        rule = landmark_rule(settings)
         (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
         values = self._chance.integers(1 << 63, size=(count, 256), dtype=np.uint64) << np.uint64(1)
         values.sort(axis=1)
@@ -80,9 +82,11 @@ class Population:
             np.pad(values[:, :marks] >> np.uint64(64 - LANDMARK_BITS), ((0, 0), (0, rule.most - marks))),
             self._chance.integers(1 << 63, size=count, dtype=np.uint64),
         )
-        numbers = self._chance.integers(1 << 32, size=(count, 16), dtype=np.uint32)
-        numbers[:, _NUMBERS:] = 0
-        return Features(_no_terms(count), None, sketches, numbers, np.full(count, _NUMBERS), np.full(count, _NUMBERS))
+        numbers, places = (
+            small_sketches(list(self._chance.integers(1 << 32, size=(count, _PARTICULARS), dtype=np.uint32)), size)
+            for size in (settings.sketch.numbers, settings.sketch.places)
+        )
+        return Features(_no_terms(count), None, sketches, numbers, places, np.zeros(count, np.bool_))
 
     def _families(self, flip: float, weight: float, share: float) -> Families:
         count = max(1, round(share**2 / weight))
