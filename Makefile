@@ -60,6 +60,12 @@ bench-window: $(READY) ## Disk, memory and index on an endless stream in compres
 bench-replay: $(READY) ## How fast a lost state is restored from the changelog
 	@$(BIN)/python -m tests.benchmarks.replay
 
+corpora: $(READY) ## Fetch real texts to measure on into OUT=corpora
+	@$(BIN)/python -m tests.benchmarks.corpora --out $(or $(OUT),corpora)
+
+bench-robustness: $(READY) ## Recall by edit and strength on CORPORA=corpora (HALF=report)
+	@$(BIN)/python -m tests.benchmarks.robustness $(or $(CORPORA),corpora) $(if $(HALF),--half $(HALF))
+
 evaluate-report: $(READY) ## Compare all algorithms on ARTICLES= (PAIRS=) and put the report NAME= into the README (OUT=)
 	@$(if $(ARTICLES),,$(error ARTICLES= is missing: a file of articles))
 	@$(BIN)/stream-dedup evaluate run $(ARTICLES) $(addprefix --pairs ,$(PAIRS)) --lenient --findings \
@@ -86,4 +92,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay bench-plan evaluate-report evaluate-page soak lock settings-page clean
+.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page clean
