@@ -274,7 +274,7 @@ def _out_of_order() -> dict[str, Incoming]:
 @pytest.fixture(scope="module")
 def reordered(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """They, each in a commit of its own, where the first published is canonical and late ones are not judged."""
-    flags = ("cluster.canonical=first_published", "window.late=dead", "commit.articles=1")
+    flags = ("cluster.canonical=first_published", "window.days=7", "window.late=dead", "commit.articles=1")
     return _run(bootstrap, tmp_path_factory.mktemp("reordered"), _out_of_order(), 1, *flags)
 
 
