@@ -43,11 +43,17 @@ def check_name(scope: str, article_id: str, most_bytes: int) -> None:
     Raises:
         ValueError: one of them is too long, holds the separator or cannot be UTF-8, or the id is empty.
     """
-    size, scope_size = len(name_of(scope, article_id).encode()), len(scope.encode())
-    if not article_id or size > most_bytes:
+    if not article_id or len(name_of(scope, article_id).encode()) > most_bytes:
         raise ValueError(f"the id {article_id[:40]!r} has {len(article_id.encode())} bytes, not 1 to {most_bytes}")
-    if scope_size > MAX_SCOPE_BYTES:
-        raise ValueError(f"the scope {scope[:40]!r} has {scope_size} bytes, at most {MAX_SCOPE_BYTES} are allowed")
-    for what, text in (("id", article_id), ("scope", scope)):
-        if SEPARATOR in text:
-            raise ValueError(f"the {what} {text[:40]!r} has a U+001F, which stands between scope and id")
+    if SEPARATOR in article_id:
+        raise ValueError(f"the id {article_id[:40]!r} has a U+001F, which stands between scope and id")
+    if scope:
+        _check_scope(scope)
+
+
+def _check_scope(scope: str) -> None:
+    size = len(scope.encode())
+    if size > MAX_SCOPE_BYTES:
+        raise ValueError(f"the scope {scope[:40]!r} has {size} bytes, at most {MAX_SCOPE_BYTES} are allowed")
+    if SEPARATOR in scope:
+        raise ValueError(f"the scope {scope[:40]!r} has a U+001F, which stands between scope and id")

@@ -59,7 +59,7 @@ class Decoder:
             return Withdrawal(self._id_of_key(key), origin=origin, scope=self._scopes.scope({}, headers))
         self._check_size(len(value), beside)
         fields = json_object(value)
-        if any(isinstance(self._paths.value(fields, field), float) for field in ("id", "scope")):
+        if isinstance(self._paths.value(fields, "id"), float) or isinstance(self._paths.value(fields, "scope"), float):
             # orjson makes floats of integers over 64 bits.
             fields = lenient_json(value)
         return self.article(fields, now_ms, origin, headers)

@@ -23,6 +23,7 @@ class ScopeReader:
 
     def __init__(self, settings: InputSettings, paths: Paths) -> None:
         self._header = settings.scope_header
+        self._used = bool(settings.scope_header or settings.fields.scope)
         self._required = settings.scope_missing == "dead"
         self._paths = paths
 
@@ -36,6 +37,8 @@ class ScopeReader:
         Raises:
             UndecodableError: what stands there is no scope, or there is none and there must be.
         """
+        if not self._used:
+            return ""
         scope = self._of_header(headers) or self._paths.name(fields, "scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
         if not scope and self._required:
             raise UndecodableError(Reason.MISSING_SCOPE, f"no scope in {self._places()}")
