@@ -77,7 +77,7 @@ def plan_command(
         simhash = settings.simhash
         now = expectation_of(Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model)
         if as_json:
-            out.print_json(orjson.dumps(_fields(planned, now, model, measured, reached=not refusal)).decode())
+            out.print_json(orjson.dumps(_fields(planned, now, model, measured, kept=not refusal)).decode())
         elif planned is not None:
             _print(planned, now, model)
         if refusal:
@@ -141,10 +141,10 @@ def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
 
 
 def _fields(
-    planned: Expectation | None, now: Expectation, model: Model, sample: Sample | None, *, reached: bool
+    planned: Expectation | None, now: Expectation, model: Model, sample: Sample | None, *, kept: bool
 ) -> dict[str, Any]:
     return {
-        "reached": reached,
+        "recall_reached": kept,
         "toml": settings_toml(planned.shape) if planned else None,
         "planned": asdict(planned) if planned else None,
         "now": asdict(now),

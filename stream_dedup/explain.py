@@ -141,7 +141,7 @@ def _words(
         dict(zip(features.terms.hashes[at].tolist(), weights[at].tolist(), strict=True))
         for at in map(features.terms.of, (0, 1))
     ]
-    words = sorted({word for article in articles for word in fingerprinter.words(fingerprinter.normal(article.body))})
+    words = sorted({word for article in articles for word in fingerprinter.words(article.body)})
     weighted = [
         WeightedWord(word, (by_hash[0].get(value, 0.0), by_hash[1].get(value, 0.0)))
         for word, value in zip(words, hash_words(words).tolist(), strict=True)

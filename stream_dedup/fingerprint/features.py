@@ -89,9 +89,9 @@ class Fingerprinter:
         """Return the normal form of a text."""
         return self._normal(text)
 
-    def words(self, text: NormalText) -> list[str]:
-        """Return the words of a normal text, punctuation among them."""
-        return self._cut(text.text)
+    def words(self, text: str) -> list[str]:
+        """Return the words of the content of a text, punctuation among them."""
+        return self._cut(self._content(self._normal(text)).text.text)
 
     def features(self, articles: Sequence[Article]) -> Features:
         """Return the features of a batch."""

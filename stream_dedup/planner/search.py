@@ -40,8 +40,8 @@ class UnreachableError(ValueError):
     """
 
     def __init__(self, recall: float, best: Expectation | None) -> None:
-        reached = f"the best within them is {best.recall:.4f}" if best else "no settings at all keep to them"
-        super().__init__(f"a recall of {recall:g} cannot be reached within the limits: {reached}")
+        attained = f"the best within them is {best.recall:.4f}" if best else "no settings at all keep to them"
+        super().__init__(f"a recall of {recall:g} cannot be reached within the limits: {attained}")
         self.best = best
 
 
@@ -60,12 +60,12 @@ def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
     nearest: tuple[float, Shape] | None = None
     for tables, prefix_bits in _within(model, limits):
         for probes in _PROBES:
-            reached = recalls(tables, prefix_bits, probes, model)
-            if reached[-1] < recall:
-                if nearest is None or reached[-1] > nearest[0]:
-                    nearest = float(reached[-1]), Shape(tables, prefix_bits, probes, FARTHEST)
+            attained = recalls(tables, prefix_bits, probes, model)
+            if attained[-1] < recall:
+                if nearest is None or attained[-1] > nearest[0]:
+                    nearest = float(attained[-1]), Shape(tables, prefix_bits, probes, FARTHEST)
                 continue
-            shape = Shape(tables, prefix_bits, probes, int(np.argmax(reached >= recall)))
+            shape = Shape(tables, prefix_bits, probes, int(np.argmax(attained >= recall)))
             one = expectation_of(shape, model)
             if best is None or one.cost < best.cost:
                 best = one

@@ -398,7 +398,7 @@ class LandmarkSettings(_Group):
 
     enabled: bool = Field(True, description="Whether landmarks are kept and looked up.")
     keys: int = Field(
-        8,
+        16,
         ge=1,
         le=64,
         json_schema_extra=unit("keys"),

@@ -306,7 +306,7 @@ def _expected_counts(stream: Sequence[Article]) -> Counter[int]:
     counts: Counter[int] = Counter()
     for place, article in enumerate(stream):
         if decided[place].unique:
-            words = set(fingerprinter.words(fingerprinter.normal(article.body))) - stop_words
+            words = set(fingerprinter.words(article.body)) - stop_words
             spoken = [word for word in words if any(character.isalnum() for character in word)]
             counts.update(hash_words(spoken).tolist())
     return counts

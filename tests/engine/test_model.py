@@ -104,7 +104,9 @@ def _is_over(jaccard: float, containment: float, margin: float) -> bool:
 
 @cache
 def _decisions(seed: int) -> tuple[Decision, ...]:
-    with Deduplicator(settings=settings(idf={"epoch_articles": 150})) as engine:
+    # The model takes whole bodies: what counts as content is tested with the content.
+    whole = settings(idf={"epoch_articles": 150}, text={"strip_boilerplate": False})
+    with Deduplicator(settings=whole) as engine:
         return tuple(engine.add_batch(articles(seed)))
 
 

@@ -48,7 +48,7 @@ def test_json_says_the_same() -> None:
     result = _plan("--articles", "1_000_000", "--recall", "0.9", "--unique-share", "0.4", "--json")
     plan = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert plan["reached"]
+    assert plan["recall_reached"]
     assert plan["planned"]["recall"] >= 0.9
     assert plan["entries"] == 800_000
     assert plan["copies"]["mean"] == pytest.approx(7.0, rel=0.01)
@@ -65,7 +65,7 @@ def test_a_recall_out_of_reach_fails_with_the_best() -> None:
     """Exit code 1, the best that can be reached, and one line that says so."""
     result = _plan("--articles", "50M", "--recall", "0.9999", "--similarity", "0.5", "--json")
     assert result.exit_code == 1
-    assert not json.loads(result.stdout)["reached"]
+    assert not json.loads(result.stdout)["recall_reached"]
     assert "cannot be reached within the limits: the best within them is 0." in result.stderr
 
 

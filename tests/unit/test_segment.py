@@ -74,7 +74,7 @@ def test_engine_settings_choose_the_segmenter(name: SegmenterName, tmp_path: Pat
     path.write_text(f"{_COINED} 5000 nt\n", encoding="utf-8")
     settings = EngineSettings.model_validate({"text": {"segmenter": name, "user_dictionary": path}})
     fingerprinter = Fingerprinter(settings)
-    assert _COINED in fingerprinter.words(fingerprinter.normal(f"昨天，{_COINED}发布公告"))
+    assert _COINED in fingerprinter.words(f"昨天，{_COINED}发布公告")
 
 
 def test_user_dictionary_is_read_as_jieba_reads_it(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_user_words_are_matched_in_their_normal_form(
 ) -> None:
     """A user word in capitals, traditional or full-width characters is kept whole in articles, which are normal."""
     fingerprinter = fingerprinter_with(f"{entry} 5000 n\n".encode())
-    assert word in fingerprinter.words(fingerprinter.normal(text))
+    assert word in fingerprinter.words(text)
 
 
 def test_byte_order_mark_does_not_spoil_the_first_user_word(
@@ -139,4 +139,4 @@ def test_byte_order_mark_does_not_spoil_the_first_user_word(
 ) -> None:
     """The first word of a dictionary that Windows saved with a byte order mark is kept whole."""
     fingerprinter = fingerprinter_with(f"{_COINED} 5000 n\n".encode("utf-8-sig"))
-    assert _COINED in fingerprinter.words(fingerprinter.normal(f"昨天{_COINED}发布公告"))
+    assert _COINED in fingerprinter.words(f"昨天{_COINED}发布公告")
