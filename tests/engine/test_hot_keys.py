@@ -34,7 +34,7 @@ _SIMHASH_ONLY = settings(landmarks={"enabled": False}, simhash={"bucket_cap": _C
 def _flood() -> tuple[Article, ...]:
     """Return bulletins of one template: they share most of their text, and no two are copies."""
     rng = Random(5)
-    numbers = ([rng.randrange(10_000) for _ in range(5)] for _ in range(60))
+    numbers = ([rng.randrange(10_000) for _ in range(5)] for _ in range(100))
     return tuple(Article(str(place), _TEMPLATE.format(*values)) for place, values in enumerate(numbers))
 
 

@@ -197,7 +197,9 @@ def test_worked_weight_of_the_paper() -> None:
 
 def test_improved_simhash_is_that_of_the_engine(bodies: list[str]) -> None:
     """With the profile paper2020, no titles, and the same counts the engine has the same fingerprints."""
-    settings = EngineSettings.model_validate({"weights": {"profile": "paper2020"}})
+    settings = EngineSettings.model_validate(
+        {"weights": {"profile": "paper2020"}, "text": {"strip_boilerplate": False}}
+    )
     fingerprinter = Fingerprinter(settings)
     assert fingerprinter.profile == PAPER_2020
     articles = [Article(str(i), body) for i, body in enumerate(bodies[:50])]
