@@ -9,7 +9,7 @@ import numpy as np
 
 from stream_dedup.fingerprint.numbers import number_hashes
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
-from stream_dedup.fingerprint.sketch import PAD
+from stream_dedup.fingerprint.sketch import PAD, distinct
 from stream_dedup.hashing import I64, U32
 from stream_dedup.text.normal import word_table
 
@@ -36,7 +36,7 @@ class SmallSketches(NamedTuple):
 
 
 def small_sketches(sets: list[U32], k: int) -> SmallSketches:
-    """Return the sketches of hashes, each of which may stand there more than once.
+    """Return the sketches of hashes, each of which may stand there more than once; they are sorted in place.
 
     Args:
         sets: n of them.
@@ -45,9 +45,9 @@ def small_sketches(sets: list[U32], k: int) -> SmallSketches:
     values = np.full((len(sets), k), PAD, np.uint32)
     lengths, sizes = np.zeros(len(sets), np.int64), np.zeros(len(sets), np.int64)
     for i, hashes in enumerate(sets):
-        distinct = np.unique(hashes)
-        lengths[i], sizes[i] = min(k, len(distinct)), len(distinct)
-        values[i, : lengths[i]] = distinct[:k]
+        members = distinct(hashes)
+        lengths[i], sizes[i] = min(k, len(members)), len(members)
+        values[i, : lengths[i]] = members[:k]
     return SmallSketches(values, lengths, sizes)
 
 

@@ -5,7 +5,7 @@ Bottom-k sketches: Broder 1997; Cohen and Kaplan 2007. Estimation by maximum lik
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,11 +87,11 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> 
     for i in range(articles):
         characters = points[offsets[i] : offsets[i + 1]]
         content[i] = hash_span(characters, 0, len(characters))
-        distinct = gram_hashes(characters, gram)
-        smallest = distinct[:k]
+        hashes = gram_hashes(characters, gram)
+        smallest = hashes[:k]
         values[i, : len(smallest)] = smallest >> _DROPPED_BITS
-        lengths[i], sizes[i] = len(smallest), len(distinct)
-        marks[i, : min(rule.most, len(distinct))] = distinct[: rule.most] >> _LANDMARK_DROPPED
+        lengths[i], sizes[i] = len(smallest), len(hashes)
+        marks[i, : min(rule.most, len(hashes))] = hashes[: rule.most] >> _LANDMARK_DROPPED
     marks[np.arange(rule.most) >= rule.counts(sizes)[:, np.newaxis]] = 0
     return Sketches(values, lengths, sizes, marks, content)
 
@@ -99,8 +99,7 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> 
 def gram_hashes(characters: U32, gram: int) -> U64:
     """Return the distinct hashes of a text's n-grams, ascending, shape (size,); empty for an empty text."""
     hashes = _gram_hashes(characters, gram)
-    hashes.sort()
-    return _distinct(hashes)
+    return distinct(hashes)
 
 
 @kernel
@@ -115,8 +114,10 @@ def _gram_hashes(points: U32, gram: int) -> U64:
 
 
 @kernel
-def _distinct(ascending: U64) -> U64:
-    used = 0
+def distinct(hashes: NDArray[Any]) -> NDArray[Any]:
+    """Return hashes of any width once each, ascending, in their own memory."""
+    hashes.sort()
+    ascending, used = hashes, 0
     for i in range(len(ascending)):
         if i == 0 or ascending[i] != ascending[used - 1]:
             ascending[used] = ascending[i]

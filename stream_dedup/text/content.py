@@ -5,13 +5,21 @@ Knows phrases by which such lines are told; knows nothing of words or of other a
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from stream_dedup.hashing import code_points
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U32, code_points
 from stream_dedup.text.normal import Normaliser, NormalText
 
 _LONGEST_LINE = 160  # characters: what is longer has something to say besides
-_SENTENCE = re.compile(r"(?:[^。！？!?\n.]|\.(?!\s|$))*(?:[。！？!?\n.]+|$)")
+_MARKS = "。！？!?\n"  # that end a sentence wherever they stand
+_STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one before a blank
+_BEGINS, _ENDS = np.uint8(1), np.uint8(2)  # what a character may do: begin a phrase, end a sentence
 _LINK = re.compile(r"(?:https?://|www\.)[!-~]+")
+_CODE_POINTS = 0x110000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,22 @@ class Content:
     bare: bool
 
 
+class _Phrases(NamedTuple):
+    """Phrases in the order of their first characters.
+
+    Attributes:
+        points: all of them, one behind the other.
+        offsets: phrase i at points[offsets[i]:offsets[i + 1]].
+        first: number of the first phrase that begins with each code point, shape (0x110000,).
+        kinds: `_BEGINS` and `_ENDS` of each code point, shape (0x110000,).
+    """
+
+    points: U32
+    offsets: I64
+    first: NDArray[np.int32]
+    kinds: NDArray[np.uint8]
+
+
 class ContentFilter:
     """Takes links and the sites' own lines out of normal texts.
 
@@ -36,20 +60,75 @@ class ContentFilter:
     """
 
     def __init__(self, phrases: tuple[str, ...], normal: Normaliser) -> None:
-        self._phrases = tuple(sorted({normal(phrase).text for phrase in phrases}))
+        self._phrases = _phrases_of(sorted({normal(phrase).text for phrase in phrases}))
 
     def __call__(self, text: NormalText) -> Content:
         """Return the content of a normal text."""
-        kept = text.text
-        if "://" in kept or "www." in kept:
-            kept = _LINK.sub(" ", kept)
-        lines = any(phrase in kept for phrase in self._phrases)
+        kept = _without_links(text)
+        content = _without_lines(kept.points, *self._phrases)
+        lines = len(content) < len(kept.points)
         if lines:
-            kept = "".join(sentence for sentence in _SENTENCE.findall(kept) if not self._is_line(sentence))
-        if kept == text.text:
-            return Content(text, bare=False)
-        bare = lines and not any(map(str.isalnum, kept))
-        return Content(NormalText(kept, code_points(kept)), bare)
+            kept = NormalText(content.tobytes().decode("utf-32-le"), content)
+        return Content(kept, lines and not any(map(str.isalnum, kept.text)))
 
-    def _is_line(self, sentence: str) -> bool:
-        return len(sentence) <= _LONGEST_LINE and any(phrase in sentence for phrase in self._phrases)
+
+def _phrases_of(ordered: list[str]) -> _Phrases:
+    first, kinds = np.zeros(_CODE_POINTS, np.int32), np.zeros(_CODE_POINTS, np.uint8)
+    for number in range(len(ordered) - 1, -1, -1):
+        first[ord(ordered[number][0])] = number
+        kinds[ord(ordered[number][0])] |= _BEGINS
+    kinds[code_points(_MARKS)] |= _ENDS
+    kinds[_STOP] |= _ENDS
+    offsets = np.cumsum([0, *map(len, ordered)], dtype=np.int64)
+    return _Phrases(code_points("".join(ordered)).copy(), offsets, first, kinds)
+
+
+def _without_links(text: NormalText) -> NormalText:
+    if "://" not in text.text and "www." not in text.text:
+        return text
+    kept = _LINK.sub(" ", text.text)
+    return NormalText(kept, code_points(kept).copy())
+
+
+@kernel
+def _without_lines(points: U32, phrases: U32, offsets: I64, first: NDArray[np.int32], kinds: NDArray[np.uint8]) -> U32:
+    """Return a text without the sentences that are lines of a site; the text itself where there are none."""
+    kept = points
+    used, start, is_line = 0, 0, False
+    for i in range(len(points)):
+        kind = kinds[points[i]]
+        if kind & _BEGINS and not is_line:
+            is_line = _begins_phrase(points, i, phrases, offsets, first)
+        if i + 1 < len(points) and not (kind & _ENDS and _ends_sentence(points, i, kinds)):
+            continue
+        if is_line and i + 1 - start <= _LONGEST_LINE:
+            if kept is points:
+                kept = points.copy()
+                used = start
+        elif kept is not points:
+            kept[used : used + i + 1 - start] = points[start : i + 1]
+            used += i + 1 - start
+        start, is_line = i + 1, False
+    return kept if kept is points else kept[:used]
+
+
+@kernel
+def _begins_phrase(points: U32, i: int, phrases: U32, offsets: I64, first: NDArray[np.int32]) -> bool:
+    number = first[points[i]]
+    while number < len(offsets) - 1 and phrases[offsets[number]] == points[i]:
+        length = offsets[number + 1] - offsets[number]
+        if i + length <= len(points) and np.array_equal(
+            points[i : i + length], phrases[offsets[number] : offsets[number + 1]]
+        ):
+            return True
+        number += 1
+    return False
+
+
+@kernel
+def _ends_sentence(points: U32, i: int, kinds: NDArray[np.uint8]) -> bool:
+    """Tell whether a sentence ends with a mark: with the last of several."""
+    following = points[i + 1]
+    if kinds[following] & _ENDS:
+        return False
+    return bool(points[i] != _STOP or following <= _BLANK)
