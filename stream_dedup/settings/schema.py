@@ -519,7 +519,7 @@ class VerifySettings(_Group):
         "is indexed beside it.",
     )
     chain_jaccard: float = Field(
-        0.5,
+        0.4,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
