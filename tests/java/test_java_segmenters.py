@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.samples.corpus import base_texts
-from stream_dedup.evaluate.segmenters import get, segmenters
+from stream_dedup.evaluate.segmenters import cutting, get, segmenters
 from stream_dedup.text.normal import Normaliser
+from tests.segmented import letters, words
 
 Cuts = Callable[[str], list[list[str]]]
 
@@ -51,16 +52,6 @@ def texts() -> list[str]:
 def cuts(texts: list[str]) -> Cuts:
     """A maker of those texts' words by the name of a segmenter: each cuts them once."""
     return cache(lambda name: get(name).cut(texts))
-
-
-def words(name: str, text: str) -> list[str]:
-    """Cut one text."""
-    return get(name).cut([text])[0]
-
-
-def letters(text: str) -> str:
-    """Leave out punctuation, symbols and blanks."""
-    return "".join(filter(str.isalnum, text))
 
 
 @pytest.mark.parametrize(
@@ -205,6 +196,8 @@ def crf_model() -> str:
 
 def test_crf_takes_the_model_that_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a model the variable that names it is told; with one the words are those of its weights."""
+    # What is loaded belongs to the process: other tests must not find this model there.
+    monkeypatch.setattr(cutting, "_loaded", cache(cutting._loaded.__wrapped__))  # noqa: SLF001  # as if none were loaded
     monkeypatch.delenv("HANLP_CRF_MODEL", raising=False)
     segmenter = get("hanlp-crf")
     assert "HANLP_CRF_MODEL" in str(segmenter.missing())

@@ -13,21 +13,12 @@ from stream_dedup.evaluate.algorithm import NotAvailable
 from stream_dedup.evaluate.segmenters import get, segmenters
 from stream_dedup.evaluate.segmenters.cutting import CuttingSegmenter
 from stream_dedup.text.normal import Normaliser
+from tests.segmented import letters, words
 
 _HERE = "stream_dedup.evaluate.segmenters"
 _WHOLE = ("jieba-precise", "rjieba", "grams1")
 _OVERLAPPING = ("jieba-full", "jieba-search", "rjieba-full", "rjieba-search", "grams2", "grams7")
 _ANY_TEXT = st.text(st.sampled_from("中国人民的石桥ab12 .,%+#&\n，。👍𠮷é\u3000\ud83d\udc4d\x00\uffff_"), max_size=30)
-
-
-def words(name: str, text: str) -> list[str]:
-    """Cut one text."""
-    return get(name).cut([text])[0]
-
-
-def letters(text: str) -> str:
-    """Leave out punctuation, symbols and blanks."""
-    return "".join(filter(str.isalnum, text))
 
 
 @pytest.mark.parametrize(
