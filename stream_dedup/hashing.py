@@ -38,6 +38,12 @@ def hash_span(code_points: U32, start: int, stop: int) -> np.uint64:
     return value if value != EMPTY else np.uint64(1)
 
 
+@kernel
+def upper_half(value: np.uint64) -> np.uint32:
+    """Return the upper 32 bits of a hash."""
+    return np.uint32(value >> np.uint64(32))
+
+
 def code_points(text: str) -> U32:
     """Return the code points of a text, shape (len(text),); lone surrogates pass."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)

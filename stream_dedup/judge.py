@@ -133,6 +133,18 @@ class _Workspace(NamedTuple):
     found: I64
 
 
+class _Common(NamedTuple):
+    """How many of their numbers, or places, two texts have in common at most.
+
+    Attributes:
+        fewer: of that text which has fewer.
+        same: those of them that the other may have too: where that is estimated, as many as can well be.
+    """
+
+    fewer: float
+    same: float
+
+
 def limits_of(settings: EngineSettings) -> Limits:
     """Return the thresholds that the settings name."""
     verify = settings.verify
@@ -249,18 +261,6 @@ def _other_particulars(rows: Rows, a: int, b: int, changed: float, limits: Limit
         or _differ(both, limits.numbers_min, limits)
     )
     return other and changed <= limits.numbers_grams * 2.0 * (both.fewer - both.same)
-
-
-class _Common(NamedTuple):
-    """How many of their numbers, or places, two texts have in common at most.
-
-    Attributes:
-        fewer: of that text which has fewer.
-        same: those of them that the other has too: the estimate and its standard error.
-    """
-
-    fewer: float
-    same: float
 
 
 @kernel

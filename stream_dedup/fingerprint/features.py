@@ -3,7 +3,7 @@
 Knows the way from raw text to terms, sketches and fingerprints; knows nothing of other articles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,10 @@ class Fingerprinter:
         self._sketch = settings.sketch
         self._landmarks = landmark_rule(settings)
         self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
-        phrases = read_words(text.boilerplate or shipped_list("boilerplate.txt")) if text.strip_boilerplate else ()
-        self._content = ContentFilter(phrases, self._normal) if text.strip_boilerplate else _whole
+        self._content: Callable[[NormalText], Content] = _whole
+        if text.strip_boilerplate:
+            phrases = read_words(text.boilerplate or shipped_list("boilerplate.txt"))
+            self._content = ContentFilter(phrases, self._normal)
         user_words = self._user_words(text.user_dictionary)
         self._cut = segmenter(text.segmenter, user_words, hmm=text.hmm)
         self.profile: Profile = profile_of(settings.weights)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U32, hash_span
+from stream_dedup.hashing import U32, hash_span, upper_half
 
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
@@ -47,7 +47,7 @@ def number_hashes(points: U32, is_word: NDArray[np.bool_]) -> U32:
                 continue
             stop = _end_of_digits(points, i)
             stop = stop + 1 if stop < n and is_word[points[stop]] else stop
-            hashes[used] = _upper_half(hash_span(points, i, stop))
+            hashes[used] = upper_half(hash_span(points, i, stop))
             used, i = used + 1, stop
             continue
         stop = _end_of_numeral(points, i)
@@ -56,15 +56,10 @@ def number_hashes(points: U32, is_word: NDArray[np.bool_]) -> U32:
             if stop < n and is_word[points[stop]]:
                 buffer[length] = points[stop]
                 length += 1
-            hashes[used] = _upper_half(hash_span(buffer, 0, length))
+            hashes[used] = upper_half(hash_span(buffer, 0, length))
             used += 1
         i = max(stop, i + 1)
     return hashes[:used]
-
-
-@kernel
-def _upper_half(value: np.uint64) -> np.uint32:
-    return np.uint32(value >> np.uint64(32))
 
 
 @kernel
@@ -90,12 +85,16 @@ def _end_of_page_mark(points: U32, i: int) -> int:
     inner = (i > 0 and points[i - 1] == _SLASH) or (stop < len(points) and points[stop] == _SLASH)
     if inner or not 0 < lengths[1] <= _PAGE_DIGITS or lengths[0] > lengths[1]:
         return i
-    part, whole = 0, 0
-    for place in range(i, slash):
-        part = 10 * part + int(points[place] - _ZERO)
-    for place in range(slash + 1, stop):
-        whole = 10 * whole + int(points[place] - _ZERO)
-    return stop if 0 < part <= whole else i
+    return stop if 0 < _read(points, i, slash) <= _read(points, slash + 1, stop) else i
+
+
+@kernel
+def _read(points: U32, start: int, stop: int) -> int:
+    """Return the number that digits write."""
+    number = 0
+    for place in range(start, stop):
+        number = 10 * number + int(points[place] - _ZERO)
+    return number
 
 
 @kernel

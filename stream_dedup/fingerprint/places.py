@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U32, U64, code_points, empty_table, find_slot, hash_span, hash_words, place_all
+from stream_dedup.hashing import (
+    U32,
+    U64,
+    code_points,
+    empty_table,
+    find_slot,
+    hash_span,
+    hash_words,
+    place_all,
+    upper_half,
+)
 from stream_dedup.text.lexicon import dictionary_words
 
 _SHORTEST, _LONGEST = 2, 4  # characters of a name: longer ones begin with a shorter one
@@ -39,14 +49,19 @@ def gazetteer() -> Gazetteer:
     names = empty_table(len(words))
     place_all(names, hash_words(words))
     begins = np.zeros(_PAIRS, np.bool_)
-    for word in words:
-        begins[_pair(*code_points(word[:_SHORTEST]))] = True
+    _mark_pairs(code_points("".join(word[:_SHORTEST] for word in words)), begins)
     return Gazetteer(names, begins)
 
 
 @kernel
 def _pair(one: np.uint32, other: np.uint32) -> int:
     return (int(one) * _SPREAD + int(other)) % _PAIRS
+
+
+@kernel
+def _mark_pairs(points: U32, begins: NDArray[np.bool_]) -> None:
+    for i in range(0, len(points), _SHORTEST):
+        begins[_pair(points[i], points[i + 1])] = True
 
 
 @kernel
@@ -66,7 +81,7 @@ def place_hashes(points: U32, names: U64, begins: NDArray[np.bool_]) -> U32:
             for longer in range(min(_LONGEST, len(points) - i), _SHORTEST - 1, -1):
                 value = hash_span(points, i, i + longer)
                 if names[find_slot(names, value)] == value:
-                    hashes[used] = np.uint32(value >> np.uint64(32))
+                    hashes[used] = upper_half(value)
                     used, length = used + 1, longer
                     break
         i += max(length, 1)

@@ -18,8 +18,8 @@ from stream_dedup.hashing import I64, U32, U64
 
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
-# Flags of an entry: which keys it has (none in reserve), whether it is a drifted copy, and whether its cluster takes
-# no further ones into the index, and whether it is bare of content: then it has no keys at all.
+# Flags of an entry: which keys it has (none in reserve), whether it is a drifted copy, whether its cluster takes no
+# further ones into the index, and whether it is bare of content: then it has no keys at all.
 COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED, BARE = 1, 2, 4, 8, 16, 32
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
