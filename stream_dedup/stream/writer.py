@@ -352,9 +352,18 @@ class Writer:
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, KafkaException):
                 cause = cause.__cause__
-            if cause is None:
+            fault = cause.args[0] if cause is not None else self._fatal()
+            if fault is None:
                 raise
-            self._give_up("cannot write", cause.args[0])
+            self._give_up("cannot write", fault)
+
+    def _fatal(self) -> KafkaError | None:
+        """Return the error for which the producer is of no use: the exception of it is lost if a report cleared it."""
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            return error.args[0] if error.args[0].fatal() else self._fault
+        return self._fault
 
     def _check_reports(self) -> None:
         if self._fault is not None:

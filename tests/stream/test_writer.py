@@ -4,13 +4,20 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from threading import Timer
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupState, KafkaError, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupState,
+    KafkaError,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
     AclBinding,
     AclOperation,
@@ -307,6 +314,23 @@ def test_second_writer_fences_the_first(stage: Stage, finish: Callable[[Writer, 
     first.close()
     assert stage.committed(stage.output) == [(b"second", b"counts")]
     assert stage.committed(stage.changelog) == RECORDS
+
+
+def test_fencing_is_known_where_the_exception_of_it_is_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client raises in the midst of its reports: what is pending then may be gone when they have been made."""
+
+    def deliver(_writer: Writer, error: KafkaError | None, _message: Message) -> None:
+        with suppress(Exception):  # the call fails with what is pending
+            repr(error)
+
+    monkeypatch.setattr(Writer, "_delivered", deliver)
+    first = stage.writer()
+    first.begin()
+    first.send(stage.output, b"first", b"pending", [])
+    wait_until(lambda: stage.ends(stage.output)[1] > 0, "the message lies on the broker")
+    stage.writer()
+    with pytest.raises(FencedError, match=stage.name):
+        send_and_commit(first, stage)
 
 
 def test_writer_that_was_idle_when_it_was_fenced_learns_it_with_its_next_transaction(stage: Stage) -> None:
