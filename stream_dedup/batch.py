@@ -303,7 +303,7 @@ class Batch:
         moment = self._parts.window.moment(self._progress.stream_ms)
         for withdrawal in withdrawals:
             self._outcomes.append(self._withdrawn(withdrawal, book, moment))
-        if book.records:
+        if book.changed:
             self._stage(entries, book)
         self._watch.lap("change")
 

@@ -14,8 +14,9 @@ from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
 from stream_dedup.hashing import I64, U32
-from stream_dedup.index.candidates import NO_ROW, SIMHASH, Candidates, KeyedRows
+from stream_dedup.index.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, Candidates, KeyedRows
 from stream_dedup.index.records import SEALED, UNKNOWN_TIME, VARIANT, Rows, outlived
+from stream_dedup.index.sharing import Sharing, least_shared, sharing_of
 from stream_dedup.settings import EngineSettings
 
 F64 = NDArray[np.float64]
@@ -44,6 +45,7 @@ class Limits(NamedTuple):
     variant_jaccard: float
     chain_jaccard: float
     max_distance: int
+    sharing: Sharing
 
 
 class Match(NamedTuple):
@@ -123,11 +125,28 @@ class _Batch(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """Articles of the batch under each key, as linked lists from the newest on, and the candidates at hand."""
+    """What the articles of a batch are judged with one after the other.
+
+    Attributes:
+        newest: the node of the newest article of the batch under each key, -1 for none.
+        older: the node before each node.
+        node_rows: row of each node.
+        visible: rows under the key at hand.
+        counted: the last article that shares a landmark with each row.
+        shared: how many landmarks they share, shape (rows,).
+        sharers: rows with which the article at hand shares any.
+        seen: the last article of which each row is a candidate.
+        found_by: the family that found it.
+        found: candidates of the article at hand.
+    """
 
     newest: I64
     older: I64
     node_rows: I64
+    visible: I64
+    counted: I64
+    shared: I64
+    sharers: I64
     seen: I64
     found_by: I64
     found: I64
@@ -162,6 +181,7 @@ def limits_of(settings: EngineSettings) -> Limits:
         verify.variant_jaccard,
         verify.chain_jaccard,
         settings.simhash.max_distance,
+        sharing_of(settings),
     )
 
 
@@ -199,9 +219,8 @@ def judge(
         np.full(len(keyed.key_families), -1, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
-        np.full(len(rows.fingerprints), -1, np.int64),
-        np.empty(len(rows.fingerprints), np.int64),
-        np.empty(len(rows.fingerprints), np.int64),
+        np.empty(int(caps.max()), np.int64),
+        *np.full((6, len(rows.fingerprints)), -1, np.int64),
     )
     verdicts = Verdicts.empty(n)
     _judge(rows, batch, limits, workspace, verdicts)
@@ -297,24 +316,76 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
 @kernel
 def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts) -> int:
     """Put the candidates of article i into `workspace.found` and return how many there are."""
-    count = 0
-    for place in range(batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]):
-        key = batch.keyed.look_up_keys[place]
-        family = np.int64(batch.keyed.key_families[key])
-        room = batch.caps[family]
-        node = workspace.newest[key]
-        while node >= 0 and room > 0:
-            count = _note(workspace.node_rows[node], i, family, count, rows, batch, limits, workspace)
-            node = workspace.older[node]
-            room -= 1
-        posting = batch.keyed.list_offsets[key + 1] - 1
-        while posting >= batch.keyed.list_offsets[key] and room > 0:
-            if batch.keyed.list_rows[posting] != NO_ROW:
-                count = _note(batch.keyed.list_rows[posting], i, family, count, rows, batch, limits, workspace)
-            posting -= 1
-            room -= 1
-        verdicts.hot[i, family] += room == 0
-        verdicts.longest[i, family] = max(verdicts.longest[i, family], batch.caps[family] - room)
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    place, last = batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]
+    count = sharers = 0
+    while place < last and batch.keyed.key_families[batch.keyed.look_up_keys[place]] == CONTENT:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        count = _note_all(workspace.visible[:visible], i, CONTENT, count, rows, batch, limits, workspace)
+        place += 1
+    while place < last and batch.keyed.key_families[batch.keyed.look_up_keys[place]] == LANDMARK:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
+        place += 1
+    for sharer in workspace.sharers[:sharers]:
+        if workspace.shared[sharer] >= least_shared(rows.sizes[row], rows.sizes[sharer], limits.sharing):
+            count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+    while place < last:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        count = _note_all(workspace.visible[:visible], i, SIMHASH, count, rows, batch, limits, workspace)
+        place += 1
+    return count
+
+
+@kernel
+def _look_under(place: int, i: int, batch: _Batch, workspace: _Workspace, verdicts: Verdicts) -> int:
+    """Put the rows under a key that article i looks up into `workspace.visible` and return how many there are."""
+    key = batch.keyed.look_up_keys[place]
+    family = batch.keyed.key_families[key]
+    room, visible = batch.caps[family], 0
+    node = workspace.newest[key]
+    while node >= 0 and room > 0:
+        workspace.visible[visible] = workspace.node_rows[node]
+        visible += 1
+        node = workspace.older[node]
+        room -= 1
+    posting = batch.keyed.list_offsets[key + 1] - 1
+    while posting >= batch.keyed.list_offsets[key] and room > 0:
+        if batch.keyed.list_rows[posting] != NO_ROW:
+            workspace.visible[visible] = batch.keyed.list_rows[posting]
+            visible += 1
+        posting -= 1
+        room -= 1
+    verdicts.hot[i, family] += room == 0
+    verdicts.longest[i, family] = max(verdicts.longest[i, family], batch.caps[family] - room)
+    return visible
+
+
+@kernel
+def _count_all(some: I64, i: int, sharers: int, workspace: _Workspace) -> int:
+    """Count rows that share one more landmark with article i, and return how many share any."""
+    for row in some:
+        if workspace.counted[row] != i:
+            workspace.counted[row], workspace.shared[row] = i, 0
+            workspace.sharers[sharers] = row
+            sharers += 1
+        workspace.shared[row] += 1
+    return sharers
+
+
+@kernel
+def _note_all(
+    some: I64,
+    i: int,
+    family: int,
+    count: int,
+    rows: Rows,
+    batch: _Batch,
+    limits: Limits,
+    workspace: _Workspace,
+) -> int:
+    for candidate in some:
+        count = _note(candidate, i, family, count, rows, batch, limits, workspace)
     return count
 
 
@@ -322,7 +393,7 @@ def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Works
 def _note(
     candidate: int,
     i: int,
-    family: np.int64,
+    family: int,
     count: int,
     rows: Rows,
     batch: _Batch,

@@ -21,7 +21,7 @@ from stream_dedup.index.records import (
 )
 from stream_dedup.index.store import Family, Put, Store
 from stream_dedup.scope import id_of, scope_of
-from stream_dedup.versions import load_records, packed_names, since, unpacked_names
+from stream_dedup.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
 from stream_dedup.window import Moment
 
 _MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn
@@ -77,9 +77,10 @@ class ClusterBook:
         self._policy = policy
         self._entries = entries
         self._clusters: dict[int, Cluster | None] = {}
-        self._touched: set[int] = set()
         self._records: dict[str, ArticleRecord | None] = {}
-        self.records: dict[tuple[Family, bytes], bytes | None] = {}
+        self._urls: dict[int, Sequence[str]] = {}
+        self._changed_clusters: set[int] = set()
+        self._changed_records: dict[str, None] = {}  # in the order in which they came
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
         self.place = 0  # in the run, of the article that changes clusters
@@ -100,6 +101,8 @@ class ClusterBook:
     def cluster(self, number: int) -> Cluster | None:
         """Return a cluster of more than one article, None while there is but one."""
         if number not in self._clusters:
+            if number >= self._entries.first:
+                return None  # founded in this run
             self.prefetch([number], [])
         return self._clusters[number]
 
@@ -125,14 +128,13 @@ class ClusterBook:
         self._write(name, record)
         if record.url:
             others = [other for other in self.owners(record.url, url_names) if other != name]
-            self._write_url(record.url, [name, *others])
+            self._urls[record.url] = [name, *others][:URL_NAMES]
 
     def forget(self, name: str, record: ArticleRecord) -> None:
         """Delete what became of an article."""
-        self._records[name] = None
-        self.records[Family.ARTICLES, name.encode()] = None
+        self._write(name, None)
         if record.url:
-            self._write_url(record.url, [other for other in self.owners(record.url) if other != name])
+            self._urls[record.url] = [other for other in self.owners(record.url) if other != name]
 
     def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
         """Return the names of the articles of a URL, given by its hash, as of now: the newest first.
@@ -141,12 +143,11 @@ class ClusterBook:
             url: its hash.
             before: what they were before this run, if that was read already.
         """
-        key = key_of(url)
-        if (Family.URLS, key) in self.records:
-            return unpacked_names(self.records[Family.URLS, key])
+        if url in self._urls:
+            return self._urls[url]
         if before is not None:
             return before
-        (value,) = newest(self._store, Family.URLS, [key], self._live)
+        (value,) = newest(self._store, Family.URLS, [key_of(url)], self._live)
         return unpacked_names(value)
 
     def wants_reserve(self, number: int) -> bool:
@@ -215,6 +216,11 @@ class ClusterBook:
         self._change(record.cluster, before, after, reason, before, moment)
         return after.canonical if after is not None else None
 
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self._changed_records)
+
     def seal(self, number: int) -> None:
         """Let no further drifted copies of a cluster into the index, if as many are there as may be."""
         cluster = self.cluster(number)
@@ -229,19 +235,22 @@ class ClusterBook:
 
     def writes(self) -> list[Put]:
         """Return the records to write, under keys without a generation."""
-        for number in sorted(self._touched):
-            cluster = self._clusters[number]
-            self.records[Family.CLUSTERS, key_of(number)] = cluster.pack() if cluster else None
-        return [Put(family, key, value) for (family, key), value in self.records.items()]
+        records = ((name.encode(), self._records[name]) for name in self._changed_records)
+        clusters = ((key_of(number), self._clusters[number]) for number in sorted(self._changed_clusters))
+        return [
+            *(Put(Family.ARTICLES, name, record.pack() if record else None) for name, record in records),
+            *(Put(Family.URLS, key_of(url), packed_names(names)) for url, names in self._urls.items()),
+            *(Put(Family.CLUSTERS, key, cluster.pack() if cluster else None) for key, cluster in clusters),
+        ]
 
     def _found(self, number: int, name: str, entry: int) -> Cluster:
         record = self.record(name)
         first_ms = record.first_ms if record is not None else None
         return found(number, member_of(name, record, entry, active=True), first_ms)
 
-    def _write(self, name: str, record: ArticleRecord) -> None:
+    def _write(self, name: str, record: ArticleRecord | None) -> None:
         self._records[name] = record
-        self.records[Family.ARTICLES, name.encode()] = record.pack()
+        self._changed_records[name] = None
 
     def _change(
         self,
@@ -253,7 +262,7 @@ class ClusterBook:
         moment: Moment,
     ) -> None:
         self._clusters[number] = after
-        self._touched.add(number)
+        self._changed_clusters.add(number)
         if after is not None:
             self.published[after.canonical] = after
             self._keep_known(after.canonical, moment)
@@ -263,9 +272,6 @@ class ClusterBook:
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
                 self.successions.append((self.place, _succession(before.canonical, after.canonical, reason)))
 
-    def _write_url(self, url: int, names: Sequence[str]) -> None:
-        self.records[Family.URLS, key_of(url)] = packed_names(names)
-
     def _keep_known(self, canonical: str, moment: Moment) -> None:
         """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""
         record = self.record(canonical)
@@ -274,7 +280,7 @@ class ClusterBook:
         self._write(canonical, replace(record, decided_ms=moment.stream_ms))
         if record.url:
             # What it is known by lives as long, in the same order.
-            self._write_url(record.url, self.owners(record.url))
+            self._urls[record.url] = self.owners(record.url)
 
     def _activated(self, cluster: Cluster, floor: int) -> Cluster:
         """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import I64, U64
+from stream_dedup.hashing import EMPTY, I64, U64, find_slot, table_size
 from stream_dedup.index.keys import BatchKeys, interleaved, masked
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists
+from stream_dedup.index.postings import PostingFamily, PostingLists, Postings, read_lists
 from stream_dedup.index.probing import TABLE_KEYS, Occupancies, probe_keys, table_keys
 from stream_dedup.index.records import (
     BARE,
@@ -31,6 +31,7 @@ from stream_dedup.index.records import (
     keys_of,
     rows_of_entries,
 )
+from stream_dedup.index.sharing import Sharing, least_shared_of_class, sharing_of, size_classes
 from stream_dedup.index.store import Family, Puts, Store
 from stream_dedup.settings import EngineSettings
 
@@ -97,9 +98,10 @@ class MultiIndex:
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
         self.families = (
             PostingFamily(Family.CONTENTS, cap=1),
-            PostingFamily(Family.LANDMARKS, settings.landmarks.cap),
-            PostingFamily(Family.TABLES, settings.simhash.bucket_cap, fingerprints=True),
+            PostingFamily(Family.LANDMARKS, settings.landmarks.cap, "size"),
+            PostingFamily(Family.TABLES, settings.simhash.bucket_cap, "fingerprint"),
         )
+        self.sharing = sharing_of(settings)
         self._occupancies = Occupancies(self.plan)
         if settings.simhash.enabled:
             for generation in progress.live:
@@ -135,8 +137,8 @@ class MultiIndex:
         lists = tuple(
             read_lists(store, kind, family.distinct(), live) for kind, family in zip(self.families, keys, strict=True)
         )
-        wanted = self._wanted(lists, keys[SIMHASH], fingerprints)
-        postings = np.concatenate([family.postings["entry"] for family in lists])
+        wanted = self._wanted(lists, keys, features.sketches.sizes, fingerprints)
+        postings = np.concatenate([family.postings.entries for family in lists])
         values, numbers = _read_entries(store, np.unique(postings[wanted]))
         places = np.searchsorted(numbers, postings)
         there = places < len(numbers)
@@ -182,17 +184,18 @@ class MultiIndex:
         """
         active = (entries["flags"] & RESERVE) == 0
         entries, numbers = entries[active], numbers[active]
+        details = {
+            "none": np.zeros(len(entries), np.uint64),
+            "size": size_classes(entries["size"].astype(np.int64)).astype(np.uint64),
+            "fingerprint": entries["fingerprint"],
+        }
         for place, (kind, (own, used)) in enumerate(zip(self.families, self._own_keys(entries), strict=True)):
             row, _ = np.nonzero(used)
             if not len(row):
                 continue
             keys = own[used]
             family = lists[place] if lists else read_lists(store, kind, np.unique(keys), [generation])
-            postings = np.empty(len(row), kind.layout)
-            postings["entry"] = numbers[row]
-            if kind.fingerprints:
-                postings["fingerprint"] = entries["fingerprint"][row]
-            yield family.with_new(keys, postings)
+            yield family.with_new(keys, Postings(numbers[row], details[kind.detail][row]))
 
     def occupy(self, entries: Entries, generation: int) -> None:
         """Note that entries are in the tables of a generation now."""
@@ -261,18 +264,32 @@ class MultiIndex:
         used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
         return BatchKeys(table_keys(prefixes), used, offsets, looked_up)
 
-    def _wanted(self, lists: Sequence[PostingLists], tables: BatchKeys, fingerprints: U64) -> NDArray[np.bool_]:
-        """Return which postings need their entries: in the tables only those within the largest distance."""
-        near = _within_distance(
-            tables.offsets,
-            np.searchsorted(lists[SIMHASH].keys, tables.looked_up),
-            fingerprints,
-            lists[SIMHASH].offsets,
-            lists[SIMHASH].postings["fingerprint"].copy(),
-            self._settings.simhash.max_distance,
+    def _wanted(
+        self, lists: Sequence[PostingLists], keys: Sequence[BatchKeys], sizes: I64, fingerprints: U64
+    ) -> NDArray[np.bool_]:
+        """Return which postings need their entries: those that share enough landmarks, or are within the distance."""
+        contents, landmarks, tables = lists
+        return np.concatenate(
+            [
+                np.ones(len(contents.postings.entries), np.bool_),
+                _sharing_enough(
+                    keys[LANDMARK].offsets,
+                    np.searchsorted(landmarks.keys, keys[LANDMARK].looked_up),
+                    sizes,
+                    landmarks.offsets,
+                    *landmarks.postings,
+                    self.sharing,
+                ),
+                _within_distance(
+                    keys[SIMHASH].offsets,
+                    np.searchsorted(tables.keys, keys[SIMHASH].looked_up),
+                    fingerprints,
+                    tables.offsets,
+                    tables.postings.details,
+                    self._settings.simhash.max_distance,
+                ),
+            ]
         )
-        others = sum(len(family.postings) for family in lists[:SIMHASH])
-        return np.concatenate([np.ones(others, np.bool_), near])
 
 
 def scope_masks(scopes: U64) -> tuple[U64, U64, U64]:
@@ -319,6 +336,40 @@ def _read_entries(store: Store, numbers: U64) -> tuple[list[bytes], U64]:
 def _joined_offsets(offsets: Sequence[I64]) -> I64:
     counts = np.concatenate([np.diff(family) for family in offsets])
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+@kernel
+def _sharing_enough(
+    look_up_offsets: I64,
+    look_up_keys: I64,
+    sizes: I64,
+    list_offsets: I64,
+    list_entries: U64,
+    list_classes: U64,
+    sharing: Sharing,
+) -> NDArray[np.bool_]:
+    """Return for each posting whether an article shares as many landmarks with its entry as a copy would at least."""
+    wanted = np.zeros(len(list_entries), np.bool_)
+    for i in range(len(sizes)):
+        first, last = look_up_offsets[i], look_up_offsets[i + 1]
+        postings = 0
+        for place in range(first, last):
+            postings += list_offsets[look_up_keys[place] + 1] - list_offsets[look_up_keys[place]]
+        if postings == 0:
+            continue
+        numbers = np.full(table_size(postings), EMPTY)
+        shared = np.zeros(len(numbers), np.int64)
+        for place in range(first, last):
+            for posting in range(list_offsets[look_up_keys[place]], list_offsets[look_up_keys[place] + 1]):
+                slot = find_slot(numbers, list_entries[posting] + np.uint64(1))
+                numbers[slot] = list_entries[posting] + np.uint64(1)
+                shared[slot] += 1
+        for place in range(first, last):
+            for posting in range(list_offsets[look_up_keys[place]], list_offsets[look_up_keys[place] + 1]):
+                slot = find_slot(numbers, list_entries[posting] + np.uint64(1))
+                if shared[slot] >= least_shared_of_class(sizes[i], list_classes[posting], sharing):
+                    wanted[posting] = True
+    return wanted
 
 
 @kernel

@@ -14,7 +14,7 @@ from stream_dedup.index.candidates import MultiIndex
 from stream_dedup.index.counts import load_counts
 from stream_dedup.index.generations import newest
 from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
-from stream_dedup.index.postings import read_lists
+from stream_dedup.index.postings import PostingFamily, read_lists
 from stream_dedup.index.records import (
     NOT_INDEXED,
     RESERVE,
@@ -75,7 +75,7 @@ class Integrity:
                 lists = read_lists(self._store, kind, np.unique(keys), self._progress.live)
                 places = np.searchsorted(lists.keys, keys)
                 for place, number in zip(places.tolist(), numbers[active][row].tolist(), strict=True):
-                    found = lists.postings["entry"][lists.offsets[place] : lists.offsets[place + 1]]
+                    found = lists.postings.entries[lists.offsets[place] : lists.offsets[place + 1]]
                     # A list that is full has lost its oldest.
                     if number not in found and len(found) < kind.cap:
                         yield f"entry {number} is not in the list of its key {keys[place]:x} of {kind.family}"
@@ -85,30 +85,29 @@ class Integrity:
             for generation in self._progress.live:
                 prefix = generation_prefix(generation)
                 for pairs in self._chunks(kind.family, prefix, str(kind.family)):
-                    yield from self._stray(kind.family, kind.layout, len(prefix), pairs)
+                    yield from self._stray(kind, len(prefix), pairs)
             yield from self._expired(kind.family)
 
-    def _stray(
-        self, family: Family, layout: "np.dtype[np.void]", prefix: int, pairs: Sequence[tuple[bytes, bytes]]
-    ) -> Iterator[str]:
+    def _stray(self, kind: PostingFamily, prefix: int, pairs: Sequence[tuple[bytes, bytes]]) -> Iterator[str]:
         """Yield a line on each posting of an entry that has not its key."""
         keys = np.array([int.from_bytes(key[prefix:]) for key, _ in pairs], np.uint64)
-        counts = [len(value) // layout.itemsize for _, value in pairs]
-        postings = np.frombuffer(b"".join([value for _, value in pairs]), layout)
-        wanted = np.unique(postings["entry"])
+        counts = [len(value) // kind.width for _, value in pairs]
+        entries = kind.unpack(b"".join([value for _, value in pairs])).entries
+        wanted = np.unique(entries)
         values = self._store.get_many(Family.ENTRIES, keys_of(wanted))
         there = np.array([value is not None for value in values], np.bool_)
         fixed = self._index.format.fixed([value for value in values if value is not None])
-        own, used = self._index.own_keys(fixed)[family]
+        own, used = self._index.own_keys(fixed)[kind.family]
         held = {
             number: set(row[use].tolist()) for number, row, use in zip(wanted[there].tolist(), own, used, strict=True)
         }
-        for key, number in zip(np.repeat(keys, counts).tolist(), postings["entry"].tolist(), strict=True):
+        family, following = kind.family, self._progress.entries
+        for key, number in zip(np.repeat(keys, counts).tolist(), entries.tolist(), strict=True):
             # The posting of an entry that was removed stays until its generation expires.
             if number in held and key not in held[number]:
                 yield f"entry {number} is in the list of {key:x} of {family}, which is none of its keys"
-            if number >= self._progress.entries:
-                yield f"the list of {key:x} of {family} has entry {number}, the next one is {self._progress.entries}"
+            if number >= following:
+                yield f"the list of {key:x} of {family} has entry {number}, the next one is {following}"
 
     def _articles(self) -> Iterator[str]:
         for name, value in self._current(Family.ARTICLES):

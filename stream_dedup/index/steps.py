@@ -61,8 +61,9 @@ def step_writes(
     yield from index.insertions(store, step.entries, numbers, before.generation, lists)
     for number in step.removed:
         yield Put(Family.ENTRIES, key_of(number), None)
+    live = before.live
     for record in step.records:
-        yield from put_record(record, before.live)
+        yield from put_record(record, live)
     yield from step.counts
     yield from expire(before, step.progress)
     yield step.progress.put()

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from stream_dedup.hashing import U64
-from stream_dedup.index.postings import PostingFamily, PostingLists, read_lists
+from stream_dedup.index.postings import Detail, PostingFamily, PostingLists, Postings, read_lists
 from stream_dedup.index.store import Family, MemoryStore
 
 _BATCHES = st.lists(st.lists(st.integers(0, 6), max_size=12), max_size=6)
@@ -22,37 +21,38 @@ def _numbered(batches: list[list[int]], first: int) -> list[list[tuple[int, int]
     return [[(key, next(numbers)) for key in batch] for batch in batches]
 
 
-def _arrays(kind: PostingFamily, new: list[tuple[int, int]]) -> tuple[U64, NDArray[np.void]]:
-    """Return keys and postings; where they carry a fingerprint, it is the entry's complement."""
-    postings = np.zeros(len(new), kind.layout)
-    postings["entry"] = np.array([entry for _, entry in new], np.uint64)
-    if kind.fingerprints:
-        postings["fingerprint"] = ~postings["entry"]
-    return _KEYS[[key for key, _ in new]], postings
+def _arrays(kind: PostingFamily, new: list[tuple[int, int]]) -> tuple[U64, Postings]:
+    """Return keys and postings; what each carries is of its entry."""
+    entries = np.array([entry for _, entry in new], np.uint64)
+    return _KEYS[[key for key, _ in new]], Postings(entries, _detail(kind, entries))
+
+
+def _detail(kind: PostingFamily, entries: U64) -> U64:
+    return {"none": entries & np.uint64(0), "size": entries & np.uint64(255), "fingerprint": ~entries}[kind.detail]
 
 
 def _entries(lists: PostingLists) -> list[list[int]]:
-    entries: U64 = lists.postings["entry"]
+    entries = lists.postings.entries
     return [entries[start:stop].tolist() for start, stop in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)]
 
 
-@pytest.mark.parametrize("fingerprints", [False, True])
+@pytest.mark.parametrize("detail", ["none", "size", "fingerprint"])
 @given(
-    keys=_BATCHES, cap=st.sampled_from([1, 2, 5, 64]), first=st.sampled_from([0, 250, 2**40 - 3]), again=st.booleans()
+    keys=_BATCHES, cap=st.sampled_from([1, 2, 5, 64]), first=st.sampled_from([0, 250, 2**40 - 80]), again=st.booleans()
 )
 def test_lists_are_those_of_a_dictionary_with_a_cap(
     keys: list[list[int]],
     cap: int,
     first: int,
     again: bool,  # noqa: FBT001  # drawn
-    fingerprints: bool,  # noqa: FBT001  # parametrised
+    detail: Detail,
 ) -> None:
     """After any batches each key's list holds the newest entries in order of arrival, at most `cap`.
 
     So also where each batch is written twice, as a replay after a crash may do.
     """
     batches = _numbered(keys, first)
-    store, kind = MemoryStore(), PostingFamily(Family.TABLES, cap, fingerprints)
+    store, kind = MemoryStore(), PostingFamily(Family.TABLES, cap, detail)
     model: dict[int, list[int]] = {key: [] for key in range(len(_KEYS))}
     for batch in batches:
         for _ in range(1 + again):
@@ -61,8 +61,7 @@ def test_lists_are_those_of_a_dictionary_with_a_cap(
             model[key] = [*model[key], entry][-cap:]
     lists = read_lists(store, kind, _KEYS, [0])
     assert _entries(lists) == list(model.values())
-    if fingerprints:
-        assert (lists.postings["fingerprint"] == ~lists.postings["entry"]).all()
+    assert (lists.postings.details == _detail(kind, lists.postings.entries)).all()
 
 
 @given(
@@ -94,7 +93,7 @@ def test_appending_nothing_writes_nothing() -> None:
 def test_no_keys_have_no_lists() -> None:
     """Reading the lists of no keys gives none."""
     lists = read_lists(MemoryStore(), PostingFamily(Family.LANDMARKS, 4), np.empty(0, np.uint64), [0, 1])
-    assert (lists.offsets.tolist(), len(lists.postings)) == ([0], 0)
+    assert (lists.offsets.tolist(), len(lists.postings.entries)) == ([0], 0)
 
 
 def test_families_do_not_share_lists() -> None:

@@ -1,0 +1,57 @@
+"""Promises of the least number of landmarks that copies share."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.index.sharing import Sharing, least_shared, least_shared_of_class, mean_shared, size_classes
+
+_RULE = Sharing(near_jaccard=0.33, min_containment=0.6, least=16, spacing=24, most=128)
+_SIZES = st.integers(1, 200_000)
+
+
+@pytest.mark.parametrize(
+    ("size", "other", "mean"),
+    [
+        (800, 800, 0.33 / 1.33 * 1600 / 24.2424),  # 33 landmarks each, one for 24.24 n-grams
+        (2400, 100, 0.6 * 100 / 24),  # nearly all of the short one's n-grams with small hashes are the long one's too
+        (100, 100, 0.33 / 1.33 * 200 * 16 / 100),
+        (10, 10, 0.33 / 1.33 * 20),  # each n-gram is a landmark
+        (0, 10, 0.0),
+    ],
+)
+def test_mean_is_that_of_the_least_alike_copies(size: int, other: int, mean: float) -> None:
+    """By hand: n-grams that both must have, times the smaller of the two shares of landmarks."""
+    assert mean_shared(size, other, _RULE) == pytest.approx(mean, rel=1e-5)
+
+
+@given(_SIZES, _SIZES, st.integers(0, 2**32))
+def test_mean_is_what_drawn_copies_share(size: int, other: int, seed: int) -> None:
+    """Sets that just reach a threshold, with drawn hashes: what they share has that mean, within 5 sigma."""
+    size, other = min(size, 4_000), min(other, 4_000)
+    shared = min(0.6 * min(size, other), 0.33 / 1.33 * (size + other))
+    both = int(min(shared, size, other))
+    random = np.random.default_rng(seed)
+    hashes = random.permutation(size + other - both)
+    one, two = hashes[:size], hashes[size - both :]
+    counted = len(np.intersect1d(np.sort(one)[: _landmarks(size)], np.sort(two)[: _landmarks(other)]))
+    mean = mean_shared(size, other, _RULE)
+    assert abs(counted - mean) <= 5.0 * np.sqrt(mean + 1.0) + 2.0
+
+
+def _landmarks(size: int) -> int:
+    return min(max(size // 24, 16), 128, size)
+
+
+@given(_SIZES, _SIZES)
+def test_class_of_a_size_asks_for_no_more_than_the_size(size: int, other: int) -> None:
+    """What is read by the classes that postings carry holds all that the judge would take by the sizes."""
+    (known,) = size_classes(np.array([other])).tolist()
+    assert 1 <= least_shared_of_class(size, known, _RULE) <= least_shared(size, other, _RULE)
+
+
+@given(_SIZES, _SIZES)
+def test_number_is_the_same_from_both_sides(size: int, other: int) -> None:
+    """Which of two texts came first does not matter."""
+    assert least_shared(size, other, _RULE) == least_shared(other, size, _RULE)
