@@ -3,14 +3,17 @@
 Knows bottom-k sketches of their hashes; knows nothing of what counts as one.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.numbers import number_hashes
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD, distinct
-from stream_dedup.hashing import I64, U32
+from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.text.normal import word_table
 
 PARTICULAR_BITS = 32  # of a value: two numbers must not be taken for one
@@ -35,23 +38,30 @@ class SmallSketches(NamedTuple):
         return SmallSketches(self.values[start:stop], self.lengths[start:stop], self.sizes[start:stop])
 
 
-def small_sketches(sets: list[U32], k: int) -> SmallSketches:
+def small_sketches(hashes: U32, stops: I64, k: int) -> SmallSketches:
     """Return the sketches of hashes, each of which may stand there more than once; they are sorted in place.
 
     Args:
-        sets: n of them.
+        hashes: of n sets, one behind the other.
+        stops: where each set ends, shape (n,).
         k: sketch size.
     """
-    values = np.full((len(sets), k), PAD, np.uint32)
-    lengths, sizes = np.zeros(len(sets), np.int64), np.zeros(len(sets), np.int64)
-    for i, hashes in enumerate(sets):
-        members = distinct(hashes)
-        lengths[i], sizes[i] = min(k, len(members)), len(members)
-        values[i, : lengths[i]] = members[:k]
-    return SmallSketches(values, lengths, sizes)
+    sketches = SmallSketches(np.full((len(stops), k), PAD, np.uint32), *np.zeros((2, len(stops)), np.int64))
+    _sketch_all(hashes, stops, sketches)
+    return sketches
 
 
-def particulars(texts: list[U32], numbers: int, places: int) -> tuple[SmallSketches, SmallSketches]:
+@kernel
+def _sketch_all(hashes: U32, stops: I64, sketches: SmallSketches) -> None:
+    start, k = np.int64(0), sketches.values.shape[1]
+    for i in range(len(stops)):
+        members = distinct(hashes[start : stops[i]])
+        start = stops[i]
+        sketches.sizes[i], sketches.lengths[i] = len(members), min(k, len(members))
+        sketches.values[i, : sketches.lengths[i]] = members[:k]
+
+
+def particulars(texts: Sequence[U32], numbers: int, places: int) -> tuple[SmallSketches, SmallSketches]:
     """Return the sketches of the numbers and of the places of normal texts.
 
     Blanks are left out first: who escapes filters puts them between any two characters.
@@ -61,9 +71,50 @@ def particulars(texts: list[U32], numbers: int, places: int) -> tuple[SmallSketc
         numbers: size of a sketch of numbers.
         places: size of a sketch of places.
     """
-    dense = [points[points != _BLANK] for points in texts]
-    is_word, names = word_table(), gazetteer()
+    stops = np.cumsum([len(points) for points in texts], dtype=np.int64)
+    points = np.concatenate([np.empty(0, np.uint32), *texts])
+    names = gazetteer()
     return (
-        small_sketches([number_hashes(points, is_word) for points in dense], numbers),
-        small_sketches([place_hashes(points, names.names, names.begins) for points in dense], places),
+        small_sketches(*_numbers_of(points, stops, word_table()), numbers),
+        small_sketches(*_places_of(points, stops, names.names, names.begins), places),
     )
+
+
+@kernel
+def _numbers_of(points: U32, stops: I64, is_word: NDArray[np.bool_]) -> tuple[U32, I64]:
+    """Return the hashes of the numbers of all texts, and where those of each end."""
+    hashes, ends = np.empty(len(points), np.uint32), np.empty(len(stops), np.int64)
+    start, used = np.int64(0), 0
+    for i in range(len(stops)):
+        found = number_hashes(_dense(points[start : stops[i]]), is_word)
+        hashes[used : used + len(found)] = found
+        start, used = stops[i], used + len(found)
+        ends[i] = used
+    return hashes[:used], ends
+
+
+@kernel
+def _places_of(points: U32, stops: I64, names: U64, begins: NDArray[np.bool_]) -> tuple[U32, I64]:
+    """Return the hashes of the places of all texts, and where those of each end."""
+    hashes, ends = np.empty(len(points), np.uint32), np.empty(len(stops), np.int64)
+    start, used = np.int64(0), 0
+    for i in range(len(stops)):
+        found = place_hashes(_dense(points[start : stops[i]]), names, begins)
+        hashes[used : used + len(found)] = found
+        start, used = stops[i], used + len(found)
+        ends[i] = used
+    return hashes[:used], ends
+
+
+@kernel
+def _dense(points: U32) -> U32:
+    """Return a text without blanks; the text itself where it has none."""
+    kept, used = points, 0
+    for i in range(len(points)):
+        if points[i] == _BLANK and kept is points:
+            kept = points.copy()
+            used = i
+        elif points[i] != _BLANK and kept is not points:
+            kept[used] = points[i]
+            used += 1
+    return kept if kept is points else kept[:used]

@@ -4,14 +4,13 @@ Knows sets of n-grams by their hashes; knows nothing of words or of the index.
 Bottom-k sketches: Broder 1997; Cohen and Kaplan 2007. Estimation by maximum likelihood: Ertl 2021.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, U64, hash_span
+from stream_dedup.hashing import EMPTY, I64, U32, U64, find_slot, hash_span, table_size
 
 PAD = np.uint32(0xFFFFFFFF)
 # 24 bits tell the n-grams of a text of 20,000 characters apart but for one in 800, and take 3 bytes of an entry.
@@ -38,8 +37,7 @@ class LandmarkRule(NamedTuple):
         return np.minimum(np.clip(sizes // self.spacing, self.least, self.most), sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Sketches:
+class Sketches(NamedTuple):
     """The sketches of n articles.
 
     Attributes:
@@ -80,35 +78,85 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> 
     """
     articles = len(offsets) - 1
     values = np.full((articles, k), PAD, np.uint32)
-    lengths = np.zeros(articles, np.int64)
-    sizes = np.zeros(articles, np.int64)
     marks = np.zeros((articles, rule.most), np.uint64)
+    lengths, sizes = np.zeros((2, articles), np.int64)
     content = np.zeros(articles, np.uint64)
-    for i in range(articles):
-        characters = points[offsets[i] : offsets[i + 1]]
-        content[i] = hash_span(characters, 0, len(characters))
-        hashes = gram_hashes(characters, gram)
-        smallest = hashes[:k]
-        values[i, : len(smallest)] = smallest >> _DROPPED_BITS
-        lengths[i], sizes[i] = len(smallest), len(hashes)
-        marks[i, : min(rule.most, len(hashes))] = hashes[: rule.most] >> _LANDMARK_DROPPED
+    _sketch_all(points, offsets, gram, Sketches(values, lengths, sizes, marks, content))
     marks[np.arange(rule.most) >= rule.counts(sizes)[:, np.newaxis]] = 0
     return Sketches(values, lengths, sizes, marks, content)
 
 
+@kernel
+def _sketch_all(points: U32, offsets: I64, gram: int, sketches: Sketches) -> None:
+    """Fill the sketches of articles; see `sketch`."""
+    longest = 0
+    for i in range(len(offsets) - 1):
+        longest = max(longest, int(offsets[i + 1] - offsets[i]))
+    room, small = np.empty(table_size(longest), np.uint64), np.empty(longest, np.uint64)
+    k, most = sketches.values.shape[1], sketches.landmarks.shape[1]
+    for i in range(len(offsets) - 1):
+        characters = points[offsets[i] : offsets[i + 1]]
+        sketches.content[i] = hash_span(characters, 0, len(characters))
+        size, used = _smallest_grams(characters, gram, k, room, small)
+        sketches.sizes[i], sketches.lengths[i] = size, min(k, used)
+        for place in range(min(k, used)):
+            sketches.values[i, place] = small[place] >> _DROPPED_BITS
+        for place in range(min(most, used)):
+            sketches.landmarks[i, place] = small[place] >> _LANDMARK_DROPPED
+
+
+@kernel
+def _smallest_grams(characters: U32, gram: int, k: int, room: U64, small: U64) -> tuple[int, int]:
+    """Put the smallest distinct hashes of a text's n-grams into `small`, ascending: k of them or more, if it has them.
+
+    Returns:
+        How many distinct ones the text has, and how many are in `small`.
+    """
+    count = _gram_count(len(characters), gram)
+    seen = room[: table_size(count)]
+    seen[:] = EMPTY
+    bound, size, used = _bound(k, count), 0, 0
+    for i in range(count):
+        value = hash_span(characters, i, min(i + gram, len(characters)))
+        slot = find_slot(seen, value)
+        if seen[slot] == EMPTY:
+            seen[slot] = value
+            size += 1
+            if value <= bound:
+                small[used] = value
+                used += 1
+    if used < min(k, size):
+        # So much of the text is repeated, or its hashes are so large.
+        used = 0
+        for value in seen:
+            if value != EMPTY:
+                small[used] = value
+                used += 1
+    small[:used].sort()
+    return size, used
+
+
+@kernel
+def _bound(k: int, count: int) -> np.uint64:
+    """Return a bound below which at least k of so many hashes lie but for one text in a million: six sigma."""
+    share = (k + 6.0 * np.sqrt(k)) / max(count, 1)
+    return np.uint64(share * 2.0**64) if share < 1.0 else ~np.uint64(0)
+
+
+@kernel
+def _gram_count(characters: int, gram: int) -> int:
+    return max(1, characters - gram + 1) if characters > 0 else 0
+
+
 def gram_hashes(characters: U32, gram: int) -> U64:
     """Return the distinct hashes of a text's n-grams, ascending, shape (size,); empty for an empty text."""
-    hashes = _gram_hashes(characters, gram)
-    return distinct(hashes)
+    return distinct(_gram_hashes(characters, gram))
 
 
 @kernel
 def _gram_hashes(points: U32, gram: int) -> U64:
-    if len(points) == 0:
-        return np.empty(0, np.uint64)
-    count = max(1, len(points) - gram + 1)
-    hashes = np.empty(count, np.uint64)
-    for i in range(count):
+    hashes = np.empty(_gram_count(len(points), gram), np.uint64)
+    for i in range(len(hashes)):
         hashes[i] = hash_span(points, i, min(i + gram, len(points)))
     return hashes
 

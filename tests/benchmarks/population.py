@@ -11,7 +11,7 @@ import numpy as np
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import small_sketches
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches
-from stream_dedup.hashing import I64, U64
+from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.planner.costs import TYPICAL_GRAMS
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
@@ -83,10 +83,13 @@ class Population:
             self._chance.integers(1 << 63, size=count, dtype=np.uint64),
         )
         numbers, places = (
-            small_sketches(list(self._chance.integers(1 << 32, size=(count, _PARTICULARS), dtype=np.uint32)), size)
+            small_sketches(self._hashes(count), np.arange(1, count + 1) * _PARTICULARS, size)
             for size in (settings.sketch.numbers, settings.sketch.places)
         )
         return Features(_no_terms(count), None, sketches, numbers, places, np.zeros(count, np.bool_))
+
+    def _hashes(self, texts: int) -> U32:
+        return self._chance.integers(1 << 32, size=texts * _PARTICULARS, dtype=np.uint32)
 
     def _families(self, flip: float, weight: float, share: float) -> Families:
         count = max(1, round(share**2 / weight))
