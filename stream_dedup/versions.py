@@ -3,7 +3,7 @@
 Knows article records; knows nothing of candidates or thresholds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -78,40 +78,79 @@ class Versions:
         siblings = _siblings(store, live, urls)
         names = [article.name for article in articles]
         records = load_records(store, live, set(names).union(*siblings.values()))
-        firsts: dict[str, int] = {}
-        owners: dict[int, int] = {}
-        revised: set[str] = set()
-        versions: list[Version] = []
-        decided = times.stream.tolist()
-        for place, (own, url, content, floor) in enumerate(
-            zip(names, urls, contents.tolist(), times.floors.tolist(), strict=True)
-        ):
-            earlier, beside = firsts.get(own), owners.get(url) if url else None
-            before = [other for other in (earlier, beside) if other is not None]
-            if any(outlived(decided[other], floor) or content not in versions[other].contents for other in before):
+        run = _Run(siblings, records, times.stream.tolist())
+        for one in zip(names, urls, contents.tolist(), times.floors.tolist(), strict=True):
+            version = run.version(*one)
+            if version is None:
                 break
-            named = siblings.get(url, ())
-            others = [name for name in named if name != own] if beside is None else []
-            if own in revised or any(name in firsts for name in others):
-                break
-            if versions and any(_ended(records.get(name), floor) for name in (own, *others)):
-                # It may be remembered for longer because of a copy in this run.
-                break
-            record = since(records.get(own), floor)
-            seen = versions[earlier].contents if earlier is not None else record.contents if record else ()
-            if content in seen:
-                versions.append(Version(SKIP, seen, earlier, record, (), url, named))
-                continue
-            beside_it = _of_url(url, [(name, since(records.get(name), floor)) for name in others])
-            known = any(content in other.contents for other in beside_it.values())
-            kept = (content, *seen)[:_CONTENTS_KEPT]
-            revises = () if known else tuple(beside_it)
-            versions.append(Version(JUDGE, kept, None, record, revises, url, named))
-            revised.update(revises)
-            firsts[own] = place
-            if url:
-                owners[url] = place
-        return versions
+            run.versions.append(version)
+        return run.versions
+
+
+class _Run:
+    """Articles one after the other, beside what was seen before them.
+
+    Args:
+        siblings: names of the articles that were known under each URL before, the newest first.
+        records: what became of the articles of some names before.
+        decided: the stream's time at each article, milliseconds since 1970 in UTC.
+    """
+
+    def __init__(
+        self, siblings: Mapping[int, Sequence[str]], records: Mapping[str, ArticleRecord], decided: Sequence[int]
+    ) -> None:
+        self._siblings = siblings
+        self._records = records
+        self._decided = decided
+        self._firsts: dict[str, int] = {}  # place of the text to be judged of each name
+        self._owners: dict[int, int] = {}  # and of each URL
+        self._revised: set[str] = set()
+        self.versions: list[Version] = []
+
+    def version(self, own: str, url: int, content: int, floor: int) -> Version | None:
+        """Return how the next article stands, None if it has to wait.
+
+        Args:
+            own: its name.
+            url: hash of its URL, 0 for none.
+            content: its content hash.
+            floor: what was decided before this is forgotten.
+        """
+        earlier, beside = self._firsts.get(own), self._owners.get(url)
+        named = self._siblings.get(url, ())
+        if own not in self._records and earlier is None and beside is None and not named:
+            # Nearly all articles: nobody has seen the id or the URL.
+            return self._judged(own, Version(JUDGE, (content,), None, None, (), url, named))
+        others = [name for name in named if name != own] if beside is None else []
+        if self._has_to_wait(own, content, floor, [place for place in (earlier, beside) if place is not None], others):
+            return None
+        record = since(self._records.get(own), floor)
+        seen = self.versions[earlier].contents if earlier is not None else record.contents if record else ()
+        if content in seen:
+            return Version(SKIP, seen, earlier, record, (), url, named)
+        beside_it = _of_url(url, [(name, since(self._records.get(name), floor)) for name in others])
+        known = any(content in other.contents for other in beside_it.values())
+        kept = (content, *seen)[:_CONTENTS_KEPT]
+        return self._judged(own, Version(JUDGE, kept, None, record, () if known else tuple(beside_it), url, named))
+
+    def _has_to_wait(self, own: str, content: int, floor: int, before: Sequence[int], others: Sequence[str]) -> bool:
+        """Tell whether an article revises another of this run, or may be remembered for longer because of one."""
+        if any(self._outlived(place, floor) or content not in self.versions[place].contents for place in before):
+            return True
+        if own in self._revised or any(name in self._firsts for name in others):
+            return True
+        return bool(self.versions) and any(_ended(self._records.get(name), floor) for name in (own, *others))
+
+    def _outlived(self, place: int, floor: int) -> bool:
+        return outlived(self._decided[place], floor)
+
+    def _judged(self, own: str, version: Version) -> Version:
+        """Note an article that is judged."""
+        self._firsts[own] = place = len(self.versions)
+        if version.url:
+            self._owners[version.url] = place
+        self._revised.update(version.siblings)
+        return version
 
 
 def load_records(store: Store, live: Sequence[int], names: set[str]) -> dict[str, ArticleRecord]:
