@@ -29,10 +29,11 @@ class Paths:
 
     def value(self, fields: Fields, field: str) -> object:
         """Return the value of a field, None where it is missing."""
-        if field not in self._paths:
+        path = self._paths.get(field)
+        if path is None:
             return None
-        value: object = fields
-        for part in self._paths[field]:
+        value: object = fields.get(path[0])
+        for part in path[1:]:
             if not isinstance(value, Mapping):
                 return None
             value = value.get(part)
