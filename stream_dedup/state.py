@@ -26,7 +26,7 @@ from stream_dedup.index.ledger import (
 from stream_dedup.index.steps import Step, joined, step_writes
 from stream_dedup.index.store import Family, Overlay, Put, Store, Write
 from stream_dedup.settings import EngineSettings
-from stream_dedup.text.learnt import LearnRule
+from stream_dedup.text.learnt import rule_of
 
 _MANY_ARTICLES = 4_096  # from which on loading is faster than writing
 
@@ -140,7 +140,7 @@ class State:
 
     def _load_counts(self) -> None:
         self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
-        self.lines = load_lines(self.store, learn_rule(self._settings), self.epoch.number)
+        self.lines = load_lines(self.store, rule_of(self._settings.text), self.epoch.number)
         self.sample = DriftSample()  # the articles of one before may be of an earlier epoch
 
     def _check_order(self, steps: Sequence[Step]) -> None:
@@ -170,12 +170,6 @@ class State:
         self.progress = progress
         self._place = place or self._place
         self.index.keep_generations(progress.live)
-
-
-def learn_rule(settings: EngineSettings) -> LearnRule:
-    """Return when a line is learnt."""
-    text = settings.text
-    return LearnRule(text.learn_min, text.learn_share, text.learn_max)
 
 
 def _by_generation(progress: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[list[Step]]:

@@ -323,7 +323,7 @@ class TextSettings(_Group):
         description="Articles of a site that begin or end with the same line, word for word, before it is learnt.",
     )
     learn_share: float = Field(
-        0.1,
+        0.05,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
@@ -334,7 +334,7 @@ class TextSettings(_Group):
         ge=1_000,
         le=10**8,
         json_schema_extra=unit("lines"),
-        description="Most lines counted. Those that came once are forgotten with each epoch; the rarest half when full.",
+        description="Most lines counted. What came once is forgotten with each epoch, the rarest half when full.",
     )
 
 

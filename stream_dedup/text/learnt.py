@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import EMPTY, I64, U64, empty_table, find_slot, place_all, table_size
+from stream_dedup.settings.schema import TextSettings
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts
 from stream_dedup.text.lines import EndLines, site_of
 
@@ -31,6 +32,11 @@ class LearnRule(NamedTuple):
     articles: int
     share: float
     most: int
+
+
+def rule_of(settings: TextSettings) -> LearnRule:
+    """Return the rule of some settings."""
+    return LearnRule(settings.learn_min, settings.learn_share, settings.learn_max)
 
 
 class LineCounts:
