@@ -15,6 +15,7 @@ from stream_dedup.index.counts import delta_puts, epoch_puts, line_delta_puts, l
 from stream_dedup.index.store import Put, Store
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta
 from stream_dedup.text.learnt import LineCounts
+from stream_dedup.text.lines import EndLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,21 @@ class Epochs:
             run: the articles.
         """
         if run.unique:
-            terms = run.features.terms
-            delta = document_delta(np.concatenate([terms.hashes[terms.of(place)] for place in run.unique]))
-            self.counted.append((len(run.unique), delta))
-            self.sample = self.sample.followed_by(run.features, run.fingerprints, run.unique)
-            yield from delta_puts(step, self.epoch.number, len(run.unique), delta)
-        ends = run.features.lines
-        fresh = self.lines.fresh(ends, run.told, self.counted_lines) if len(ends.keys) else []
+            yield from self._count_words(step, run)
+        if len(run.features.lines.keys):
+            yield from self._count_lines(step, run.features.lines, run.told)
+
+    def _count_words(self, step: int, run: ToCount) -> Iterator[Put]:
+        terms = run.features.terms
+        delta = document_delta(np.concatenate([terms.hashes[terms.of(place)] for place in run.unique]))
+        self.counted.append((len(run.unique), delta))
+        self.sample = self.sample.followed_by(run.features, run.fingerprints, run.unique)
+        yield from delta_puts(step, self.epoch.number, len(run.unique), delta)
+
+    def _count_lines(self, step: int, lines: EndLines, told: Sequence[int]) -> Iterator[Put]:
+        fresh = self.lines.fresh(lines, told, self.counted_lines)
         if fresh:
-            delta = document_delta(np.concatenate([ends.of(place) for place in fresh]))
+            delta = document_delta(np.concatenate([lines.of(place) for place in fresh]))
             self.counted_lines.append(delta)
             yield from line_delta_puts(step, self.epoch.number, len(fresh), delta)
 
