@@ -6,6 +6,7 @@ Knows their fields; knows nothing of how an article is decoded or a decision is 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -92,6 +93,11 @@ class Article:
     def name(self) -> str:
         """What it is known by: its id, behind its scope if it has one."""
         return name_of(self.scope, self.id)
+
+    @property
+    def site(self) -> str:
+        """Who puts lines around it: its source, else the host of its URL; empty where neither is known."""
+        return self.source or _host(self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +253,13 @@ class Succession:
     new: str
     reason: SuccessionReason
     scope: str = ""
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:  # half an address of IPv6
+        return ""
 
 
 def fingerprint_hex(fingerprint: int) -> str:

@@ -10,12 +10,22 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.article import Article, Decision, Succession, SuccessionReason, Unjudged, Withdrawal, Withdrawn
+from stream_dedup.article import (
+    Article,
+    Decision,
+    Link,
+    Relation,
+    Succession,
+    SuccessionReason,
+    Unjudged,
+    Withdrawal,
+    Withdrawn,
+)
 from stream_dedup.clusters import Cluster, Policy, policy_of
-from stream_dedup.epochs import Epochs
+from stream_dedup.epochs import Epochs, ToCount
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import I64, U64
+from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import Candidates
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.steps import Step, step_writes
@@ -28,6 +38,7 @@ from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
+from stream_dedup.text.learnt import LineCounts
 from stream_dedup.versions import Version, Versions, since, url_hash
 from stream_dedup.window import Moment, Times, Window
 
@@ -48,6 +59,8 @@ class Change:
         epoch: the epoch of the counts after it.
         counted: what is to be counted since: articles, and how many of them hold each word.
         sample: newest articles of that epoch; in memory only.
+        lines: the live counts of lines, without those of `counted_lines`, and the lines learnt by the epoch after it.
+        counted_lines: what is to be counted of lines since.
     """
 
     steps: Sequence[Step]
@@ -57,6 +70,8 @@ class Change:
     epoch: Epoch
     counted: Sequence[tuple[int, Counts]]
     sample: DriftSample
+    lines: LineCounts
+    counted_lines: Sequence[Counts]
 
     @property
     def progress(self) -> Progress:
@@ -84,6 +99,7 @@ class Judged:
         hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
         longest_lists: articles under the fullest key looked up, by family, shape (3,).
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
+        without_lines: articles out of which lines of their site were taken.
         seconds: time by stage.
     """
 
@@ -96,6 +112,7 @@ class Judged:
     hot_keys: I64
     longest_lists: I64
     drifts: Sequence[Drift]
+    without_lines: int
     seconds: Mapping[str, float]
 
     @property
@@ -155,9 +172,11 @@ class _Sums:
     confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     hot_keys: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     longest_lists: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    without_lines: int = 0
 
-    def count(self, verdicts: Verdicts, articles: int) -> None:
-        """Add what the first articles of a run met in the index."""
+    def count(self, verdicts: Verdicts, features: Features, articles: int) -> None:
+        """Add what the first articles of a run met in the index, and what was taken out of them."""
+        self.without_lines += int(features.lines.taken[:articles].sum())
         self.candidates = self.candidates + verdicts.candidates[:articles].sum(axis=0)
         self.confirmed = self.confirmed + verdicts.confirmed[:articles].sum(axis=0)
         self.hot_keys = self.hot_keys + verdicts.hot[:articles].sum(axis=0)
@@ -184,7 +203,7 @@ class Batch:
         self._items = items
         self._base = self._progress = state.progress
         self._store = Overlay(state.store)
-        self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample)
+        self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample, state.lines)
         self._outcomes: list[Outcome] = []
         self._watch = Stopwatch()
         self._successions: Sequence[tuple[int, Succession]] = []  # of the last run
@@ -210,6 +229,8 @@ class Batch:
             epochs.epoch,
             epochs.counted,
             epochs.sample,
+            epochs.lines,
+            epochs.counted_lines,
         )
         return Judged(
             self._outcomes,
@@ -221,6 +242,7 @@ class Batch:
             self._sums.hot_keys,
             self._sums.longest_lists,
             epochs.drifts,
+            self._sums.without_lines,
             self._watch.seconds,
         )
 
@@ -239,21 +261,26 @@ class Batch:
 
     def _decisions(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
         """Yield the decisions on articles whose outcomes have these places."""
-        if not articles:
-            return
-        features, start = self._parts.fingerprinter.features(articles), 0
+        start = 0
+        while start < len(articles):
+            stop = min(start + self._room(times.stream[start:]), len(articles))
+            yield from self._of_epoch(articles[start:stop], times.at(np.arange(start, stop)), places[start:stop])
+            start = stop
+
+    def _of_epoch(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
+        """Yield the decisions on articles of which the last alone may end the epoch: they have the features of one."""
+        features, start = self._parts.fingerprinter.features(articles, self._epochs.lines.learnt), 0
         self._watch.lap("features")
         while start < len(articles):
-            stop = start + self._room(times.stream[start:])
-            part = features.part(start, min(stop, len(articles)))
-            decisions = self._run(articles[start:stop], part, times.at(np.arange(start, min(stop, len(articles)))))
+            part = features.part(start, len(articles))
+            decisions = self._run(articles[start:], part, times.at(np.arange(start, len(articles))))
             for place, succession in self._successions:
                 self._sums.successions.setdefault(int(places[start + place]), []).append(succession)
             start += len(decisions)
             yield from decisions
 
     def _room(self, times: I64) -> int:
-        """Return how many articles the next run may have: up to the end of the epoch or the generation."""
+        """Return how many articles the next runs may have: up to the end of the epoch or the generation."""
         room = self._settings.idf.epoch_articles - self._progress.epoch_judged
         last = self._parts.window.begins_generation(times[:room], self._progress)
         return room if last is None else last + 1
@@ -289,9 +316,10 @@ class Batch:
         run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epochs.epoch.number)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
-        self._sums.count(verdicts, count)
-        counted = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
-        self._stage(entries, book, times.stream[:count], (features, fingerprints, counted), candidates)
+        self._sums.count(verdicts, features, count)
+        unique = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
+        told = [i for i, decision in enumerate(decisions) if decision.link is None or _of_another(decision.link)]
+        self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told), candidates)
         self._watch.lap("change")
         return decisions
 
@@ -330,13 +358,13 @@ class Batch:
         entries: NewEntries,
         book: ClusterBook,
         times: I64 = _NO_TIMES,
-        counted: tuple[Features, U64, list[int]] | None = None,
+        run: ToCount | None = None,
         candidates: Candidates | None = None,
     ) -> None:
         """Stage what articles with these stream times, or withdrawals, change."""
         before = self._progress
         progress = self._after(before, times, entries.next)
-        counts = list(self._epochs.count(before.steps, *counted)) if counted else []
+        counts = list(self._epochs.count(before.steps, run)) if run else []
         if progress.epoch_judged == 0 and len(times):
             counts = list(self._epochs.end())
         fixed = self._index.format.joined(entries.fixed)
@@ -371,6 +399,11 @@ class Batch:
 def _unknown(withdrawal: Withdrawal) -> str:
     scope = f" of the scope {withdrawal.scope!r}" if withdrawal.scope else ""
     return f"no article {withdrawal.id!r}{scope} is known in the window"
+
+
+def _of_another(link: Link) -> bool:
+    """Tell whether a link is to another article, not to what was seen under the same id or URL."""
+    return link.relation not in {Relation.REDELIVERY, Relation.REVISION}
 
 
 def _too_late(article: Article, days: float) -> Unjudged:

@@ -165,6 +165,7 @@ def _stats(settings: Settings) -> dict[str, Any]:
             "idf_epoch": state.epoch.number,
             "idf_words": state.counts.words,
             "idf_documents": state.counts.documents,
+            "learnt_lines": state.lines.lines,
             "input": [
                 {"topic": topic, "partition": partition, "next_offset": offset}
                 for (topic, partition), offset in sorted(state.positions().items())

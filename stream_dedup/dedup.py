@@ -122,8 +122,11 @@ class Deduplicator:
         """
         self.state.apply(change.base, change.steps, change.writes, positions or {}, place)
         self.state.counts, self.state.epoch, self.state.sample = change.counts, change.epoch, change.sample
+        self.state.lines = change.lines
         for documents, delta in change.counted:
             self.state.counts.add(documents, delta)
+        for delta in change.counted_lines:
+            self.state.lines.add(delta)
 
     def commit_of(self, change: Change, positions: Positions) -> Commit:
         """Return a change as the changelog keeps it.
@@ -156,6 +159,10 @@ class Deduplicator:
         """Return how many words are counted."""
         return self.state.counts.words
 
+    def learnt_lines(self) -> int:
+        """Return how many lines are known to be their sites'."""
+        return self.state.lines.lines
+
     def close(self) -> None:
         """Release the directory."""
         self.state.close()
@@ -170,8 +177,9 @@ def comparability(settings: EngineSettings) -> dict[str, Any]:
         "text.marker_words": text.marker_words or shipped_list("marker_words.txt"),
         "text.boilerplate": text.boilerplate or shipped_list("boilerplate.txt"),
     }
+    learning = ("learn_lines", "learn_min", "learn_share")
     groups = {
-        "text": ("segmenter", "hmm", "simplify", "strip_html", "strip_boilerplate"),
+        "text": ("segmenter", "hmm", "simplify", "strip_html", "strip_boilerplate", *learning),
         "weights": tuple(type(weights).model_fields),
     }
     groups |= {

@@ -9,7 +9,7 @@ from typing import Any
 from stream_dedup.fingerprint.drift import DriftSample
 from stream_dedup.index.candidates import MultiIndex
 from stream_dedup.index.changelog import ChangelogError, Commit
-from stream_dedup.index.counts import load_counts
+from stream_dedup.index.counts import load_counts, load_lines
 from stream_dedup.index.ledger import (
     ChangelogPlace,
     Positions,
@@ -26,6 +26,7 @@ from stream_dedup.index.ledger import (
 from stream_dedup.index.steps import Step, joined, step_writes
 from stream_dedup.index.store import Family, Overlay, Put, Store, Write
 from stream_dedup.settings import EngineSettings
+from stream_dedup.text.learnt import rule_of
 
 _MANY_ARTICLES = 4_096  # from which on loading is faster than writing
 
@@ -48,8 +49,7 @@ class State:
         self._settings = settings
         self.progress = load_progress(store)
         self.index = MultiIndex(store, settings, self.progress)
-        self.counts, self.epoch = load_counts(store, settings.idf.max_words)
-        self.sample = DriftSample()
+        self._load_counts()
         self._place = load_place(store)
         self._stale = False  # whether the counts in memory are behind the store's
 
@@ -132,12 +132,16 @@ class State:
         if not self._stale:
             return
         self._stale = False
-        self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
-        self.sample = DriftSample()  # its articles may be of an earlier epoch
+        self._load_counts()
 
     def close(self) -> None:
         """Release the store."""
         self.store.close()
+
+    def _load_counts(self) -> None:
+        self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
+        self.lines = load_lines(self.store, rule_of(self._settings.text), self.epoch.number)
+        self.sample = DriftSample()  # the articles of one before may be of an earlier epoch
 
     def _check_order(self, steps: Sequence[Step]) -> None:
         number = self.progress.steps

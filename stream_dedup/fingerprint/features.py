@@ -19,6 +19,7 @@ from stream_dedup.settings import EngineSettings
 from stream_dedup.text.content import Content, ContentFilter
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
+from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
 from stream_dedup.text.segment import UserWord, read_user_dictionary, segmenter
 from stream_dedup.text.terms import Terms, extract_terms
@@ -36,6 +37,7 @@ class Features:
         numbers: sketches of their numbers.
         places: sketches of the places that they name.
         bare: whether the body is nothing but the lines that sites put around articles, shape (n,).
+        lines: at the ends of the bodies' content, those that were taken out among them.
     """
 
     terms: Terms
@@ -44,6 +46,7 @@ class Features:
     numbers: SmallSketches
     places: SmallSketches
     bare: NDArray[np.bool_]
+    lines: EndLines
 
     def part(self, start: int, stop: int) -> "Features":
         """Return the features of the articles from `start` up to, not including, `stop`."""
@@ -54,6 +57,7 @@ class Features:
             self.numbers.part(start, stop),
             self.places.part(start, stop),
             self.bare[start:stop],
+            self.lines.part(start, stop),
         )
 
 
@@ -77,6 +81,7 @@ class Fingerprinter:
         if text.strip_boilerplate:
             phrases = read_words(text.boilerplate or shipped_list("boilerplate.txt"))
             self._content = ContentFilter(phrases, self._normal)
+        self._learns = text.learn_lines
         user_words = self._user_words(text.user_dictionary)
         self._cut = segmenter(text.segmenter, user_words, hmm=text.hmm)
         self.profile: Profile = profile_of(settings.weights)
@@ -95,11 +100,16 @@ class Fingerprinter:
         """Return the words of the content of a text, punctuation among them."""
         return self._cut(self._content(self._normal(text)).text.text)
 
-    def features(self, articles: Sequence[Article]) -> Features:
-        """Return the features of a batch."""
+    def features(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
+        """Return the features of a batch.
+
+        Args:
+            articles: the batch.
+            learnt: lines that are no content at the ends of the articles of their site, see `LineCounts`.
+        """
         bodies = [self._normal(article.body) for article in articles]
         titles = [self._normal(article.title) for article in articles] if self.profile.title else None
-        contents = [self._content(body) for body in bodies]
+        contents, lines = self._peeled([self._content(body) for body in bodies], articles, learnt)
         texts = [content.text for content in contents]
         return Features(
             self._terms(texts),
@@ -107,6 +117,7 @@ class Fingerprinter:
             self._sketches(texts, bodies, articles),
             *particulars([text.points for text in texts], self._sketch.numbers, self._sketch.places),
             np.array([content.bare for content in contents], np.bool_),
+            lines,
         )
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
@@ -116,6 +127,16 @@ class Fingerprinter:
     def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
         """Return the same of articles of which the terms alone are known: of the bodies, and `Features.titles`."""
         return simhash(terms.offsets, terms.hashes, weigh(terms, titles, self.lexicon, epoch, self.profile))
+
+    def _peeled(
+        self, contents: list[Content], articles: Sequence[Article], learnt: U64
+    ) -> tuple[list[Content], EndLines]:
+        """Return the contents without the lines of the articles' sites."""
+        if not self._learns:
+            return contents, EndLines.none(len(articles))
+        sites = [site_number(article.site, article.scope) for article in articles]
+        peeled = [peel(content, site, learnt) for content, site in zip(contents, sites, strict=True)]
+        return [one.content for one in peeled], EndLines.joined(peeled)
 
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words in the form in which the segmenter meets them."""

@@ -1,4 +1,4 @@
-"""Document counts as they are stored: the epoch's frozen counts, and a delta for each step since, both in parts.
+"""Counts of words and of lines as they are stored: the epoch's frozen ones, and a delta for each step since, in parts.
 
 Knows keys and packing; knows nothing of when an epoch ends.
 """
@@ -11,30 +11,38 @@ import numpy as np
 from stream_dedup.index.records import key_of
 from stream_dedup.index.store import Family, Put, Store
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts, Epoch
+from stream_dedup.text.learnt import LearnRule, LineCounts
 
 _EPOCH_PREFIX = b"epoch"
 _DELTA_PREFIX = b"delta"
+_LINES_PREFIX = b"lines/"  # before both, where lines are counted
 _PART_WORDS = 1 << 15
 _PART = struct.Struct(">H")
 _HEADER = struct.Struct("<QQ")  # number of the epoch, and documents (0 but in the first part)
 
 
 def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
-    """Return the live counts and the epoch as they were last committed."""
+    """Return the live counts of words and the epoch as they were last committed."""
     counts = DocumentCounts(max_words)
     epoch = Epoch()
-    parts = [_unpacked(stored) for _, stored in store.items(Family.COUNTS, _EPOCH_PREFIX)]
+    parts = _stored(store, _EPOCH_PREFIX)
     if parts:
         number, documents, _ = parts[0]
         pairs = np.concatenate([pairs for _, _, pairs in parts])
         counts.add(documents, pairs)
         epoch = Epoch.restored(number, documents, pairs)
-    for _, delta in store.items(Family.COUNTS, _DELTA_PREFIX):
-        number, documents, pairs = _unpacked(delta)
-        # Whoever was away for so long that Kafka has forgotten the deletion still has those of an earlier epoch.
-        if number == epoch.number:
-            counts.add(documents, pairs)
+    for documents, pairs in _since(store, _DELTA_PREFIX, epoch.number):
+        counts.add(documents, pairs)
     return counts, epoch
+
+
+def load_lines(store: Store, rule: LearnRule, epoch: int) -> LineCounts:
+    """Return the live counts of lines as they were last committed, in the epoch of this number."""
+    frozen = [pairs for _, pairs in _since(store, _LINES_PREFIX + _EPOCH_PREFIX, epoch)]
+    counts = LineCounts(rule, np.concatenate(frozen) if frozen else None)
+    for _, pairs in _since(store, _LINES_PREFIX + _DELTA_PREFIX, epoch):
+        counts.add(pairs)
+    return counts
 
 
 def delta_puts(sequence: int, epoch: int, documents: int, delta: Counts) -> Iterator[Put]:
@@ -49,12 +57,27 @@ def delta_puts(sequence: int, epoch: int, documents: int, delta: Counts) -> Iter
     yield from _parts(_DELTA_PREFIX + key_of(sequence), epoch, documents, delta)
 
 
+def line_delta_puts(sequence: int, epoch: int, articles: int, delta: Counts) -> Iterator[Put]:
+    """Yield the writes of the lines that one step counted; see `delta_puts`."""
+    yield from _parts(_LINES_PREFIX + _DELTA_PREFIX + key_of(sequence), epoch, articles, delta)
+
+
 def epoch_puts(store: Store, epoch: Epoch) -> Iterator[Put]:
     """Yield the writes that replace the stored epoch and its deltas by a new epoch."""
-    new = list(_parts(_EPOCH_PREFIX, epoch.number, epoch.documents, epoch.packed()))
+    new = _parts(_EPOCH_PREFIX, epoch.number, epoch.documents, epoch.packed())
+    yield from _replaced(store, b"", list(new))
+
+
+def line_epoch_puts(store: Store, epoch: int, frozen: Counts) -> Iterator[Put]:
+    """Yield the writes that replace the stored counts of lines by those that the epoch of this number begins with."""
+    new = _parts(_LINES_PREFIX + _EPOCH_PREFIX, epoch, 0, frozen) if len(frozen) else ()
+    yield from _replaced(store, _LINES_PREFIX, list(new))
+
+
+def _replaced(store: Store, kind: bytes, new: list[Put]) -> Iterator[Put]:
     kept = {put.key for put in new}
     yield from new
-    for prefix in (_EPOCH_PREFIX, _DELTA_PREFIX):
+    for prefix in (kind + _EPOCH_PREFIX, kind + _DELTA_PREFIX):
         yield from (Put(Family.COUNTS, key, None) for key, _ in store.items(Family.COUNTS, prefix) if key not in kept)
 
 
@@ -62,6 +85,18 @@ def _parts(key: bytes, number: int, documents: int, pairs: Counts) -> Iterator[P
     for part, start in enumerate(range(0, max(1, len(pairs)), _PART_WORDS)):
         header = _HEADER.pack(number, 0 if part else documents)
         yield Put(Family.COUNTS, key + _PART.pack(part), header + pairs[start : start + _PART_WORDS].tobytes())
+
+
+def _stored(store: Store, prefix: bytes) -> list[tuple[int, int, Counts]]:
+    return [_unpacked(stored) for _, stored in store.items(Family.COUNTS, prefix)]
+
+
+def _since(store: Store, prefix: bytes, epoch: int) -> Iterator[tuple[int, Counts]]:
+    """Yield the articles and counts of what is stored of an epoch.
+
+    Whoever was away for so long that Kafka has forgotten their deletion still has those of an earlier epoch.
+    """
+    yield from ((documents, pairs) for number, documents, pairs in _stored(store, prefix) if number == epoch)
 
 
 def _unpacked(stored: bytes) -> tuple[int, int, Counts]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stream_dedup.clusters import Cluster
 from stream_dedup.index.candidates import MultiIndex
-from stream_dedup.index.counts import load_counts
+from stream_dedup.index.counts import load_counts, load_lines
 from stream_dedup.index.generations import newest
 from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
 from stream_dedup.index.postings import PostingFamily, read_lists
@@ -24,6 +24,7 @@ from stream_dedup.index.records import (
     keys_of,
 )
 from stream_dedup.index.store import Family, Store
+from stream_dedup.text.learnt import LearnRule
 
 _CHUNK = 4_096
 _SHOWN_BYTES = 40
@@ -48,17 +49,18 @@ class Integrity:
         self._report = report
         self._done: Counter[str] = Counter()
 
-    def faults(self, max_words: int) -> Iterator[str]:
+    def faults(self, max_words: int, learning: LearnRule) -> Iterator[str]:
         """Yield a line on each fault.
 
         Args:
             max_words: most words that are counted.
+            learning: when a line is its site's.
         """
         yield from self._entries()
         yield from self._postings()
         yield from self._articles()
         yield from self._clusters()
-        yield from self._counts(max_words)
+        yield from self._counts(max_words, learning)
 
     def _entries(self) -> Iterator[str]:
         first, stop = self._progress.generations[0].first_entry, self._progress.entries
@@ -152,7 +154,7 @@ class Integrity:
             if int(fixed["cluster"][0]) != cluster.number:
                 yield f"{name}: the entry {member.entry} of {member.id!r} is of cluster {fixed['cluster'][0]}"
 
-    def _counts(self, max_words: int) -> Iterator[str]:
+    def _counts(self, max_words: int, learning: LearnRule) -> Iterator[str]:
         counts, epoch = load_counts(self._store, max_words)
         self._report("words", counts.words)
         if counts.documents < epoch.documents:
@@ -162,6 +164,10 @@ class Integrity:
         most = int(counts.packed()["documents"].max(initial=0))
         if most > counts.documents:
             yield f"a word is in {most} documents of {counts.documents}"
+        lines = load_lines(self._store, learning, epoch.number).packed()["documents"]
+        self._report("lines", len(lines))
+        if int(lines.max(initial=0)) > self._progress.judged:
+            yield f"a line is in {lines.max()} articles of {self._progress.judged}"
 
     def _expired(self, family: Family) -> Iterator[str]:
         """Yield a line where something is left of a generation that has expired, or is none yet."""

@@ -27,6 +27,9 @@ class Metrics:
             "decision",
             "relation",
         )
+        self.stripped = self._counter(
+            "articles_stripped", "Articles out of which lines of their site were taken that were learnt."
+        )
         self.silent = self._counter(
             "articles_silent",
             "Articles that the group had decided already, judged again only for the state to know them.",
@@ -73,6 +76,7 @@ class Metrics:
         self.drift_mean = self._gauge("epoch_drift_mean_bits", "Their mean at the last epoch that was measured.")
         self.drift_articles = self._gauge("epoch_drift_articles", "Articles of the sample at that epoch.")
         self.vocabulary = self._gauge("idf_vocabulary_words", "Words counted.")
+        self.learnt_lines = self._gauge("learnt_lines", "Lines known to be put around its articles by a site.")
         self.judged = self._gauge("state_articles_judged", "Articles judged since the state began.")
         self.entries = self._gauge(
             "index_entries", "Entries kept, those in reserve and those not expired yet among them."

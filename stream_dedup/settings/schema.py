@@ -310,6 +310,32 @@ class TextSettings(_Group):
     boilerplate: SettingPath | None = Field(
         None, description="Phrases of such lines, one a line; none: the list that is shipped."
     )
+    learn_lines: bool = Field(
+        True,
+        description="Whether lines that a site puts around its articles are learnt from the stream and not compared. A "
+        "site is a source, or the host of a URL where the source is unknown.",
+    )
+    learn_min: int = Field(
+        20,
+        ge=2,
+        le=1_000_000,
+        json_schema_extra=unit("articles"),
+        description="Articles of a site that begin or end with the same line, word for word, before it is learnt.",
+    )
+    learn_share: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Least share of the site's articles that these are.",
+    )
+    learn_max: int = Field(
+        1_000_000,
+        ge=1_000,
+        le=10**8,
+        json_schema_extra=unit("lines"),
+        description="Most lines counted. What came once is forgotten with each epoch, the rarest half when full.",
+    )
 
 
 class WeightSettings(_Group):

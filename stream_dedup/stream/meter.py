@@ -54,6 +54,7 @@ class Meter:
         stages = {name: seconds for name, seconds in committed.seconds.items() if name != "decide"}
         for stage, seconds in {**stages, **judged.seconds}.items():
             metrics.stage_seconds.labels(stage).inc(seconds)
+        metrics.stripped.inc(judged.without_lines)
         self._count_decisions(judged)
         self._count_candidates(judged)
         for drift in judged.drifts:
@@ -154,6 +155,7 @@ class Meter:
         metrics.ready.set(bool(source.assigned))
         metrics.epoch.set(engine.epoch.number)
         metrics.vocabulary.set(engine.vocabulary())
+        metrics.learnt_lines.set(engine.learnt_lines())
         metrics.judged.set(engine.progress.judged)
         metrics.entries.set(engine.progress.entries - engine.progress.generations[0].first_entry)
         metrics.generations.set(len(engine.progress.generations))

@@ -20,6 +20,7 @@ from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.replay import Follower
 from stream_dedup.stream.states import digest_of, discard, state_directory
 from stream_dedup.stream.topics import Topics, state_topics
+from stream_dedup.text.learnt import rule_of
 
 Report = Callable[[str, int, int], None]  # what goes on, how much is done, of how much
 
@@ -69,7 +70,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
     with opened_to_read(settings) as store:
         state = State(store, settings, comparability(settings))
         integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
-        yield from integrity.faults(settings.idf.max_words)
+        yield from integrity.faults(settings.idf.max_words, rule_of(settings.text))
         if not with_changelog:
             return
         place = state.place

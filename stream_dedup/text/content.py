@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U32, code_points
 from stream_dedup.text.normal import Normaliser, NormalText
+from stream_dedup.text.sentences import ends_sentence, sentence_marks
 
 _LONGEST_LINE = 160  # characters: what is longer has something to say besides
-_MARKS = "。！？!?\n"  # that end a sentence wherever they stand
-_STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one before a blank
-_BEGINS, _ENDS = np.uint8(1), np.uint8(2)  # what a character may do: begin a phrase, end a sentence
+_BEGINS = np.uint8(2)  # what a character may do beside ending a sentence: begin a phrase
 _LINK = re.compile(r"(?:https?://|www\.)[!-~]+")
-_CODE_POINTS = 0x110000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class _Phrases(NamedTuple):
         points: all of them, one behind the other.
         offsets: phrase i at points[offsets[i]:offsets[i + 1]].
         first: number of the first phrase that begins with each code point, shape (0x110000,).
-        kinds: `_BEGINS` and `_ENDS` of each code point, shape (0x110000,).
+        kinds: `_BEGINS` and `ENDS` of each code point, shape (0x110000,).
     """
 
     points: U32
@@ -65,20 +63,22 @@ class ContentFilter:
     def __call__(self, text: NormalText) -> Content:
         """Return the content of a normal text."""
         kept = _without_links(text)
-        content = _without_lines(kept.points, *self._phrases)
-        lines = len(content) < len(kept.points)
-        if lines:
-            kept = NormalText(content.tobytes().decode("utf-32-le"), content)
-        return Content(kept, lines and not any(map(str.isalnum, kept.text)))
+        points = _without_lines(kept.points, *self._phrases)
+        return Content(kept, bare=False) if len(points) == len(kept.points) else content_of(points)
+
+
+def content_of(points: U32) -> Content:
+    """Return the content of a text out of which lines were taken: what is left of it."""
+    text = points.tobytes().decode("utf-32-le")
+    return Content(NormalText(text, points), bare=not any(map(str.isalnum, text)))
 
 
 def _phrases_of(ordered: list[str]) -> _Phrases:
-    first, kinds = np.zeros(_CODE_POINTS, np.int32), np.zeros(_CODE_POINTS, np.uint8)
+    kinds = sentence_marks().copy()
+    first = np.zeros(len(kinds), np.int32)
     for number in range(len(ordered) - 1, -1, -1):
         first[ord(ordered[number][0])] = number
         kinds[ord(ordered[number][0])] |= _BEGINS
-    kinds[code_points(_MARKS)] |= _ENDS
-    kinds[_STOP] |= _ENDS
     offsets = np.cumsum([0, *map(len, ordered)], dtype=np.int64)
     return _Phrases(code_points("".join(ordered)).copy(), offsets, first, kinds)
 
@@ -99,7 +99,7 @@ def _without_lines(points: U32, phrases: U32, offsets: I64, first: NDArray[np.in
         kind = kinds[points[i]]
         if kind & _BEGINS and not is_line:
             is_line = _begins_phrase(points, i, phrases, offsets, first)
-        if i + 1 < len(points) and not (kind & _ENDS and _ends_sentence(points, i, kinds)):
+        if not ends_sentence(points, i, kinds):
             continue
         if is_line and i + 1 - start <= _LONGEST_LINE:
             if kept is points:
@@ -123,12 +123,3 @@ def _begins_phrase(points: U32, i: int, phrases: U32, offsets: I64, first: NDArr
             return True
         number += 1
     return False
-
-
-@kernel
-def _ends_sentence(points: U32, i: int, kinds: NDArray[np.uint8]) -> bool:
-    """Tell whether a sentence ends with a mark: with the last of several."""
-    following = points[i + 1]
-    if kinds[following] & _ENDS:
-        return False
-    return bool(points[i] != _STOP or following <= _BLANK)

@@ -84,6 +84,10 @@ class DocumentCounts:
         same._keys, same._counts = self._keys.copy(), self._counts.copy()
         return same
 
+    def look_up(self, words: U64) -> I64:
+        """Return the count of each word hash, 0 where it is unknown, shape of `words`."""
+        return look_up(self._keys, self._counts, words)
+
     def packed(self) -> Counts:
         """Return the counts as packed pairs, shape (words,)."""
         return _packed(self._keys, self._counts)

@@ -15,6 +15,7 @@ from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.planner.costs import TYPICAL_GRAMS
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
+from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms
 
 _PARTICULARS = 4
@@ -86,7 +87,9 @@ class Population:
             small_sketches(self._hashes(count), np.arange(1, count + 1) * _PARTICULARS, size)
             for size in (settings.sketch.numbers, settings.sketch.places)
         )
-        return Features(_no_terms(count), None, sketches, numbers, places, np.zeros(count, np.bool_))
+        return Features(
+            _no_terms(count), None, sketches, numbers, places, np.zeros(count, np.bool_), EndLines.none(count)
+        )
 
     def _hashes(self, texts: int) -> U32:
         return self._chance.integers(1 << 32, size=texts * _PARTICULARS, dtype=np.uint32)

@@ -21,6 +21,7 @@ from stream_dedup.index.integrity import Integrity
 from stream_dedup.index.store import Family, MemoryStore
 from stream_dedup.scope import scope_hash
 from stream_dedup.settings import InputSettings
+from stream_dedup.text.learnt import rule_of
 from tests.engine.durable import contents
 from tests.engine.model import BASES, BEGIN, CUTS, VARIANTS, Item, article, engine_settings, parts, seen, streams
 from tests.engine.samples import LIGHT, bodies
@@ -161,7 +162,7 @@ def test_state_with_scopes_is_in_order() -> None:
         engine.add_batch(stream)
         state = engine.state
         checked = Integrity(state.store, state.index, state.progress, lambda _what, _count: None)
-        assert list(checked.faults(LIGHT.idf.max_words)) == []
+        assert list(checked.faults(LIGHT.idf.max_words, rule_of(LIGHT.text))) == []
 
 
 def test_unused_scopes_cost_nothing() -> None:

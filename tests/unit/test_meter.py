@@ -48,6 +48,16 @@ def test_hot_keys_add_up_and_the_longest_list_is_that_of_the_last_commit(make_en
     assert _value(metrics, "hot_keys_total", source="content") is None
 
 
+def test_articles_without_their_sites_lines_add_up(make_engine: Maker) -> None:
+    """The counter is the sum over the commits."""
+    engine, (judged, *_) = _flooded(make_engine)
+    metrics = Metrics()
+    for without_lines in (3, 0, 4):
+        one = replace(judged, without_lines=without_lines)
+        Meter(metrics, engine).committed(Committed([], one, [], _SECONDS))
+    assert _value(metrics, "articles_stripped_total") == 7
+
+
 def test_drift_is_shown_and_logged_once_an_epoch(make_engine: Maker) -> None:
     """Each distance is an observation of the histogram, so that its count is the sample's; one line tells the rest."""
     engine, (judged, *_) = _flooded(make_engine)

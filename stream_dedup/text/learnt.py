@@ -1,0 +1,165 @@
+"""How often each line stood at an end of a site's articles, and from when on it is the site's own.
+
+Knows what is counted, learnt and forgotten; knows nothing of texts, or of how counts are stored.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import EMPTY, I64, U64, empty_table, find_slot, place_all, table_size
+from stream_dedup.settings.schema import TextSettings
+from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts
+from stream_dedup.text.lines import EndLines, site_of
+
+Bool = NDArray[np.bool_]
+
+_FORGOTTEN = 8  # one in so many articles is forgotten with each epoch, so that a site may change its lines
+
+
+class LearnRule(NamedTuple):
+    """When a line is its site's.
+
+    Attributes:
+        articles: so many articles of the site have it at least.
+        share: and so many of all its articles.
+        most: lines that are counted, at most.
+    """
+
+    articles: int
+    share: float
+    most: int
+
+
+def rule_of(settings: TextSettings) -> LearnRule:
+    """Return the rule of some settings."""
+    return LearnRule(settings.learn_min, settings.learn_share, settings.learn_max)
+
+
+class LineCounts:
+    """The live counts of lines, and those learnt when the epoch began.
+
+    Args:
+        rule: when a line is its site's.
+        frozen: the counts when the epoch began, see `freeze`.
+
+    Attributes:
+        learnt: open-addressing table of the lines that are sites'.
+        lines: how many these are.
+    """
+
+    def __init__(self, rule: LearnRule, frozen: Counts | None = None) -> None:
+        frozen = np.empty(0, COUNT_DTYPE) if frozen is None else frozen
+        own = learnt_lines(frozen, rule)
+        self.learnt, self.lines = empty_table(len(own) + 1), len(own)
+        place_all(self.learnt, own)
+        self._rule = rule
+        self._counts = DocumentCounts(rule.most)
+        self._counts.add(0, aged(frozen))
+
+    def add(self, delta: Counts) -> None:
+        """Add what more articles hold: pairs of a line's or a site's number and how many articles have it."""
+        self._counts.add(0, delta)
+
+    def freeze(self, since: Sequence[Counts]) -> Counts:
+        """Return the counts that the next epoch begins with, in ascending order; what came once is forgotten.
+
+        Args:
+            since: what is to be counted after the live counts, in order.
+        """
+        counts = self._counts.copy()
+        for delta in since:
+            counts.add(0, delta)
+        frozen = counts.freeze(0).packed()
+        frozen = frozen[frozen["documents"] > 1]
+        return frozen[np.argsort(frozen["word"])]
+
+    def followed_by(self, frozen: Counts) -> "LineCounts":
+        """Return the counts as the next epoch begins with them."""
+        return LineCounts(self._rule, frozen)
+
+    def packed(self) -> Counts:
+        """Return the live counts as packed pairs."""
+        return self._counts.packed()
+
+    def fresh(self, lines: EndLines, articles: Sequence[int], since: Sequence[Counts]) -> list[int]:
+        """Return which articles have a line that none of their site had before.
+
+        These count. A text that a site brings twenty times, and be it with an editor's changes, does not teach its own
+        first sentence.
+
+        Args:
+            lines: of n articles.
+            articles: places of some of them, ascending.
+            since: what was counted after the live counts, in order.
+        """
+        added = np.concatenate([np.empty(0, np.uint64), *(delta["word"] for delta in since)])
+        known, added_known = self._counts.look_up(lines.keys) > 0, self._counts.look_up(added) > 0
+        places, room = np.array(articles, np.int64), self._rule.most - self._counts.words
+        fresh = places[_fresh(lines.offsets, lines.keys, known, places, added, added_known, room)]
+        return [int(place) for place in fresh]
+
+
+def learnt_lines(frozen: Counts, rule: LearnRule) -> U64:
+    """Return the numbers of the lines that are their sites'.
+
+    Args:
+        frozen: articles of each line and site, ascending by number.
+        rule: when they are.
+    """
+    numbers, articles = frozen["word"].copy(), frozen["documents"].astype(np.int64)
+    sites = _sites(numbers)
+    places = np.minimum(np.searchsorted(numbers, sites), max(len(numbers) - 1, 0))
+    of_site = np.where(numbers[places] == sites, articles[places], np.iinfo(np.int64).max)
+    own = (numbers != sites) & (articles >= rule.articles) & (articles >= rule.share * of_site)
+    learnt: U64 = numbers[own]
+    return learnt
+
+
+def aged(counts: Counts) -> Counts:
+    """Return counts of which an eighth, rounded up, is forgotten; what is down to nothing is left out."""
+    older = counts.copy()
+    older["documents"] -= (counts["documents"] + _FORGOTTEN - 1) // _FORGOTTEN
+    return older[older["documents"] > 0]
+
+
+@kernel
+def _sites(numbers: U64) -> U64:
+    sites = np.empty_like(numbers)
+    for i in range(len(numbers)):
+        sites[i] = site_of(numbers[i])
+    return sites
+
+
+@kernel
+def _fresh(offsets: I64, keys: U64, known: Bool, places: I64, added: U64, added_known: Bool, room: int) -> Bool:
+    """Tell of each article whether it has a new line, as if they were counted one by one.
+
+    A site has had a line only if that found room, as it will in the counts: else it would make a difference where
+    batches are cut once these are full.
+    """
+    seen = np.zeros(table_size(len(added) + len(keys) + 1), np.uint64)
+    for i in range(len(added)):
+        room -= _placed(seen, added[i], added_known[i], room)
+    fresh = np.zeros(len(places), np.bool_)
+    for i in range(len(places)):
+        first, last = offsets[places[i]], offsets[places[i] + 1]
+        for line in range(first + 1, last):
+            fresh[i] |= not known[line] and seen[find_slot(seen, keys[line])] == EMPTY
+        if fresh[i]:
+            for line in range(first, last):
+                room -= _placed(seen, keys[line], known[line], room)
+    return fresh
+
+
+@kernel
+def _placed(seen: U64, key: np.uint64, known: bool, room: int) -> int:  # noqa: FBT001  # a kernel has no keyword-only arguments
+    """Put a number that is new into the table if there is room; return how much it takes."""
+    slot = find_slot(seen, key)
+    if known or seen[slot] != EMPTY or room <= 0:
+        return 0
+    seen[slot] = key
+    return 1

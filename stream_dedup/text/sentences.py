@@ -1,0 +1,45 @@
+"""Where the sentences of a normal text end.
+
+Knows marks and line breaks; knows nothing of what a sentence says.
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import U32, code_points
+
+ENDS = np.uint8(1)  # what a character may do: end a sentence
+_MARKS = "。！？!?\n"  # that end a sentence wherever they stand
+_STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one before a blank
+_CODE_POINTS = 0x110000
+
+
+@cache
+def sentence_marks() -> NDArray[np.uint8]:
+    """Return `ENDS` for each code point that may end a sentence, 0 for the others, shape (0x110000,)."""
+    marks = np.zeros(_CODE_POINTS, np.uint8)
+    marks[code_points(_MARKS)] = ENDS
+    marks[_STOP] = ENDS
+    return marks
+
+
+@kernel
+def ends_sentence(points: U32, i: int, marks: NDArray[np.uint8]) -> bool:
+    """Tell whether a sentence ends with character i: with the last of several marks, or with the text.
+
+    Args:
+        points: the text.
+        i: number of a character.
+        marks: of `sentence_marks`, or more.
+    """
+    if i + 1 == len(points):
+        return True
+    if not marks[points[i]] & ENDS:
+        return False
+    following = points[i + 1]
+    if marks[following] & ENDS:
+        return False
+    return bool(points[i] != _STOP or following <= _BLANK)

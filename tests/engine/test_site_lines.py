@@ -1,0 +1,210 @@
+"""What the engine promises of lines that sites put around their articles: learnt with an epoch, they are no content.
+
+Knows the Deduplicator and streams of our own making; which lines are looked at is the matter of test_lines.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from stream_dedup import Article, Decision, Deduplicator, Relation
+from stream_dedup.index.changelog import CommitReader
+from tests.engine.durable import Log, commits, contents, restored, written
+from tests.engine.model import parts
+from tests.engine.samples import settings
+
+_EPOCH = 60
+_SETTINGS = settings(idf={"epoch_articles": _EPOCH})
+_OFF = settings(idf={"epoch_articles": _EPOCH}, text={"learn_lines": False})
+_SITES = {
+    "江边日报": (
+        "江边日报网络版每天为您送上最新的本地消息！\n请把江边日报加入收藏，下次打开更方便。\n读者来信请寄江边路一号编辑部收。\n",
+        "\n江边日报社版权页，网站备案中。\n看完别忘了点个赞，再分享给朋友们。",
+    ),
+    "山城晚报": (
+        "您正在阅读的是山城晚报电子版的一篇文章。\n山城晚报，一座城市的傍晚。\n订阅电话全年开通，欢迎来电咨询。\n",
+        "\n山城晚报新媒体中心制作发布。\n本栏目由市民出题，由晚报记者跑腿。",
+    ),
+}
+_HAN = [chr(point) for point in range(0x4E00, 0x8FA5)]
+
+
+def _story(chance: Random, sentences: int = 1) -> str:
+    return "".join("".join(chance.choices(_HAN, k=30)) + "。" for _ in range(sentences))
+
+
+def _framed(story: str, site: str) -> str:
+    header, footer = _SITES[site]
+    return f"{header}{story}{footer}"
+
+
+def _stories(count: int, sentences: int = 1, seed: int = 5) -> list[str]:
+    chance = Random(seed)
+    return [_story(chance, sentences) for _ in range(count)]
+
+
+def _stream(count: int, *, sentences: int = 1, seed: int = 5) -> list[Article]:
+    """Return short stories of two sites in turn, in their frames."""
+    sites = list(_SITES)
+    return [
+        Article(f"{seed}-{number}", _framed(story, sites[number % 2]), source=sites[number % 2])
+        for number, story in enumerate(_stories(count, sentences, seed))
+    ]
+
+
+def _links(decisions: Sequence[Decision]) -> list[str | None]:
+    return [decision.link.duplicate_of if decision.link else None for decision in decisions]
+
+
+def _learnt() -> Deduplicator:
+    """Return an engine in which an epoch of both sites' articles has gone by."""
+    engine = Deduplicator(settings=_SETTINGS)
+    engine.add_batch(_stream(_EPOCH))
+    return engine
+
+
+def test_frames_attract_until_they_are_learnt() -> None:
+    """In the first epoch all stories of a site are taken for copies of its first, in the second none is."""
+    stream = _stream(2 * _EPOCH)
+    with Deduplicator(settings=_SETTINGS) as engine:
+        first, second = engine.process(stream[:_EPOCH]), engine.process(stream[_EPOCH:])
+        assert _links(first.decisions) == [None, None, *(f"5-{number % 2}" for number in range(2, _EPOCH))]
+        assert _links(second.decisions) == [None] * _EPOCH
+        assert engine.learnt_lines() == sum(len(frame.split("\n")) - 1 for pair in _SITES.values() for frame in pair)
+        assert (first.without_lines, second.without_lines) == (0, _EPOCH)
+
+
+def test_reposts_are_found_with_and_without_a_frame() -> None:
+    """A story learnt without its frame is found in another site's, in none, and in its own."""
+    with _learnt() as engine:
+        stories = _stories(6, seed=9)
+        engine.add_batch(
+            [Article(f"s{n}", _framed(story, "江边日报"), source="江边日报") for n, story in enumerate(stories)]
+        )
+        for source, frame in (("山城晚报", "山城晚报"), ("", "江边日报"), ("转载网", "")):
+            bodies = [_framed(story, frame) if frame else f"据悉，{story}" for story in stories]
+            copies = engine.add_batch([Article(f"{source}{n}", body, source=source) for n, body in enumerate(bodies)])
+            assert _links(copies) == [f"s{n}" for n in range(6)]
+        again = engine.add_batch([Article(f"r{n}", _framed(story, "江边日报")) for n, story in enumerate(stories)])
+        assert {decision.link and decision.link.relation for decision in again} == {Relation.EXACT}
+
+
+def test_copies_are_found_across_the_switch() -> None:
+    """Of an article that was indexed with its frame a copy is found when the frame is learnt, in it or without."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        long = _stream(_EPOCH, sentences=12)
+        assert _links(engine.add_batch(long)) == [None] * _EPOCH
+        assert engine.learnt_lines() == 10
+        cut = [replace(one, id=f"c{one.id}", body=one.body.replace("。", "。\n", 6)[:-80]) for one in long[:20]]
+        bare = [
+            replace(one, id=f"b{n}", source="", body=story)
+            for n, (one, story) in enumerate(zip(long[:20], _stories(20, 12), strict=True))
+        ]
+        assert _links(engine.add_batch([*cut, *bare])) == [one.id for one in (*long[:20], *long[:20])]
+
+
+@pytest.mark.parametrize("cuts", [set(range(1, 150)), {7, 50, 61, 119}, {90}], ids=["one by one", "some", "two"])
+def test_batches_make_no_difference(cuts: set[int]) -> None:
+    """Decisions, fingerprints and the lines learnt are those of the whole stream as one batch."""
+    stream = [*_stream(70), *_stream(70, sentences=4, seed=6)]
+    stream[30:30] = [*stream[:5], *(replace(one, body=f"{one.body}\n更正：另有一处有误。") for one in stream[5:10])]
+    with Deduplicator(settings=_SETTINGS) as whole, Deduplicator(settings=_SETTINGS) as cut:
+        expected = whole.add_batch(stream)
+        assert [decision for part in parts(stream, cuts) for decision in cut.add_batch(part)] == expected  # type: ignore[arg-type]
+        assert sorted(cut.state.lines.learnt.tolist()) == sorted(whole.state.lines.learnt.tolist())
+        assert sorted(cut.state.lines.packed().tolist()) == sorted(whole.state.lines.packed().tolist())
+
+
+def _batches(stream: list[Article]) -> Iterator[list[Article]]:
+    return (stream[start : start + 25] for start in range(0, len(stream), 25))
+
+
+def test_lines_are_restored_from_the_changelog() -> None:
+    """A state made from the changelog, whole or thinned out, is the same to the byte and goes on alike."""
+    log, more = Log(), _stream(40, seed=8)
+    with Deduplicator(settings=_SETTINGS) as live:
+        written(live, log, list(_batches(_stream(145))))
+        with restored(log, _SETTINGS, [2, 1]) as copy:
+            assert contents(copy) == contents(live)
+            log.compact(tombstones=False)
+            with restored(log, _SETTINGS) as late:
+                assert contents(late) == contents(live)
+                expected = live.decide(more)
+                assert [one.decide(more).decisions for one in (copy, late)] == [expected.decisions] * 2
+                assert expected.without_lines == 40
+    assert len(list(commits(log, CommitReader(live.state.index.format)))) == 6
+
+
+def test_lines_are_there_after_reopening(tmp_path: Path) -> None:
+    """What was learnt, and what is on its way to be, is kept in the directory."""
+    stream = _stream(100)
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        engine.add_batch(stream)
+        learnt, counts = engine.learnt_lines(), sorted(engine.state.lines.packed().tolist())
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        assert (engine.learnt_lines(), sorted(engine.state.lines.packed().tolist())) == (learnt, counts)
+        assert learnt == 10
+
+
+def test_nothing_is_learnt_where_the_settings_say_so() -> None:
+    """With `text.learn_lines = false` frames attract for ever, and nothing is counted or stored of lines."""
+    with Deduplicator(settings=_OFF) as engine:
+        decisions = engine.add_batch(_stream(2 * _EPOCH))
+        assert _links(decisions)[2:] == [f"5-{number % 2}" for number in range(2, 2 * _EPOCH)]
+        assert (engine.learnt_lines(), len(engine.state.lines.packed())) == (0, 0)
+        assert not [key for pairs in contents(engine).values() for key, _ in pairs if key.startswith(b"lines")]
+
+
+def test_lines_are_learnt_of_a_host_and_within_a_scope() -> None:
+    """Where the source is unknown the host stands for it; what one scope learns is content in another."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        hosts = {"江边日报": "https://jiang.example/", "山城晚报": "https://shan.example/"}
+        stream = [replace(one, source="", url=f"{hosts[one.source]}{one.id}", scope="甲") for one in _stream(70)]
+        engine.add_batch(stream[:_EPOCH])
+        assert engine.process(stream[_EPOCH:]).without_lines == 10
+        assert engine.process([replace(one, scope="") for one in stream[:50]]).without_lines == 0
+
+
+def test_story_that_a_site_repeats_teaches_nothing() -> None:
+    """Thirty copies of a story, each cut elsewhere, and its corrections are one article of the site."""
+    story = [sentence + "。" for sentence in _story(Random(1), 9).split("。")[:-1]]
+    chance = Random(2)
+    cut = ["".join(story[place] for place in sorted(chance.sample(range(9), 7))) for _ in range(30)]
+    corrected = ["".join([*story, f"更正第{number}处：原文此处有误。"]) for number in range(30)]
+    stream = [Article(f"c{number}", body, source="江边日报") for number, body in enumerate(cut)]
+    stream += [Article("c0", body, source="江边日报") for body in corrected]
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.add_batch(stream)
+        assert (engine.epoch.number, engine.learnt_lines()) == (1, 0)
+        assert max(count for _, count in engine.state.lines.packed().tolist()) <= 9
+
+
+def test_bulletins_of_a_site_stay_told_apart() -> None:
+    """What fills a template's holes is content: bulletins stay unique, their reposts elsewhere are linked to each."""
+    numbers, bulletins = iter(Random(4).sample(range(100, 1000), 600)), list[str]()
+    for low, high, rain, wind, gust, damp in zip(*[numbers] * 6, strict=True):
+        bulletins.append(
+            f"市气象台今天早晨发布天气预报。今天白天到夜间多云转阵雨。最低气温{low}，最高气温{high}，降水量{rain}，"
+            f"平均风速{wind}，阵风{gust}，湿度{damp}。请市民出门带好雨具，注意交通安全。"
+        )
+    with Deduplicator(settings=_SETTINGS) as engine:
+        stream = [Article(f"w{number}", text, source="气象台") for number, text in enumerate(bulletins)]
+        assert _links(engine.add_batch(stream)) == [None] * 100
+        assert engine.learnt_lines() == 3
+        copies = [
+            Article(f"r{number}", f"本报讯（记者李明）{text}", source="晚报") for number, text in enumerate(bulletins)
+        ]
+        assert _links(engine.add_batch(copies)) == [f"w{number}" for number in range(100)]
+
+
+def test_shells_of_a_site_are_bare() -> None:
+    """Of a frame around nothing nothing is left: it is unique each time and attracts no story of the site."""
+    with _learnt() as engine:
+        shells = [Article(f"e{number}", _framed("", "江边日报"), source="江边日报") for number in range(3)]
+        short = Article("s", _framed("大桥今天通车。", "江边日报"), source="江边日报")
+        other = Article("o", _framed("粮仓装满新麦。", "江边日报"), source="江边日报")
+        found = engine.add_batch([*shells, short, other, replace(short, id="t")])
+        assert _links(found) == [None] * 5 + ["s"]

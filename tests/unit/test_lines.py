@@ -1,0 +1,135 @@
+"""Promises of the lines at the ends of articles: which are looked at, which go, and by what numbers they are known."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup import Article
+from stream_dedup.hashing import U64, empty_table, place_all
+from stream_dedup.text.content import Content
+from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, Peeled, peel, site_number, site_of
+from stream_dedup.text.normal import Normaliser
+
+_NORMAL = Normaliser()
+_SITE = site_number("甲报")
+_POOL = [
+    "欢迎阅读甲报网络版。",
+    "更多内容请看客户端！\n",
+    "今天上午大桥通车\n",
+    "市民乘车经过大桥。\n",
+    "短句。",
+    "\n",
+    " \n",
+]
+_SENTENCE = re.compile(r"[^。！\n]*[。！\n]+|[^。！\n]+$")
+
+
+def _peeled(text: str, learnt: U64 = NOTHING_LEARNT, site: int = _SITE) -> Peeled:
+    return peel(Content(_NORMAL(text), bare=False), site, learnt)
+
+
+def _numbers(*lines: str) -> list[int]:
+    """Return the numbers of lines, each known from a text of its own."""
+    numbers: list[int] = [_peeled(line).keys.tolist()[1] for line in lines]
+    return numbers
+
+
+def _learnt(*lines: str) -> U64:
+    table = empty_table(len(lines) + 1)
+    place_all(table, np.array(_numbers(*lines), np.uint64))
+    return table
+
+
+def _expected(text: str, learnt: set[str]) -> tuple[list[str], str]:
+    """Return which lines are to be counted, and what is left of a text: one sentence after the other."""
+    sentences: list[str] = _SENTENCE.findall(text)
+    words = ["".join(filter(str.isalnum, sentence)) for sentence in sentences]
+    places, counted, gone = list(range(len(sentences))), list[str](), set[int]()
+    for inwards in (0, -1):
+        own = looked = 0
+        while places and own < 3 and looked < 16:
+            place = places.pop(inwards)
+            if len(words[place]) < 6:
+                continue
+            looked += 1
+            counted += [words[place]] if words[place] not in counted else []
+            if words[place] in learnt:
+                gone.add(place)
+            else:
+                own += 1
+    return counted, "".join(sentence for place, sentence in enumerate(sentences) if place not in gone)
+
+
+@given(st.lists(st.sampled_from(_POOL), max_size=45), st.sets(st.sampled_from(_POOL[:3])))
+def test_lines_are_those_of_a_plain_model(sentences: list[str], learnt: set[str]) -> None:
+    """Three lines that are not learnt from either end, and those learnt among them, at most 16; the learnt ones go."""
+    text = _NORMAL("".join(sentences)).text
+    known = {"".join(filter(str.isalnum, line)) for line in learnt}
+    counted, left = _expected(text, known)
+    peeled = _peeled(text, _learnt(*learnt))
+    assert peeled.keys.tolist() == ([_SITE, *_numbers(*counted)] if counted else [])
+    assert (peeled.content.text.text, peeled.taken) == (left, left != text)
+    assert peeled.content.text.points.tolist() == list(map(ord, left))
+
+
+def test_worked_text() -> None:
+    """Of eight sentences the outer three on either side are looked at; what is learnt does not take their places."""
+    story = [f"{mark}地今天举行了运动会。" for mark in "甲乙丙丁戊己庚辛"]
+    assert _peeled("".join(story)).keys.tolist() == [_SITE, *_numbers(*story[:3], *story[:4:-1])]
+    peeled = _peeled("".join(story), _learnt(story[0], story[7], story[4]))
+    assert peeled.keys.tolist() == [_SITE, *_numbers(*story[:4], *story[:3:-1])]
+    assert peeled.content.text.text == "".join([*story[1:4], *story[5:7]])
+
+
+def test_line_is_its_word_characters() -> None:
+    """Punctuation, blanks and script make no other line; a number or a character does."""
+    same = _numbers("欢迎阅读甲报网络版。", "歡迎閱讀，甲報 網絡版！", "欢迎阅读“甲报”网络版")
+    assert len(set(same)) == 1
+    assert len(set(_numbers("第12期节目预告。", "第21期节目预告。", "第12期节目预报。"))) == 3
+
+
+def test_lines_of_sites_and_scopes_never_meet() -> None:
+    """The same line has another number at each site and in each scope, out of which the site's number can be told."""
+    sites = [site_number("甲报"), site_number("乙报"), site_number("甲报", "租户"), site_number("报", "甲")]
+    keys = [_peeled(_POOL[0], site=site).keys.tolist() for site in sites]
+    assert len({number for pair in keys for number in pair}) == 8
+    assert [[site_of(np.uint64(number)) for number in pair] for pair in keys] == [[site, site] for site in sites]
+
+
+@pytest.mark.parametrize(
+    ("source", "url", "site"),
+    [
+        ("甲报", "https://a.example/1", "甲报"),
+        ("", "https://News.A.example/1?x=2", "news.a.example"),
+        ("", "https://[::1", ""),
+        ("", "1.html", ""),
+        ("", "", ""),
+    ],
+)
+def test_site_is_the_source_or_the_host(source: str, url: str, site: str) -> None:
+    """Who puts lines around an article is its source; without one the host of its URL, if that is one."""
+    assert Article("1", "正文", url=url, source=source).site == site
+
+
+def test_nothing_is_known_of_an_article_without_site() -> None:
+    """Where neither source nor host is known no line is counted, and none goes."""
+    peeled = _peeled(_POOL[0], _learnt(_POOL[0]), site_number(""))
+    assert (peeled.keys.tolist(), peeled.taken) == ([], False)
+
+
+def test_text_of_nothing_but_learnt_lines_is_bare() -> None:
+    """Of a shell nothing is left; a text of which a short sentence is left is none."""
+    learnt = _learnt(*_POOL[:2])
+    assert _peeled("".join(_POOL[:2]), learnt).content.bare
+    assert not _peeled("".join([*_POOL[:2], "短句。"]), learnt).content.bare
+
+
+def test_part_of_a_batch_has_the_lines_of_its_articles() -> None:
+    """A part of a batch is the batch of these articles."""
+    peeled = [_peeled(text, _learnt(_POOL[0])) for text in ("".join(_POOL[:3]), "短句。", _POOL[3], _POOL[0])]
+    part, expected = EndLines.joined(peeled).part(1, 4), EndLines.joined(peeled[1:])
+    assert [part.of(place).tolist() for place in range(3)] == [expected.of(place).tolist() for place in range(3)]
+    assert part.taken.tolist() == expected.taken.tolist() == [False, False, True]
