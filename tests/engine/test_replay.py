@@ -208,7 +208,7 @@ def _plain(commit: Commit) -> list[object]:
         (
             step.progress,
             step.entries.tobytes(),
-            step.names,
+            step.packed,
             [int(number) for number in step.removed],
             step.records,
         )
