@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, PAD, VALUE_BITS, LandmarkRule
-from stream_dedup.hashing import I64, U32, U64
+from stream_dedup.hashing import U32, U64
 from stream_dedup.index.bits import (
     LONGEST_NUMBER,
     MARGIN_BITS,
@@ -84,7 +84,9 @@ def encode(columns: Columns, names: Bytes, name_stops: U64, rule: LandmarkRule) 
         name_stops: behind which byte each name ends, shape (n,).
         rule: how many landmarks a text has.
     """
-    words = np.zeros((_most_bits(columns, len(name_stops), rule) + _BYTE * np.uint64(len(names))) // _WORD + _BYTE, np.uint64)
+    words = np.zeros(
+        (_most_bits(columns, len(name_stops), rule) + _BYTE * np.uint64(len(names))) // _WORD + _BYTE, np.uint64
+    )
     packed, stops = words.view(np.uint8), np.empty_like(name_stops)
     at, name = _0, _0
     for i in range(len(stops)):

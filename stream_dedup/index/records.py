@@ -36,7 +36,7 @@ _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _LENGTH = struct.Struct("<H")
 _MARK = np.uint64((1 << MARK_BITS) - 1)
-_SHOWN = 16  # bytes of a damaged entry
+_SHOWN = 16  # bytes of a damaged value
 _LEAST_ROWS = 2
 
 Entries = NDArray[np.void]  # of `EntryFormat.layout`
@@ -161,9 +161,7 @@ class EntryFormat:
         fixed = np.zeros(max(len(packed), _LEAST_ROWS), self.layout)
         names, damaged = decode(padded(b"".join(packed)), _stops(packed), _columns(fixed), self._rule)
         if damaged != SOUND:
-            raise StoreDamagedError(
-                f"an entry was cut short, or is none: {packed[damaged][:_SHOWN].hex()}... of {len(packed[damaged])} bytes"
-            )
+            raise StoreDamagedError(_told("an entry", packed[damaged]))
         named = [entry[len(entry) - name :] for entry, name in zip(packed, names.tolist(), strict=True)]
         return fixed[: len(packed)], named
 
@@ -199,6 +197,10 @@ def _columns(entries: Entries) -> Columns:
 def _stops(parts: Sequence[bytes]) -> U64:
     """Return behind which byte each part ends when they stand one behind the other."""
     return np.cumsum(np.fromiter(map(len, parts), np.uint64, len(parts)))
+
+
+def _told(what: str, value: bytes) -> str:
+    return f"{what} was cut short, or is none: {value[:_SHOWN].hex()}... of {len(value)} bytes"
 
 
 def rows_of_entries(entries: Entries) -> Rows:
@@ -280,14 +282,27 @@ class ArticleRecord:
 
     @classmethod
     def unpack(cls, record: bytes) -> "ArticleRecord":
-        """Return the record that bytes hold."""
+        """Return the record that bytes hold.
+
+        Raises:
+            StoreDamagedError: they were cut short, or are none.
+        """
+        try:
+            return cls._unpacked(record)
+        except (struct.error, IndexError, ValueError):
+            raise StoreDamagedError(_told("the record of an article", record)) from None
+
+    @classmethod
+    def _unpacked(cls, record: bytes) -> "ArticleRecord":
         decided, first, published, cluster, characters, url, partition, offset, timestamp, *kinds = (
             _ARTICLE.unpack_from(record)
         )
         relation, contents, entries = kinds
         hashes = struct.unpack_from(f"<{contents + entries}Q", record, _ARTICLE.size)
         source, rest = _unpacked_text(record, _ARTICLE.size + 8 * len(hashes))
-        topic, _ = _unpacked_text(record, rest)
+        topic, stop = _unpacked_text(record, rest)
+        if stop != len(record):
+            raise ValueError("its texts are shorter or longer than they say")
         return cls(
             hashes[:contents],
             hashes[contents:],

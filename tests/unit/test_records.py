@@ -97,10 +97,10 @@ def test_entry_by_hand() -> None:
     fixed["number_size"], fixed["number_length"], fixed["numbers"] = 1, 1, [[0x80000001, PAD, PAD, PAD]]
     fixed["size"], fixed["length"] = 2, 2
     fixed["sketch"][0, :2], fixed["landmarks"][0, :2] = [0x000005, 0x400006], [0xABCD, 0x1234]
-    head = "03" "0102030405060708" "1112131415161718"
-    # -2 is 3, 300 is ac 02; no scope; epoch; of numbers, places and 5-grams the size and the length; a name of 2 bytes.
-    figures = "03" "ac02" "00" "01" "0101" "0000" "0202" "02"
-    # Of 1 number 31 low bits, 1, then its upper bit as one zero; of 2 5-grams 22 low bits, 5 and 1, then none and one zero.
+    head = "0301020304050607081112131415161718"
+    # -2 is 3, 300 is ac 02; no scope; epoch; size and length of numbers, places and 5-grams; a name of 2 bytes.
+    figures = "03ac02000101010000020202"
+    # Of one number 31 low bits, then its upper bit as a zero; of two 5-grams 22 low bits each, then none and a zero.
     bits = [(1, 31), (0b10, 2), (0b101, 22), (0b1, 22), (0b1, 1), (0b10, 2), (0xABCD, 16), (0x1234, 16)]
     row, at = 0, 0
     for value, width in bits:
@@ -172,6 +172,16 @@ _ORIGINS = st.none() | st.builds(
 def test_article_records_come_back_as_they_were(record: ArticleRecord) -> None:
     """Every field of an article's record is the same after packing and unpacking."""
     assert ArticleRecord.unpack(record.pack()) == record
+
+
+@given(st.data())
+def test_cut_article_record_is_heard(data: st.DataObject) -> None:
+    """A record that lost bytes at its end, or got some, is an error."""
+    origin = Origin("文章.in", 3, 5, 7)
+    whole = ArticleRecord((1, 2), (3,), 5, 6, 7, 9, Relation.NEAR, 1, 0, "一家报社", origin).pack()
+    for damaged in (whole[: data.draw(st.integers(0, len(whole) - 1))], whole + b"\0"):
+        with pytest.raises(StoreDamagedError, match="record of an article was cut short"):
+            ArticleRecord.unpack(damaged)
 
 
 @given(_TIMES, _ORIGINS)
