@@ -2,9 +2,10 @@
 
 Knows the order and the widths of what is in an entry; knows nothing of what it is for, of RocksDB or of Kafka.
 
-An entry is, bit by bit: its flags (8), its fingerprint and content hash (64 each), its other `FIGURES` (of the window time
-the sign as the lowest bit) and how many bytes its name has as numbers, the values of the number sketch, of the sketch of places and of the sketch as gaps, of each landmark the bits
-that the sketch does not hold; then, from the next byte on, the name. `bits.py` tells how numbers and gaps are written.
+An entry is, bit by bit: its flags (8), its fingerprint and content hash (64 each); as numbers its other `FIGURES`, of
+the window time with the sign as the lowest bit, and how many bytes its name has; the gaps of the number sketch, of the
+sketch of places and of the sketch; of each landmark the bits that the sketch does not hold; then, from the next byte
+on, the name. `bits.py` tells how numbers and gaps are written.
 """
 
 from typing import Any, NamedTuple
@@ -46,8 +47,9 @@ FIGURES = (
 )
 _HASHES = 2  # of the figures: they are written as they are
 _TIME, _NUMBER_SIZE, _PLACE_SIZE, _SIZE = 2, 6, 8, 10  # in `FIGURES`; the length is next to each size
+HASH_BITS = 32  # of a number or a place
 MARK_BITS = LANDMARK_BITS - VALUE_BITS  # of a landmark that the sketch does not hold
-_HASH, _VALUE, _MARK = np.uint64(32), np.uint64(VALUE_BITS), np.uint64(MARK_BITS)  # bits
+_HASH, _VALUE, _MARK = np.uint64(HASH_BITS), np.uint64(VALUE_BITS), np.uint64(MARK_BITS)  # bits
 _BYTE, _WORD, _WORD_BYTES = np.uint64(8), np.uint64(64), 8
 _FIXED = np.uint64(8 + (len(FIGURES) + 1) * LONGEST_NUMBER)
 _0, _1, _7, _63 = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(63)

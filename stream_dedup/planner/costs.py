@@ -7,12 +7,14 @@ million entries after compaction; they are what an article costs there, not a pr
 """
 
 from dataclasses import dataclass
+from math import log2
 
 import numpy as np
 
 from stream_dedup.fingerprint.features import landmark_rule
+from stream_dedup.fingerprint.sketch import VALUE_BITS
+from stream_dedup.index.entry_codec import HASH_BITS, MARK_BITS
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.records import EntryFormat
 from stream_dedup.settings import Settings
 
 GENERATIONS = 3  # that are live: two make a window, and a third is being written to
@@ -22,9 +24,11 @@ HELD_WINDOWS = 2.0
 _WRITE_BUFFERS = 256e6
 
 TYPICAL_GRAMS = 800  # distinct n-grams of an article of 900 characters
-# Bytes in a family's files, after LZ4 and what neighbouring keys share, with filters of 10 bits a key.
+TYPICAL_NUMBERS, TYPICAL_PLACES = 9, 4  # in its sketches
 _NAME_BYTES = 24  # of an article's id
-_SAVED_BYTES = 48  # of an entry's layout and name, with what RocksDB adds
+# Bytes in a family's files, after compression and what neighbouring keys share, with filters of 10 bits a key.
+_FIGURES_BYTES = 36  # of an entry: hashes, times, sizes
+_ENTRY_BYTES = 21  # of its key and what RocksDB adds
 _RECORD_BYTES = 90  # of an article's record and its URL's
 _POSTING_BYTES = 14.5  # of a posting with a fingerprint, beside its key
 _KEY_BYTES = 9.0  # of a key of the tables
@@ -128,13 +132,20 @@ def _keys(plan: TablePlan, traffic: Traffic) -> float:
 
 
 def _entry_bytes(settings: Settings) -> float:
-    """Return the bytes of an entry and of its postings in the other families.
-
-    Of the room that an entry has for landmarks what is not used takes next to nothing once it is packed.
-    """
+    """Return the bytes of an entry and of its postings in the other families."""
     rule = landmark_rule(settings)
     (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
     sketch = settings.sketch
-    layout = EntryFormat(sketch.size, sketch.numbers, sketch.places, rule._replace(most=marks)).layout
+    bits = (
+        _sketch_bits(VALUE_BITS, sketch.size, TYPICAL_GRAMS)
+        + _sketch_bits(HASH_BITS, sketch.numbers, TYPICAL_NUMBERS)
+        + _sketch_bits(HASH_BITS, sketch.places, TYPICAL_PLACES)
+        + marks * MARK_BITS
+    )
     postings = marks * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
-    return layout.itemsize + _NAME_BYTES - _SAVED_BYTES + postings + _CONTENT_BYTES
+    return bits / 8 + _FIGURES_BYTES + _NAME_BYTES + _ENTRY_BYTES + postings + _CONTENT_BYTES
+
+
+def _sketch_bits(bits: int, most: int, size: int) -> float:
+    """Return the bits of a sketch of a set: of each gap those of the mean, and 1.5; see `stream_dedup.index.bits`."""
+    return min(most, size) * (bits - log2(size) + 1.5)

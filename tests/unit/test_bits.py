@@ -115,7 +115,7 @@ def test_ascending_values_come_back(values: list[int], low: int, start: int) -> 
 
 
 def test_uniform_hashes_take_hardly_more_than_they_must() -> None:
-    """The smallest 256 of 800 uniform values take at most 2% more than the logarithm of how many such sets there are."""
+    """The smallest 256 of 800 uniform values take at most 2% more than the logarithm of how many sets there are."""
     rng = np.random.default_rng(5)
     low, taken = _u(low_bits(_u(24), _u(800))), []
     for _ in range(50):
