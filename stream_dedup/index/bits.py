@@ -102,7 +102,9 @@ def put_ascending(words: U64, at: np.uint64, values: U32, length: np.uint64, low
         before += gap
         upper = gap >> low
         at = put(words, at, gap ^ (upper << low), low)
-        one = put(words, one + upper, _1, _1)
+        one += upper
+        words[one >> _6] |= _1 << (one & _63)
+        one += _1
     return one
 
 
