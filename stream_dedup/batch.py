@@ -368,7 +368,8 @@ class Batch:
         if progress.epoch_judged == 0 and len(times):
             counts = list(self._epochs.end())
         fixed = self._index.format.joined(entries.fixed)
-        step = Step(progress, fixed, entries.names, book.removed, book.writes(), counts)
+        packed = self._index.format.pack(fixed, entries.names)
+        step = Step(progress, fixed, packed, book.removed, book.writes(), counts)
         lists = candidates.lists if candidates is not None and not book.reindexed else None
         self._store.write(list(step_writes(self._store, self._index, before, step, lists)))
         self._index.occupy(fixed, before.generation)

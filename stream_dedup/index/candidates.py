@@ -147,10 +147,10 @@ class MultiIndex:
         firsts = np.cumsum([0, *(len(family.keys) for family in lists)])
         numbered = [family.numbered(kind.keys, first) for family, kind, first in zip(keys, lists, firsts, strict=False)]
         look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])
-        entries = self.format.fixed(values)
+        entries, names = self.format.unpack(values)
         return Candidates(
             rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times, flags, scopes)),
-            [self.format.name(value) for value in values],
+            names,
             numbers,
             entries["cluster"].copy(),
             fingerprints,

@@ -15,11 +15,11 @@ import numpy as np
 import orjson
 
 from stream_dedup.index.ledger import Positions, Progress
-from stream_dedup.index.records import EntryFormat
+from stream_dedup.index.records import Entries, EntryFormat
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, Put
+from stream_dedup.index.store import Family, Put, StoreDamagedError
 
-VERSION = 1
+VERSION = 2
 _PART_BYTES = 512 << 10
 _COUNT, _COMMIT = b"k", b"c"
 _COMMIT_KEY = struct.Struct(">cQH")
@@ -123,12 +123,11 @@ def _packed(commit: Commit) -> bytes:
     counts = {put.key for step in commit.steps for put in step.counts}
     sections = [orjson.dumps(positions), orjson.dumps(sorted(key.hex() for key in counts))]
     for step in commit.steps:
-        lengths = np.array([len(name) for name in step.names], "<u2")
+        lengths = np.array([len(entry) for entry in step.packed], "<u4")
         sections += [
             step.progress.pack(),
-            step.entries.tobytes(),
             lengths.tobytes(),
-            b"".join(step.names),
+            b"".join(step.packed),
             np.array(step.removed, "<u8").tobytes(),
             b"".join(_packed_records(step.records)),
         ]
@@ -145,21 +144,31 @@ def _unpacked(payload: bytes, layout: EntryFormat) -> tuple[Commit, set[bytes]]:
     """Return a commit, and the keys of its counts: those that a killed writer left before it are not of it."""
     sections = list(_sections(payload))
     positions = {(topic, partition): offset for topic, partition, offset in orjson.loads(sections[0])}
-    first, fields = 2, 6
+    first, fields = 2, 5
     steps = [_step(sections[at : at + fields], layout) for at in range(first, len(sections), fields)]
     return Commit(steps, positions), {bytes.fromhex(key) for key in orjson.loads(sections[1])}
 
 
 def _step(sections: Sequence[bytes], layout: EntryFormat) -> Step:
-    progress, entries, lengths, names, removed, records = sections
+    progress, lengths, entries, removed, records = sections
+    packed = _cut(entries, np.frombuffer(lengths, "<u4").tolist())
     return Step(
         Progress.unpack(progress),
-        np.frombuffer(entries, layout.layout),
-        _cut(names, np.frombuffer(lengths, "<u2").tolist()),
+        _entries(packed, layout),
+        packed,
         np.frombuffer(removed, "<u8").tolist(),
         list(_unpacked_records(records)),
         [],
     )
+
+
+def _entries(packed: Sequence[bytes], layout: EntryFormat) -> Entries:
+    try:
+        return layout.fixed(packed)
+    except StoreDamagedError as error:
+        raise ChangelogError(
+            f"the changelog is damaged ({error}): make a new state with `stream-dedup state rebuild`"
+        ) from None
 
 
 def _sections(payload: bytes) -> Iterator[bytes]:

@@ -124,8 +124,8 @@ class Integrity:
         ):
             if entry is None:
                 yield f"article {_shown(name)} has entry {number}, which is not there"
-            elif self._index.format.name(entry) != name:
-                yield f"article {_shown(name)} has entry {number}, which is of {_shown(self._index.format.name(entry))}"
+            elif (other := self._index.format.unpack([entry])[1][0]) != name:
+                yield f"article {_shown(name)} has entry {number}, which is of {_shown(other)}"
 
     def _clusters(self) -> Iterator[str]:
         first = self._progress.generations[0].first_entry

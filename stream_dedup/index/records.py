@@ -13,8 +13,19 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, LandmarkRule
+from stream_dedup.fingerprint.sketch import LandmarkRule
 from stream_dedup.hashing import I64, U32, U64
+from stream_dedup.index.entry_codec import (
+    FIGURES,
+    MARK_BITS,
+    SOUND,
+    Columns,
+    decode,
+    encode,
+    landmark_keys,
+    padded,
+)
+from stream_dedup.index.store import StoreDamagedError
 
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
@@ -24,8 +35,9 @@ COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED, BARE = 1, 2, 4, 8, 16, 32
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _LENGTH = struct.Struct("<H")
-_SKETCH_BYTES = VALUE_BITS // 8  # of each value
-_LANDMARK_BYTES = LANDMARK_BITS // 8 - _SKETCH_BYTES  # that the sketch does not hold already
+_MARK = np.uint64((1 << MARK_BITS) - 1)
+_SHOWN = 16  # bytes of a damaged value
+_LEAST_ROWS = 2
 
 Entries = NDArray[np.void]  # of `EntryFormat.layout`
 
@@ -83,7 +95,7 @@ class Rows(NamedTuple):
 
 
 class EntryFormat:
-    """The layout of entries: a fixed part, then the article's name.
+    """How entries are held in arrays, and packed with the names of their articles.
 
     The first values of the sketch are the upper bits of the landmarks, so only the other bits stand beside them.
 
@@ -98,24 +110,14 @@ class EntryFormat:
         self._rule = rule
         self.layout = np.dtype(
             [
-                ("fingerprint", "<u8"),
-                ("content", "<u8"),
-                ("window_ms", "<i8"),
-                ("cluster", "<u8"),
-                ("scope", "<u8"),
-                ("epoch", "<u4"),
-                ("size", "<u4"),
-                ("length", "<u2"),
-                ("number_length", "<u2"),
-                ("number_size", "<u4"),
-                ("flags", "<u1"),
-                ("place_length", "<u2"),
-                ("place_size", "<u4"),
+                *((name, "<i8" if name == "window_ms" else "<u8") for name in FIGURES),
                 ("numbers", "<u4", (numbers,)),
                 ("places", "<u4", (places,)),
-                ("sketch", "u1", (_SKETCH_BYTES * sketch,)),
-                ("landmarks", "u1", (_LANDMARK_BYTES * rule.most,)),
-            ]
+                ("sketch", "<u4", (sketch,)),
+                ("landmarks", np.min_scalar_type(int(_MARK)), (rule.most,)),
+                ("flags", "<u1"),
+            ],
+            align=True,
         )
 
     def entries(self, rows: Rows, places: I64, landmarks: U64, epoch: int) -> Entries:
@@ -135,50 +137,70 @@ class EntryFormat:
         fixed["place_length"], fixed["place_size"] = rows.place_lengths[places], rows.place_sizes[places]
         fixed["flags"], fixed["places"] = rows.flags[places], rows.places[places]
         fixed["scope"] = rows.scopes[places]
-        fixed["numbers"], fixed["sketch"] = rows.numbers[places], _low_bytes(rows.sketches[places], _SKETCH_BYTES)
-        fixed["landmarks"] = _low_bytes(landmarks, _LANDMARK_BYTES)
+        fixed["numbers"], fixed["sketch"] = rows.numbers[places], rows.sketches[places]
+        fixed["landmarks"] = landmarks & _MARK
         return fixed
 
     def landmark_keys(self, entries: Entries) -> U64:
         """Return the landmarks of entries, 0 where a text has fewer, shape (m, rule.most)."""
-        upper = _whole(entries["sketch"][:, : _SKETCH_BYTES * self._rule.most], _SKETCH_BYTES, np.dtype("<u8"))
-        lower = _whole(entries["landmarks"], _LANDMARK_BYTES, np.dtype("<u8"))
-        counts = self._rule.counts(entries["size"].astype(np.int64))
-        there = np.arange(self._rule.most) < counts[:, np.newaxis]
-        return np.where(there, upper << np.uint64(8 * _LANDMARK_BYTES) | lower, np.uint64(0))
+        return landmark_keys(_columns(_some(entries)), len(entries), self._rule)
 
     def pack(self, entries: Entries, names: Sequence[bytes]) -> list[bytes]:
-        """Return whole entries: the fixed parts, each with the name of its article, as UTF-8."""
-        packed, size = entries.tobytes(), self.layout.itemsize
-        return [packed[i * size : (i + 1) * size] + name for i, name in enumerate(names)]
+        """Return entries as they are stored, each with the name of its article, as UTF-8."""
+        joined = np.frombuffer(bytearray().join(names), np.uint8)
+        words, stops = encode(_columns(_some(entries)), joined, _stops(names), self._rule)
+        packed, ends = words.tobytes(), stops.tolist()
+        return [packed[start:stop] for start, stop in zip([0, *ends], ends, strict=False)]
+
+    def unpack(self, packed: Sequence[bytes]) -> tuple[Entries, list[bytes]]:
+        """Return the fixed parts of stored entries, and the names of their articles, as UTF-8.
+
+        Raises:
+            StoreDamagedError: one of them was cut short, or is none.
+        """
+        fixed = np.zeros(max(len(packed), _LEAST_ROWS), self.layout)
+        names, damaged = decode(padded(b"".join(packed)), _stops(packed), _columns(fixed), self._rule)
+        if damaged != SOUND:
+            raise StoreDamagedError(_told("an entry", packed[damaged]))
+        named = [entry[len(entry) - name :] for entry, name in zip(packed, names.tolist(), strict=True)]
+        return fixed[: len(packed)], named
 
     def joined(self, parts: Sequence[Entries]) -> Entries:
         """Return fixed parts one behind the other: numpy's own way compares the layouts of all of them first."""
         return np.frombuffer(bytearray().join([part.tobytes() for part in parts]), self.layout)
 
-    def fixed(self, entries: Sequence[bytes]) -> Entries:
-        """Return the fixed parts of whole entries."""
-        size = self.layout.itemsize
-        return np.frombuffer(b"".join([entry[:size] for entry in entries]), self.layout)
-
-    def name(self, entry: bytes) -> bytes:
-        """Return the name of the article that an entry is of, as UTF-8."""
-        return entry[self.layout.itemsize :]
+    def fixed(self, packed: Sequence[bytes]) -> Entries:
+        """Return the fixed parts of stored entries; see `unpack`."""
+        return self.unpack(packed)[0]
 
 
-def _low_bytes(values: NDArray[np.unsignedinteger[Any]], width: int) -> NDArray[np.uint8]:
-    """Return the lower bytes of numbers one behind the other: of shape (n, k) become (n, k x width)."""
-    size = values.dtype.itemsize
-    parts = np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, size)
-    return parts[:, :, :width].reshape(len(values), values.shape[1] * width)
+def _some(entries: Entries) -> Entries:
+    """Return entries, repeated if they are too few for `_columns`."""
+    return entries if len(entries) >= _LEAST_ROWS else np.resize(entries, _LEAST_ROWS)
 
 
-def _whole(parts: NDArray[np.uint8], width: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return numbers of which the lower bytes stand one behind the other: of shape (n, k x width) become (n, k)."""
-    count = parts.shape[1] // width
-    whole = np.zeros((len(parts), count, kind.itemsize), np.uint8)
-    whole[:, :, :width] = parts.reshape(len(parts), count, width)
-    return whole.view(kind)[:, :, 0]
+def _columns(entries: Entries) -> Columns:
+    """Return entries field by field, in their own memory.
+
+    Of a single row numpy says that its fields are contiguous, and numba would compile all loops once more.
+    """
+    return Columns(
+        entries["flags"],
+        entries.view(np.uint64).reshape(len(entries), -1)[:, : len(FIGURES)],
+        entries["numbers"],
+        entries["places"],
+        entries["sketch"],
+        entries["landmarks"],
+    )
+
+
+def _stops(parts: Sequence[bytes]) -> U64:
+    """Return behind which byte each part ends when they stand one behind the other."""
+    return np.cumsum(np.fromiter(map(len, parts), np.uint64, len(parts)))
+
+
+def _told(what: str, value: bytes) -> str:
+    return f"{what} was cut short, or is none: {value[:_SHOWN].hex()}... of {len(value)} bytes"
 
 
 def rows_of_entries(entries: Entries) -> Rows:
@@ -187,7 +209,7 @@ def rows_of_entries(entries: Entries) -> Rows:
         entries["fingerprint"].copy(),
         entries["content"].copy(),
         entries["window_ms"].copy(),
-        _whole(entries["sketch"], _SKETCH_BYTES, np.dtype("<u4")),
+        entries["sketch"].copy(),
         entries["length"].astype(np.int64),
         entries["size"].astype(np.int64),
         entries["numbers"].copy(),
@@ -260,14 +282,27 @@ class ArticleRecord:
 
     @classmethod
     def unpack(cls, record: bytes) -> "ArticleRecord":
-        """Return the record that bytes hold."""
+        """Return the record that bytes hold.
+
+        Raises:
+            StoreDamagedError: they were cut short, or are none.
+        """
+        try:
+            return cls._unpacked(record)
+        except (struct.error, IndexError, ValueError):
+            raise StoreDamagedError(_told("the record of an article", record)) from None
+
+    @classmethod
+    def _unpacked(cls, record: bytes) -> "ArticleRecord":
         decided, first, published, cluster, characters, url, partition, offset, timestamp, *kinds = (
             _ARTICLE.unpack_from(record)
         )
         relation, contents, entries = kinds
         hashes = struct.unpack_from(f"<{contents + entries}Q", record, _ARTICLE.size)
         source, rest = _unpacked_text(record, _ARTICLE.size + 8 * len(hashes))
-        topic, _ = _unpacked_text(record, rest)
+        topic, stop = _unpacked_text(record, rest)
+        if stop != len(record):
+            raise ValueError("its texts are shorter or longer than they say")
         return cls(
             hashes[:contents],
             hashes[contents:],

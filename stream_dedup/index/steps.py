@@ -24,7 +24,7 @@ class Step:
     Attributes:
         progress: how far the state has come after it.
         entries: fixed parts of the entries that it adds; their numbers end at `progress.entries`, shape (n,).
-        names: name of the article of each entry, as UTF-8, n of them.
+        packed: each of these entries as it is stored, n of them.
         removed: numbers of the entries that it removes.
         records: articles, URLs and clusters, under keys without a generation; a value of None deletes.
         counts: writes of the document counts.
@@ -32,7 +32,7 @@ class Step:
 
     progress: Progress
     entries: Entries
-    names: Sequence[bytes]
+    packed: Sequence[bytes]
     removed: Sequence[int]
     records: Sequence[Put]
     counts: Sequence[Put]
@@ -56,8 +56,7 @@ def step_writes(
         lists: the posting lists of all keys of its entries, where they were read already.
     """
     numbers = step.numbers()
-    packed = index.format.pack(step.entries, step.names)
-    yield Puts(Family.ENTRIES, keys_of(numbers), packed)
+    yield Puts(Family.ENTRIES, keys_of(numbers), step.packed)
     yield from index.insertions(store, step.entries, numbers, before.generation, lists)
     for number in step.removed:
         yield Put(Family.ENTRIES, key_of(number), None)
@@ -74,7 +73,7 @@ def joined(steps: Sequence[Step]) -> Step:
     return Step(
         steps[-1].progress,
         np.concatenate([step.entries for step in steps]),
-        [name for step in steps for name in step.names],
+        [entry for step in steps for entry in step.packed],
         [number for step in steps for number in step.removed],
         [record for step in steps for record in step.records],
         [put for step in steps for put in step.counts],

@@ -7,12 +7,14 @@ million entries after compaction; they are what an article costs there, not a pr
 """
 
 from dataclasses import dataclass
+from math import log2
 
 import numpy as np
 
 from stream_dedup.fingerprint.features import landmark_rule
+from stream_dedup.fingerprint.sketch import VALUE_BITS
+from stream_dedup.index.entry_codec import HASH_BITS, MARK_BITS
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.records import EntryFormat
 from stream_dedup.settings import Settings
 
 GENERATIONS = 3  # that are live: two make a window, and a third is being written to
@@ -22,14 +24,16 @@ HELD_WINDOWS = 2.0
 _WRITE_BUFFERS = 256e6
 
 TYPICAL_GRAMS = 800  # distinct n-grams of an article of 900 characters
-# Bytes in a family's files, after LZ4 and what neighbouring keys share, with filters of 10 bits a key.
-_NAME_BYTES = 24  # of an article's id
-_SAVED_BYTES = 48  # of an entry's layout and name, with what RocksDB adds
-_RECORD_BYTES = 90  # of an article's record and its URL's
+TYPICAL_NUMBERS, TYPICAL_PLACES = 9, 4  # in its sketches
+TYPICAL_NAME = 24  # bytes of an article's id
+# Bytes in a family's files, after compression and what neighbouring keys share, with filters of 10 bits a key.
+_FIGURES_BYTES = 36  # of an entry: hashes, times, sizes
+_ENTRY_BYTES = 21  # of an entry's key, and what RocksDB adds
+_RECORD_BYTES = 75  # of an article's record and its URL's, of real names and sources
 _POSTING_BYTES = 14.5  # of a posting with a fingerprint, beside its key
-_KEY_BYTES = 9.0  # of a key of the tables
-_LANDMARK_BYTES = 14.3  # of a posting of the landmarks, key included
-_CONTENT_BYTES = 20.0
+_KEY_BYTES = 7.3  # of a key of the tables
+_LANDMARK_BYTES = 13.2  # of a posting of the landmarks, key included
+_CONTENT_BYTES = 17.0
 _PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
 
 _PROBE_US = 0.006  # a key computed and its bit looked at
@@ -92,7 +96,7 @@ def space_of(plan: TablePlan, traffic: Traffic, settings: Settings) -> Space:
         bitmaps,
         bitmaps + settings.state.cache_bytes + _WRITE_BUFFERS + _PROCESS,
         tables,
-        tables + records + traffic.entries * _entry_bytes(settings),
+        tables + records + traffic.entries * _indexed_bytes(settings),
     )
 
 
@@ -127,14 +131,28 @@ def _keys(plan: TablePlan, traffic: Traffic) -> float:
     return float(-GENERATIONS * 2**plan.prefix_bits * np.expm1(-loads))
 
 
-def _entry_bytes(settings: Settings) -> float:
-    """Return the bytes of an entry and of its postings in the other families.
-
-    Of the room that an entry has for landmarks what is not used takes next to nothing once it is packed.
-    """
-    rule = landmark_rule(settings)
-    (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
+def entry_bytes(settings: Settings) -> float:
+    """Return the bytes of a typical article's entry, as it is packed, name included; see `EntryFormat.pack`."""
     sketch = settings.sketch
-    layout = EntryFormat(sketch.size, sketch.numbers, sketch.places, rule._replace(most=marks)).layout
-    postings = marks * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
-    return layout.itemsize + _NAME_BYTES - _SAVED_BYTES + postings + _CONTENT_BYTES
+    bits = (
+        _sketch_bits(VALUE_BITS, sketch.size, TYPICAL_GRAMS)
+        + _sketch_bits(HASH_BITS, sketch.numbers, TYPICAL_NUMBERS)
+        + _sketch_bits(HASH_BITS, sketch.places, TYPICAL_PLACES)
+        + _marks(settings) * MARK_BITS
+    )
+    return bits / 8 + _FIGURES_BYTES + TYPICAL_NAME
+
+
+def _indexed_bytes(settings: Settings) -> float:
+    """Return the bytes of an entry and of its postings, but for those of the tables."""
+    postings = _marks(settings) * _LANDMARK_BYTES if settings.landmarks.enabled else 0.0
+    return entry_bytes(settings) + _ENTRY_BYTES + postings + _CONTENT_BYTES
+
+
+def _marks(settings: Settings) -> int:
+    return int(landmark_rule(settings).counts(np.array([TYPICAL_GRAMS]))[0])
+
+
+def _sketch_bits(bits: int, most: int, size: int) -> float:
+    """Return the bits of a sketch of a set: of each gap those of the mean, and 1.5; see `stream_dedup.index.bits`."""
+    return min(most, size) * (bits - log2(size) + 1.5)

@@ -75,7 +75,8 @@ def _step(state: State, population: Population, fingerprints: U64, *, ends_gener
         generations,
     )
     names = [_name(number) for number in range(before.entries, progress.entries)]
-    return Step(progress, fixed, names, [], list(_records(before.judged, progress.judged, rows.contents)), [])
+    packed = state.index.format.pack(fixed, names)
+    return Step(progress, fixed, packed, [], list(_records(before.judged, progress.judged, rows.contents)), [])
 
 
 def _records(first: int, last: int, contents: U64) -> Iterator[Put]:

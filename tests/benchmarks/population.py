@@ -12,13 +12,12 @@ from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import small_sketches
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches
 from stream_dedup.hashing import I64, U32, U64
-from stream_dedup.planner.costs import TYPICAL_GRAMS
+from stream_dedup.planner.costs import TYPICAL_GRAMS, TYPICAL_NUMBERS, TYPICAL_PLACES
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms
 
-_PARTICULARS = 4
 # What all families have in common: their correlations with the commonest words vary by this much.
 _COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
 _RELATED = 0.4  # flip probability below which two articles are of one matter
@@ -75,6 +74,8 @@ class Population:
         rule = landmark_rule(settings)
         (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
         values = self._chance.integers(1 << 63, size=(count, 256), dtype=np.uint64) << np.uint64(1)
+        # The smallest of so many uniform hashes are uniform below the largest of them.
+        values = values // np.uint64(TYPICAL_GRAMS) * np.uint64(256)
         values.sort(axis=1)
         sketches = Sketches(
             (values >> np.uint64(64 - VALUE_BITS)).astype(np.uint32),
@@ -84,15 +85,18 @@ class Population:
             self._chance.integers(1 << 63, size=count, dtype=np.uint64),
         )
         numbers, places = (
-            small_sketches(self._hashes(count), np.arange(1, count + 1) * _PARTICULARS, size)
-            for size in (settings.sketch.numbers, settings.sketch.places)
+            small_sketches(self._hashes(count * typical), np.arange(1, count + 1) * typical, size)
+            for typical, size in (
+                (TYPICAL_NUMBERS, settings.sketch.numbers),
+                (TYPICAL_PLACES, settings.sketch.places),
+            )
         )
         return Features(
             _no_terms(count), None, sketches, numbers, places, np.zeros(count, np.bool_), EndLines.none(count)
         )
 
-    def _hashes(self, texts: int) -> U32:
-        return self._chance.integers(1 << 32, size=texts * _PARTICULARS, dtype=np.uint32)
+    def _hashes(self, count: int) -> U32:
+        return self._chance.integers(1 << 32, size=count, dtype=np.uint32)
 
     def _families(self, flip: float, weight: float, share: float) -> Families:
         count = max(1, round(share**2 / weight))

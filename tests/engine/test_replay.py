@@ -208,7 +208,7 @@ def _plain(commit: Commit) -> list[object]:
         (
             step.progress,
             step.entries.tobytes(),
-            step.names,
+            step.packed,
             [int(number) for number in step.removed],
             step.records,
         )
@@ -253,8 +253,22 @@ def test_record_of_another_version_is_refused() -> None:
     for kind in kinds:
         key, value = next(pair for pair in records if pair[0][:1] == kind and pair[1] is not None)
         assert value is not None
-        with pytest.raises(ChangelogError, match=re.escape("version 2, this stream_dedup reads version 1")):
-            reader.feed(key, b"\x02" + value[1:])
+        with pytest.raises(ChangelogError, match=re.escape("version 3, this stream_dedup reads version 2")):
+            reader.feed(key, b"\x03" + value[1:])
+
+
+def test_damaged_entry_is_refused() -> None:
+    """A commit with an entry that lost its last byte is no commit; the message says what to do."""
+    engine = Deduplicator(settings=_SETTINGS)
+    commit = engine.commit_of(engine.decide(_long_stream()[:3]).change, {})
+    step = commit.steps[0]
+    cut = replace(commit, steps=[replace(step, packed=[*step.packed[:-1], step.packed[-1][:-1]]), *commit.steps[1:]])
+    reader = CommitReader(engine.state.index.format)
+    *counts, (key, value) = commit_records(cut)
+    for count in counts:
+        assert reader.feed(*count) is None
+    with pytest.raises(ChangelogError, match=r"damaged \(an entry was cut short.*state rebuild"):
+        reader.feed(key, value)
 
 
 @pytest.mark.parametrize("left", [1, 2])

@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.probing import Occupancy, probe_keys, table_keys
+from stream_dedup.index.records import EntryFormat
 from stream_dedup.planner import STRANGERS, FlipMixture, copies_of
+from stream_dedup.planner.costs import TYPICAL_GRAMS, TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PLACES, entry_bytes
 from stream_dedup.planner.distances import fitted
 from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.planner.strangers import meetings
+from stream_dedup.settings import load_settings
 
 RANDOM = FlipMixture((0.5,), (1.0,))
 # Evenly over all flip probabilities that are simulated.
@@ -177,3 +181,28 @@ def test_the_simulation_agrees_with_the_probing_of_the_index(tables: int, prefix
     shares = found_pairs(prefix_bits).shares(tables, probes, mixture)
     assert near.mean() > 0.99
     assert np.array(found)[near].mean() == pytest.approx(shares[distances[near]].mean(), abs=0.02)
+
+
+@pytest.mark.parametrize("size", [64, 128, 256, 512])
+def test_entries_take_what_is_planned(size: int) -> None:
+    """Entries of uniform hashes, packed, have the planned bytes to within 2%, whatever the size of the sketch."""
+    settings, rng, count = (
+        load_settings(flags=[f"sketch.size={size}", "landmarks.most_keys=64"]),
+        np.random.default_rng(4),
+        100,
+    )
+    layout = EntryFormat(size, settings.sketch.numbers, settings.sketch.places, landmark_rule(settings))
+    fixed = np.zeros(count, layout.layout)
+    for name, of, bits, kept in (
+        ("sketch", TYPICAL_GRAMS, 24, size),
+        ("numbers", TYPICAL_NUMBERS, 32, TYPICAL_NUMBERS),
+        ("places", TYPICAL_PLACES, 32, TYPICAL_PLACES),
+    ):
+        fixed[name][:, :kept] = np.sort(rng.integers(0, 2**bits, (count, of), dtype=np.uint32), axis=1)[:, :kept]
+    fixed["fingerprint"], fixed["content"] = rng.integers(0, 2**63, (2, count), dtype=np.uint64)
+    fixed["window_ms"], fixed["cluster"] = 1_790_000_000_000, 5_000_000
+    fixed["size"], fixed["length"] = TYPICAL_GRAMS, size
+    fixed["number_size"] = fixed["number_length"] = TYPICAL_NUMBERS
+    fixed["place_size"] = fixed["place_length"] = TYPICAL_PLACES
+    packed = layout.pack(fixed, [b"n" * TYPICAL_NAME] * count)
+    assert sum(map(len, packed)) / count == pytest.approx(entry_bytes(settings), rel=0.02)

@@ -1,14 +1,16 @@
 """Promises of the records: what is packed comes back, whatever the ids are written in."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stream_dedup.article import Origin, Relation
-from stream_dedup.fingerprint.sketch import LandmarkRule
-from stream_dedup.hashing import U64
+from stream_dedup.fingerprint.sketch import PAD, LandmarkRule
+from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.index.records import (
+    UNKNOWN_TIME,
     ArticleRecord,
     EntryFormat,
     Rows,
@@ -18,6 +20,7 @@ from stream_dedup.index.records import (
     keys_of,
     rows_of_entries,
 )
+from stream_dedup.index.store import StoreDamagedError
 
 _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
     ["新闻-001", "👨\u200d👩\u200d👧", "a" * 4000, "中" * 4000]
@@ -25,31 +28,39 @@ _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampl
 _TIMES = st.none() | st.integers(-2_208_988_800_000, 253_402_300_799_999)
 _U64 = st.integers(0, 2**64 - 1)
 _SKETCH, _NUMBERS, _PLACES, _LANDMARKS = 16, 4, 5, 8
-_RULE = LandmarkRule(3, 20, _LANDMARKS)
+_FORMAT = EntryFormat(_SKETCH, _NUMBERS, _PLACES, LandmarkRule(3, 20, _LANDMARKS))
 
 
 def _arrays(rows: Rows) -> list[NDArray[np.generic]]:
     return list(rows._asdict().values())
 
 
+def _ascending(rng: np.random.Generator, lengths: I64, width: int, bits: int) -> U32:
+    """Draw sketches of these lengths, of values of so many bits, padded."""
+    values = np.sort(rng.integers(0, 2**bits, (len(lengths), width), dtype=np.uint32), axis=1)
+    values[np.arange(width) >= lengths[:, np.newaxis]] = PAD
+    return values
+
+
 def _rows(seed: int, count: int) -> Rows:
     """Draw rows of which every field is filled to its bound now and then."""
     rng = np.random.default_rng(seed)
+    lengths = [rng.integers(0, most + 1, count) for most in (_SKETCH, _NUMBERS, _PLACES)]
     return Rows(
         rng.integers(0, 2**64, count, dtype=np.uint64),
         rng.integers(0, 2**64, count, dtype=np.uint64),
-        rng.choice([-(2**62), 0, 1_760_000_000_000, 2**62], count),
-        rng.integers(0, 2**24, (count, _SKETCH), dtype=np.uint32),
-        rng.integers(0, _SKETCH + 1, count),
-        rng.choice([0, 1, 70, 300, 2**32 - 1], count),
-        rng.integers(0, 2**32, (count, _NUMBERS), dtype=np.uint32),
-        rng.integers(0, _NUMBERS + 1, count),
+        rng.choice([UNKNOWN_TIME, -1, 0, 1_760_000_000_000, 2**62], count),
+        _ascending(rng, lengths[0], _SKETCH, 24),
+        lengths[0],
+        np.where(lengths[0] < _SKETCH, lengths[0], rng.choice([_SKETCH, 70, 300, 2**24], count)),
+        _ascending(rng, lengths[1], _NUMBERS, 32),
+        lengths[1],
         rng.choice([0, 5, 10**6], count),
-        rng.integers(0, 2**32, (count, _PLACES), dtype=np.uint32),
-        rng.integers(0, _PLACES + 1, count),
+        _ascending(rng, lengths[2], _PLACES, 32),
+        lengths[2],
         rng.choice([0, 5, 10**6], count),
-        rng.integers(0, 32, count, dtype=np.uint8),
-        rng.integers(0, 2**64, count, dtype=np.uint64),
+        rng.integers(0, 64, count, dtype=np.uint8),
+        rng.choice(np.array([0, 1, 2**64 - 1], np.uint64), count),
     )
 
 
@@ -63,28 +74,78 @@ def _landmarks(rows: Rows) -> U64:
 
 @given(st.integers(0, 2**32), st.lists(st.tuples(st.integers(0, 4), _U64, _IDS), min_size=1, max_size=5))
 def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, str]]) -> None:
-    """Rows, clusters, landmarks and ids of any entries are the same after packing and unpacking."""
-    rows, layout = _rows(seed, 5), EntryFormat(_SKETCH, _NUMBERS, _PLACES, _RULE)
+    """Rows, clusters, landmarks and names of any entries are the same after packing and unpacking."""
+    rows = _rows(seed, 5)
     places = np.array([place for place, *_ in chosen], np.int64)
     landmarks = _landmarks(rows)[places]
-    entries = layout.entries(rows, places, landmarks, 7)
+    entries = _FORMAT.entries(rows, places, landmarks, 7)
     entries["cluster"] = [cluster for _, cluster, _ in chosen]
-    packed = layout.pack(entries, [name.encode() for *_, name in chosen])
-    assert [layout.name(entry).decode() for entry in packed] == [name for *_, name in chosen]
-    unpacked = layout.fixed(packed)
+    unpacked, names = _FORMAT.unpack(_FORMAT.pack(entries, [name.encode() for *_, name in chosen]))
+    assert [name.decode() for name in names] == [name for *_, name in chosen]
     assert unpacked["cluster"].tolist() == [cluster for _, cluster, _ in chosen]
     assert set(unpacked["epoch"].tolist()) == {7}
-    assert layout.landmark_keys(unpacked).tolist() == landmarks.tolist()
+    assert _FORMAT.landmark_keys(unpacked).tolist() == landmarks.tolist()
     for field, read in zip(_arrays(rows), _arrays(rows_of_entries(unpacked)), strict=True):
         assert read.tolist() == field[places].tolist()
 
 
+def test_entry_by_hand() -> None:
+    """An entry of two 5-grams, one number and no place is the bytes that its format says, name behind them."""
+    fixed = np.zeros(1, _FORMAT.layout)
+    fixed["flags"], fixed["fingerprint"], fixed["content"] = 3, 0x0807060504030201, 0x1817161514131211
+    fixed["window_ms"], fixed["cluster"], fixed["epoch"] = -2, 300, 1
+    fixed["number_size"], fixed["number_length"], fixed["numbers"] = 1, 1, [[0x80000001, PAD, PAD, PAD]]
+    fixed["size"], fixed["length"] = 2, 2
+    fixed["sketch"][0, :2], fixed["landmarks"][0, :2] = [0x000005, 0x400006], [0xABCD, 0x1234]
+    head = "0301020304050607081112131415161718"
+    # -2 is 3, 300 is ac 02; no scope; epoch; size and length of numbers, places and 5-grams; a name of 2 bytes.
+    figures = "03ac02000101010000020202"
+    # Of one number 31 low bits, then its upper bit as a zero; of two 5-grams 22 low bits each, then none and a zero.
+    bits = [(1, 31), (0b10, 2), (0b101, 22), (0b1, 22), (0b1, 1), (0b10, 2), (0xABCD, 16), (0x1234, 16)]
+    row, at = 0, 0
+    for value, width in bits:
+        row, at = row | value << at, at + width
+    by_hand = bytes.fromhex(head + figures) + row.to_bytes(-(-at // 8), "little") + b"id"
+    assert _FORMAT.pack(fixed, [b"id"]) == [by_hand]
+
+
+@pytest.mark.parametrize("name", [b"", b"a", b"n" * 1000, b"n" * 65_535])
+def test_names_of_any_length_come_back(name: bytes) -> None:
+    """Short and long names stand beside each other."""
+    entries = _FORMAT.entries(_rows(3, 3), np.arange(3), np.zeros((3, _LANDMARKS), np.uint64), 0)
+    assert _FORMAT.unpack(_FORMAT.pack(entries, [b"x", name, b"y"]))[1] == [b"x", name, b"y"]
+
+
+@given(st.integers(0, 2**32), st.data())
+def test_cut_entry_is_heard(seed: int, data: st.DataObject) -> None:
+    """An entry that lost bytes at its end, or got some, is an error; so is what is behind a good one."""
+    good, bad = _FORMAT.pack(
+        _FORMAT.entries(_rows(seed, 2), np.arange(2), _landmarks(_rows(seed, 2)), 0), [b"good", b"name of the other"]
+    )
+    cut = bad[: data.draw(st.integers(0, len(bad) - 1))]
+    for damaged in (cut, bad + b"\0"):
+        with pytest.raises(StoreDamagedError, match=f"of {len(damaged)} bytes"):
+            _FORMAT.unpack([good, damaged])
+
+
+@given(st.lists(st.binary(max_size=200), max_size=4))
+def test_any_bytes_are_an_entry_or_an_error(values: list[bytes]) -> None:
+    """Whatever the bytes are, reading ends, with entries or with an error."""
+    try:
+        entries, names = _FORMAT.unpack(values)
+    except StoreDamagedError:
+        return
+    assert len(entries) == len(names) == len(values)
+
+
 def test_no_entries_are_no_rows() -> None:
     """Packing and unpacking nothing gives nothing."""
-    rows, layout = _rows(1, 2), EntryFormat(_SKETCH, _NUMBERS, _PLACES, _RULE)
-    none = layout.entries(rows, np.empty(0, np.int64), np.empty((0, _LANDMARKS), np.uint64), 0)
-    assert layout.pack(none, []) == []
-    assert rows_of_entries(layout.fixed([])).sketches.shape == (0, _SKETCH)
+    none = _FORMAT.entries(_rows(1, 2), np.empty(0, np.int64), np.empty((0, _LANDMARKS), np.uint64), 0)
+    assert _FORMAT.pack(none, []) == []
+    assert _FORMAT.landmark_keys(none).shape == (0, _LANDMARKS)
+    unpacked, names = _FORMAT.unpack([])
+    assert rows_of_entries(unpacked).sketches.shape == (0, _SKETCH)
+    assert names == []
 
 
 _HASHES = st.lists(_U64, max_size=8).map(tuple)
@@ -111,6 +172,16 @@ _ORIGINS = st.none() | st.builds(
 def test_article_records_come_back_as_they_were(record: ArticleRecord) -> None:
     """Every field of an article's record is the same after packing and unpacking."""
     assert ArticleRecord.unpack(record.pack()) == record
+
+
+@given(st.data())
+def test_cut_article_record_is_heard(data: st.DataObject) -> None:
+    """A record that lost bytes at its end, or got some, is an error."""
+    origin = Origin("文章.in", 3, 5, 7)
+    whole = ArticleRecord((1, 2), (3,), 5, 6, 7, 9, Relation.NEAR, 1, 0, "一家报社", origin).pack()
+    for damaged in (whole[: data.draw(st.integers(0, len(whole) - 1))], whole + b"\0"):
+        with pytest.raises(StoreDamagedError, match="record of an article was cut short"):
+            ArticleRecord.unpack(damaged)
 
 
 @given(_TIMES, _ORIGINS)
