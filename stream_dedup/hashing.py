@@ -52,11 +52,12 @@ def code_points(text: str) -> U32:
 def hash_words(words: list[str]) -> U64:
     """Return the hash of each word, shape (len(words),)."""
     stops = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
-    return _hash_spans(code_points("".join(words)), stops)
+    return hash_spans(code_points("".join(words)), stops)
 
 
 @kernel
-def _hash_spans(points: U32, stops: I64) -> U64:
+def hash_spans(points: U32, stops: I64) -> U64:
+    """Return the hash of each word, shape of `stops`: it ends there, and begins where the one before it ends."""
     hashes = np.empty(len(stops), np.uint64)
     start = 0
     for i in range(len(stops)):

@@ -20,7 +20,7 @@ from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.stream.clients import BrokerError, check_properties
 from stream_dedup.stream.writer import FencedError
 from stream_dedup.text.lexicon import read_words
-from stream_dedup.text.segment import read_user_dictionary
+from stream_dedup.text.user_words import read_user_dictionary
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 

@@ -21,8 +21,9 @@ from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
-from stream_dedup.text.segment import UserWord, read_user_dictionary, segmenter
+from stream_dedup.text.segment import segmenter
 from stream_dedup.text.terms import Terms, extract_terms
+from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
 
@@ -98,7 +99,7 @@ class Fingerprinter:
 
     def words(self, text: str) -> list[str]:
         """Return the words of the content of a text, punctuation among them."""
-        return self._cut(self._content(self._normal(text)).text.text)
+        return self._cut([self._content(self._normal(text)).text]).of(0)
 
     def features(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch.
@@ -144,7 +145,7 @@ class Fingerprinter:
         return tuple(UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words)
 
     def _terms(self, texts: list[NormalText]) -> Terms:
-        return extract_terms((self._cut(text.text) for text in texts), self.lexicon)
+        return extract_terms(self._cut(texts), self.lexicon)
 
     def _sketches(self, texts: list[NormalText], bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
         is_word = word_table()

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import (
+    I64,
     U32,
     U64,
-    code_points,
     empty_table,
     find_slot,
     hash_span,
-    hash_words,
+    hash_spans,
     place_all,
     upper_half,
 )
-from stream_dedup.text.lexicon import dictionary_words
+from stream_dedup.text.dictionary import jieba_dictionary
 
 _SHORTEST, _LONGEST = 2, 4  # characters of a name: longer ones begin with a shorter one
 _TAG = "ns"
@@ -45,11 +45,13 @@ class Gazetteer:
 @lru_cache(maxsize=1)
 def gazetteer() -> Gazetteer:
     """Return the names of places of 2 to 4 characters in jieba's dictionary, which is in simplified characters."""
-    words = [word for word in dictionary_words(_TAG) if _SHORTEST <= len(word) <= _LONGEST]
-    names = empty_table(len(words))
-    place_all(names, hash_words(words))
+    words = jieba_dictionary()
+    lengths = np.diff(words.stops, prepend=0)
+    chosen = (words.tag_of == words.tags.index(_TAG)) & (lengths >= _SHORTEST) & (lengths <= _LONGEST)
+    names = empty_table(int(chosen.sum()))
+    place_all(names, hash_spans(words.points, words.stops)[chosen])
     begins = np.zeros(_PAIRS, np.bool_)
-    _mark_pairs(code_points("".join(word[:_SHORTEST] for word in words)), begins)
+    _mark_pairs(words.points, (words.stops - lengths)[chosen], begins)
     return Gazetteer(names, begins)
 
 
@@ -59,9 +61,9 @@ def _pair(one: np.uint32, other: np.uint32) -> int:
 
 
 @kernel
-def _mark_pairs(points: U32, begins: NDArray[np.bool_]) -> None:
-    for i in range(0, len(points), _SHORTEST):
-        begins[_pair(points[i], points[i + 1])] = True
+def _mark_pairs(points: U32, starts: I64, begins: NDArray[np.bool_]) -> None:
+    for start in starts:
+        begins[_pair(points[start], points[start + 1])] = True
 
 
 @kernel

@@ -292,7 +292,10 @@ class ClusterSettings(_Group):
 class TextSettings(_Group):
     """From raw text to words."""
 
-    segmenter: Literal["rjieba", "jieba"] = Field("rjieba", description="Which segmenter cuts the words.")
+    segmenter: Literal["compiled", "rjieba", "jieba"] = Field(
+        "compiled",
+        description="Which segmenter cuts the words. `compiled` gives those of `rjieba`, several times faster.",
+    )
     hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")
     simplify: bool = Field(True, description="Whether traditional characters count as their simplified ones.")
     strip_html: bool = Field(True, description="Whether left-over tags and entities are removed.")

@@ -6,16 +6,16 @@ Knows the dictionary of jieba, the user's dictionary and the word lists; knows n
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, U64, code_points, empty_table, find_slot, hash_span, hash_words, place_all
+from stream_dedup.hashing import I64, U32, U64, empty_table, find_slot, hash_span, hash_spans, hash_words, place_all
+from stream_dedup.text.dictionary import jieba_dictionary
 from stream_dedup.text.normal import Normaliser
-from stream_dedup.text.segment import UserWord
+from stream_dedup.text.user_words import UserWord
 
 NOUN, VERB, OTHER = np.uint8(3), np.uint8(2), np.uint8(1)
 STOP, MARKER = np.uint8(1), np.uint8(2)
@@ -87,18 +87,14 @@ def build_lexicon(
     normal = Normaliser(simplify=simplify, strip_html=False)
     stops = [normal(word).text for word in stop_words]
     markers = sorted({normal(word).text for word in marker_words})
-    words, frequencies, classes = _dictionary()
-    for entry in user_words:
-        words.append(entry.word)
-        frequencies.append(entry.frequency or 0)
-        classes.append(int(_part_of_speech(entry.tag)))
-    total = sum(frequencies)
-    keys = empty_table(len(words) + len(stops) + len(markers))
-    slots = place_all(keys, hash_words(words))
+    dictionary = jieba_dictionary().extended(user_words, 0)
+    frequencies, total = dictionary.frequencies, int(dictionary.frequencies.sum())
+    keys = empty_table(len(frequencies) + len(stops) + len(markers))
+    slots = place_all(keys, hash_spans(dictionary.lower(), dictionary.stops))
     prior = np.full(len(keys), _documents_share(_RARE, total))
     prior[slots] = _documents_share(np.maximum(frequencies, _RARE), total)
     part_of_speech = np.full(len(keys), OTHER)
-    part_of_speech[slots] = classes
+    part_of_speech[slots] = np.array([_part_of_speech(tag) for tag in dictionary.tags])[dictionary.tag_of]
     flags = np.zeros(len(keys), np.uint8)
     flags[place_all(keys, hash_words(stops))] |= STOP
     marker_hashes = hash_words(markers)
@@ -106,8 +102,7 @@ def build_lexicon(
     marker_table = empty_table(len(markers))
     place_all(marker_table, marker_hashes)
     lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
-    stops_of = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
-    _mark_containing(code_points("".join(words)), stops_of, slots, flags, marker_table, lengths)
+    _mark_containing(dictionary.lower(), dictionary.stops, slots, flags, marker_table, lengths)
     return Lexicon(keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths)
 
 
@@ -147,33 +142,6 @@ def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDAr
     """Return the share of documents with a word which is drawn with probability frequency / total a word."""
     share = -np.expm1(_TYPICAL_WORDS * np.log1p(-np.asarray(frequency) / (total + 1)))
     return np.asarray(share, np.float64)
-
-
-def dictionary_words(tag: str) -> list[str]:
-    """Return the words of jieba's dictionary of a part of speech."""
-    fields = _dictionary_fields()
-    return [word for word, own in zip(fields[0::3], fields[2::3], strict=True) if own == tag]
-
-
-def _dictionary_fields() -> list[str]:
-    """Return word, frequency and part of speech of each word of jieba's dictionary, one behind the other."""
-    return _jieba_folder().joinpath("dict.txt").read_text(encoding="utf-8").lower().split()
-
-
-def _dictionary() -> tuple[list[str], list[int], list[int]]:
-    """Return the words of jieba's dictionary, how often each occurs in its corpus, and its part of speech."""
-    fields = _dictionary_fields()
-    tags = fields[2::3]
-    classes = {tag: int(_part_of_speech(tag)) for tag in set(tags)}
-    return fields[0::3], list(map(int, fields[1::3])), [classes[tag] for tag in tags]
-
-
-def _jieba_folder() -> Path:
-    """Return where jieba lies, without loading it: that takes as long as all else that a start waits for."""
-    package = find_spec("jieba")
-    if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError("the package jieba is not installed")
-    return Path(package.submodule_search_locations[0])
 
 
 def _part_of_speech(tag: str) -> np.uint8:

@@ -3,16 +3,17 @@
 Knows the lexicon; knows nothing of document counts or weights.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, find_slot, hash_span, table_size
+from stream_dedup.hashing import EMPTY, I64, U32, U64, find_slot, hash_span, table_size
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, contains_marker
-from stream_dedup.text.normal import SEPARATOR, word_table
+from stream_dedup.text.normal import word_table
+from stream_dedup.text.words import Words
 
 Bool = NDArray[np.bool_]
 
@@ -79,23 +80,18 @@ def _offsets(sizes: I64) -> I64:
     return offsets
 
 
-def extract_terms(words: Iterable[list[str]], lexicon: Lexicon) -> Terms:
+def extract_terms(words: Words, lexicon: Lexicon) -> Terms:
     """Return the terms of each article.
 
     Args:
-        words: the words of each article, in normal form, as the segmenter returns them. A generator is best: words
-            that are dropped at once leave their memory, still in the processor's cache, to the next article's.
+        words: the words of the articles, in normal form, as the segmenter returns them.
         lexicon: tells stop words, marker words and known words.
     """
-    # A separator behind each word: cheaper than the words' lengths, which Python would have to count one by one.
-    texts = [code_points(SEPARATOR.join([*article, ""])) for article in words]
-    starts = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=starts[1:])
     return Terms(
         *_extract(
-            np.concatenate([np.empty(0, np.uint32), *texts]),
-            starts,
-            np.uint32(ord(SEPARATOR)),
+            words.points,
+            words.stops,
+            words.offsets,
             word_table(),
             lexicon.keys,
             lexicon.flags,
@@ -108,63 +104,51 @@ def extract_terms(words: Iterable[list[str]], lexicon: Lexicon) -> Terms:
 @kernel
 def _extract(
     points: U32,
-    starts: I64,
-    separator: np.uint32,
+    stops: I64,
+    articles: I64,
     is_word: Bool,
     lexicon_keys: U64,
     lexicon_flags: NDArray[np.uint8],
     markers: U64,
     marker_lengths: I64,
 ) -> tuple[I64, U64, I64, I64, I64, Bool]:
-    words, most = _count_words(points, starts, separator)
-    offsets = np.zeros(len(starts), np.int64)
-    hashes = np.empty(words, np.uint64)
-    counts = np.zeros(words, np.int64)
-    lengths = np.empty(words, np.int64)
-    slots = np.empty(words, np.int64)
-    marker = np.zeros(words, np.bool_)
-    largest = table_size(most)
-    seen_by_any = np.empty(largest, np.uint64)
-    place = np.empty(largest, np.int64)
-    used = 0
-    for article in range(len(starts) - 1):
+    offsets = np.zeros(len(articles), np.int64)
+    hashes, slots = np.empty(len(stops), np.uint64), np.empty(len(stops), np.int64)
+    counts, starts, lengths = np.empty_like(stops), np.empty_like(stops), np.empty_like(stops)
+    marker = np.empty(len(stops), np.bool_)
+    largest = table_size(np.diff(articles).max() if len(articles) > 1 else 0)
+    seen, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
+    for article in range(len(articles) - 1):
+        words = articles[article + 1] - articles[article]
         # No longer than this article asks for: one giant must not slow the small ones of its batch.
-        seen = seen_by_any[: min(largest, table_size(starts[article + 1] - starts[article]))]
-        seen[:] = EMPTY
-        start = starts[article]
-        for stop in range(start, starts[article + 1]):
-            if points[stop] != separator:
-                continue
+        own = seen[: table_size(words)]
+        own[:] = EMPTY
+        used = kept = offsets[article]
+        start = stops[articles[article] - 1] if articles[article] else 0
+        for stop in stops[articles[article] : articles[article + 1]]:
             if _has_word_character(points, start, stop, is_word):
                 value = hash_span(points, start, stop)
-                slot = find_slot(seen, value)
-                if seen[slot] == EMPTY:
-                    seen[slot] = value
-                    known, flags = _known(value, lexicon_keys, lexicon_flags)
-                    place[slot] = -1 if flags & STOP else used
-                    if not flags & STOP:
-                        hashes[used], lengths[used], slots[used] = value, stop - start, known
-                        marker[used] = (flags & MARKER) != 0 or (
-                            known < 0 and contains_marker(points, start, stop, markers, marker_lengths)
-                        )
-                        used += 1
-                if place[slot] >= 0:
-                    counts[place[slot]] += 1
-            start = stop + 1
-        offsets[article + 1] = used
-    return offsets, hashes[:used], counts[:used], lengths[:used], slots[:used], marker[:used]
-
-
-@kernel
-def _count_words(points: U32, starts: I64, separator: np.uint32) -> tuple[int, int]:
-    """Return how many words there are, and how many the longest article has."""
-    words, most = 0, 0
-    for article in range(len(starts) - 1):
-        count = 0
-        for i in range(starts[article], starts[article + 1]):
-            count += points[i] == separator
-        words, most = words + count, max(most, count)
-    return words, most
+                slot = find_slot(own, value)
+                if own[slot] == EMPTY:
+                    own[slot], places[slot] = value, used
+                    hashes[used], counts[used], starts[used], lengths[used] = value, 0, start, stop - start
+                    used += 1
+                counts[places[slot]] += 1
+            start = stop
+        # All distinct words by themselves: the processor fetches several of them from the large lexicon at a time.
+        for term in range(kept, used):
+            known, flags = _known(hashes[term], lexicon_keys, lexicon_flags)
+            if flags & STOP:
+                continue
+            hashes[kept], counts[kept], lengths[kept], slots[kept] = hashes[term], counts[term], lengths[term], known
+            marker[kept] = (flags & MARKER) != 0 or (
+                known < 0
+                and contains_marker(points, starts[term], starts[term] + lengths[kept], markers, marker_lengths)
+            )
+            kept += 1
+        offsets[article + 1] = kept
+    total = offsets[-1]
+    return offsets, hashes[:total], counts[:total], lengths[:total], slots[:total], marker[:total]
 
 
 @kernel

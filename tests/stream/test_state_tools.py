@@ -184,11 +184,12 @@ def _changed(value: bytes) -> bytes:
     return value[:-1] + bytes([value[-1] ^ 1])
 
 
+_POSTING_OF_NOBODY = bytes([255, 255, 255, 255, 0, 80])  # entry 2^32 - 1, and the class of its size
 _WRONGS = {
     "entry missing": lambda store: [Put(Family.ENTRIES, _first(store, Family.ENTRIES)[0], None)],
     "entry changed": lambda store: [Put(Family.ENTRIES, *_with(_first(store, Family.ENTRIES)))],
     "posting missing": lambda store: [Put(Family.LANDMARKS, _first(store, Family.LANDMARKS)[0], None)],
-    "posting of nobody": lambda store: [Put(Family.LANDMARKS, _first(store, Family.LANDMARKS)[0], key_of(2**40))],
+    "posting of nobody": lambda store: [Put(Family.LANDMARKS, _first(store, Family.LANDMARKS)[0], _POSTING_OF_NOBODY)],
     "article missing": lambda store: [Put(Family.ARTICLES, _first(store, Family.ARTICLES)[0], None)],
     "cluster changed": lambda store: [Put(Family.CLUSTERS, *_swapped(_first(store, Family.CLUSTERS)))],
     "counts missing": lambda store: [Put(Family.COUNTS, _first(store, Family.COUNTS)[0], None)],

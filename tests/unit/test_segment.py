@@ -8,16 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.hashing import code_points
 from stream_dedup.settings import EngineSettings
-from stream_dedup.text.segment import Cut, SegmenterName, UserWord, read_user_dictionary, segmenter
+from stream_dedup.text.normal import NormalText
+from stream_dedup.text.segment import Segmenter, SegmenterName, segmenter
+from stream_dedup.text.user_words import UserWord, read_user_dictionary
 
-_SEGMENTERS: tuple[SegmenterName, ...] = ("rjieba", "jieba")
+_SEGMENTERS: tuple[SegmenterName, ...] = ("compiled", "rjieba", "jieba")
 _COINED = "石桥帆影云栈"
 
 
+def _cut(cut: Segmenter, text: str) -> list[str]:
+    return cut([NormalText(text, code_points(text))]).of(0)
+
+
 @pytest.fixture(scope="module")
-def cuts() -> dict[SegmenterName, Cut]:
-    """Both segmenters without the hidden Markov model, with one user word."""
+def cuts() -> dict[SegmenterName, Segmenter]:
+    """All segmenters without the hidden Markov model, with one user word."""
     words = (UserWord(_COINED, 1_000_000, "n"),)
     return {name: segmenter(name, words, hmm=False) for name in _SEGMENTERS}
 
@@ -34,37 +41,48 @@ def fingerprinter_with(tmp_path: Path) -> Callable[[bytes], Fingerprinter]:
     return make
 
 
-def test_rjieba_cuts_as_jieba_does_without_the_hidden_markov_model(
-    cuts: dict[SegmenterName, Cut], fingerprinter: Fingerprinter, bodies: list[str]
+@pytest.mark.parametrize("name", ["compiled", "rjieba"])
+def test_others_cut_as_jieba_does_without_the_hidden_markov_model(
+    name: SegmenterName, cuts: dict[SegmenterName, Segmenter], fingerprinter: Fingerprinter, bodies: list[str]
 ) -> None:
-    """On every hand-written article the Rust segmenter gives the words of jieba itself."""
+    """On every hand-written article the Rust segmenter and the compiled one give the words of jieba itself."""
     for body in bodies:
         text = fingerprinter.normal(body).text
-        assert cuts["rjieba"](text) == cuts["jieba"](text)
+        assert _cut(cuts[name], text) == _cut(cuts["jieba"], text)
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+def test_a_batch_has_the_words_of_each_text(name: SegmenterName, cuts: dict[SegmenterName, Segmenter]) -> None:
+    """Texts that are cut together have the words that each has by itself, the empty ones none."""
+    texts = ["", "网球拍卖会", "", "天气，预报", "\r\n", ""]
+    words = cuts[name]([NormalText(text, code_points(text)) for text in texts])
+    assert [words.of(i) for i in range(len(texts))] == [_cut(cuts[name], text) for text in texts]
+    assert [words.of(i) for i in (0, 1, 3)] == [[], ["网球", "拍卖会"], ["天气", "，", "预报"]]
+    assert cuts[name]([]).offsets.tolist() == [0]
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 def test_words_put_together_are_the_text(
-    name: SegmenterName, cuts: dict[SegmenterName, Cut], fingerprinter: Fingerprinter, bodies: list[str]
+    name: SegmenterName, cuts: dict[SegmenterName, Segmenter], fingerprinter: Fingerprinter, bodies: list[str]
 ) -> None:
     """No character of an article is lost or added by cutting it."""
     for body in bodies:
         text = fingerprinter.normal(body).text
-        assert "".join(cuts[name](text)) == text
+        assert "".join(_cut(cuts[name], text)) == text
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 @given(text=st.text(st.sampled_from("中国人民的石桥ab12 .,%+#&\n，。👍é\u3000"), max_size=30))
-def test_words_put_together_are_any_text(name: SegmenterName, cuts: dict[SegmenterName, Cut], text: str) -> None:
+def test_words_put_together_are_any_text(name: SegmenterName, cuts: dict[SegmenterName, Segmenter], text: str) -> None:
     """The same for random text of Han, Latin, digits, punctuation and blanks."""
-    assert "".join(cuts[name](text)) == text
+    assert "".join(_cut(cuts[name], text)) == text
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
-def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName, Cut]) -> None:
+def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName, Segmenter]) -> None:
     """A word of the user dictionary is never cut, though its parts are words."""
-    assert _COINED in cuts[name](f"记者从{_COINED}获悉")
-    assert _COINED not in segmenter(name, (), hmm=False)(f"记者从{_COINED}获悉")
+    assert _COINED in _cut(cuts[name], f"记者从{_COINED}获悉")
+    assert _COINED not in _cut(segmenter(name, (), hmm=False), f"记者从{_COINED}获悉")
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)

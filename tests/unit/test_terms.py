@@ -14,8 +14,9 @@ from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.hashing import hash_words
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lexicon import Lexicon, build_lexicon, read_words
-from stream_dedup.text.segment import UserWord
 from stream_dedup.text.terms import extract_terms
+from stream_dedup.text.user_words import UserWord
+from stream_dedup.text.words import words_of
 
 _STOPS = ("的", "与", "the")
 _MARKERS = ("总之", "数据显示", "但")
@@ -36,7 +37,7 @@ def _expected(words: list[str]) -> dict[str, int]:
 @given(articles=st.lists(st.lists(st.sampled_from(_WORDS), max_size=25), min_size=1, max_size=6))
 def test_terms_are_the_distinct_words_with_their_counts(lexicon: Lexicon, articles: list[list[str]]) -> None:
     """Of each article the distinct words that are no stop words and no punctuation, in order, with counts."""
-    terms = extract_terms(articles, lexicon)
+    terms = extract_terms(words_of(articles), lexicon)
     assert len(terms.offsets) == len(articles) + 1
     for article, words in enumerate(articles):
         expected = _expected(words)
@@ -48,26 +49,26 @@ def test_terms_are_the_distinct_words_with_their_counts(lexicon: Lexicon, articl
 
 def test_no_article_and_empty_articles_have_no_terms(lexicon: Lexicon) -> None:
     """A batch of nothing and an article of nothing have no terms."""
-    assert extract_terms([], lexicon).offsets.tolist() == [0]
-    assert extract_terms([[], ["，", "的"], []], lexicon).offsets.tolist() == [0, 0, 0, 0]
+    assert extract_terms(words_of([]), lexicon).offsets.tolist() == [0]
+    assert extract_terms(words_of([[], ["，", "的"], []]), lexicon).offsets.tolist() == [0, 0, 0, 0]
 
 
 def test_markers_are_marker_words_and_words_that_contain_one(lexicon: Lexicon) -> None:
     """A word that is a marker word or contains one is marked; one of a single character only as a whole word."""
     words = ["总之", "数据显示屏", "数据", "但", "但书", "经济"]
-    assert extract_terms([words], lexicon).markers.tolist() == [True, True, False, True, False, False]
+    assert extract_terms(words_of([words]), lexicon).markers.tolist() == [True, True, False, True, False, False]
 
 
 def test_parts_of_speech_are_those_of_the_dictionary(lexicon: Lexicon) -> None:
     """Nouns are 3, verbs 2, others 1, user words as the user says; a word that is nowhere has no slot."""
-    terms = extract_terms([["桌子", "吃饭", "迅速", "帆影云栈", "没这词儿吧"]], lexicon)
+    terms = extract_terms(words_of([["桌子", "吃饭", "迅速", "帆影云栈", "没这词儿吧"]]), lexicon)
     assert terms.slots[4] == -1
     assert lexicon.part_of_speech[terms.slots[:4]].tolist() == [3, 2, 1, 2]
 
 
 def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
     """A frequent word is expected in more documents than a rare one, and a word that is nowhere in fewest."""
-    terms = extract_terms([["中国", "经济", "熵增"]], lexicon)
+    terms = extract_terms(words_of([["中国", "经济", "熵增"]]), lexicon)
     frequent, less, rare = (lexicon.prior[slot] if slot >= 0 else lexicon.unknown_prior for slot in terms.slots)
     assert 1 > frequent > less > rare >= lexicon.unknown_prior > 0
 
@@ -75,7 +76,7 @@ def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
 def test_entries_of_the_lists_are_normalised_as_articles_are() -> None:
     """Stop words and marker words may be given in capitals, traditional or full-width characters."""
     lexicon = build_lexicon((), ("ＴＨＥ", "這個"), ("總之",))
-    terms = extract_terms([["the", "这个", "总之"]], lexicon)
+    terms = extract_terms(words_of([["the", "这个", "总之"]]), lexicon)
     assert terms.hashes.tolist() == hash_words(["总之"]).tolist()
     assert terms.markers.tolist() == [True]
 

@@ -26,6 +26,7 @@ from stream_dedup.text.weights import (
     term_weight,
     weigh,
 )
+from stream_dedup.text.words import words_of
 
 _STOPS = {"的", "与"}
 _MARKERS = {"综上所述", "数据显示", "但"}
@@ -104,7 +105,7 @@ def epoch() -> Epoch:
 
 
 def _weights(lexicon: Lexicon, epoch: Epoch, profile: Profile) -> dict[int, float]:
-    terms, titles = extract_terms([_WORDS], lexicon), extract_terms([_TITLE], lexicon)
+    terms, titles = extract_terms(words_of([_WORDS]), lexicon), extract_terms(words_of([_TITLE]), lexicon)
     weights = weigh(terms, titles if profile.title else None, lexicon, epoch, profile)
     return dict(zip(terms.hashes.tolist(), weights.tolist(), strict=True))
 
@@ -167,8 +168,8 @@ def test_title_counts_only_in_profiles_with_a_title_factor() -> None:
 
 def test_titles_count_for_their_own_article(lexicon: Lexicon) -> None:
     """In a batch each article's title lifts the words of that article alone."""
-    terms = extract_terms([["经济", "前景"], ["经济", "前景"], ["经济", "前景"]], lexicon)
-    titles = extract_terms([["经济"], [], ["前景"]], lexicon)
+    terms = extract_terms(words_of([["经济", "前景"], ["经济", "前景"], ["经济", "前景"]]), lexicon)
+    titles = extract_terms(words_of([["经济"], [], ["前景"]]), lexicon)
     plain = weigh(terms, None, lexicon, Epoch(), PAPER_2020)
     lifted = weigh(terms, titles, lexicon, Epoch(), PAPER_2020) > plain
     assert lifted.tolist() == [True, False, False, False, False, True]
@@ -176,7 +177,7 @@ def test_titles_count_for_their_own_article(lexicon: Lexicon) -> None:
 
 def test_words_of_one_length_have_relative_length_0(lexicon: Lexicon) -> None:
     """Where all words are equally long the length factor is 0, not a division by nothing."""
-    terms = extract_terms([["经济", "前景"]], lexicon)
+    terms = extract_terms(words_of([["经济", "前景"]]), lexicon)
     with_length = weigh(terms, None, lexicon, Epoch(), Profile(length=9.0))
     assert with_length.tolist() == weigh(terms, None, lexicon, Epoch(), Profile(length=0.0)).tolist()
 
@@ -207,7 +208,7 @@ def test_profiles_are_those_of_the_settings() -> None:
 @pytest.mark.parametrize("name", ["noun", "verb", "other", "length", "marker", "title"])
 def test_each_factor_is_a_setting(name: str, lexicon: Lexicon, epoch: Epoch) -> None:
     """Raising one factor by 1 raises exactly the words that it is for, by tf x idf (x relative length)."""
-    terms, titles = extract_terms([_WORDS], lexicon), extract_terms([_TITLE], lexicon)
+    terms, titles = extract_terms(words_of([_WORDS]), lexicon), extract_terms(words_of([_TITLE]), lexicon)
     profiles = [profile_of(WeightSettings.model_validate({"profile": "paper2020", name: value})) for value in (4, 5)]
     before, after = (weigh(terms, titles, lexicon, epoch, profile) for profile in profiles)
     words = [word for word in dict.fromkeys(_WORDS) if word not in _STOPS and word not in "，。"]

@@ -13,6 +13,7 @@ from stream_dedup.text.lexicon import Lexicon, build_lexicon, read_words, shippe
 from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.terms import Terms, extract_terms
 from stream_dedup.text.weights import PAPER_2020, Profile, weigh
+from stream_dedup.text.words import words_of
 
 SOURCE = "improved SimHash, 2020, doi 10.12677/csa.2020.102038"
 _OFF = {
@@ -47,7 +48,7 @@ def improved(texts: Texts, profile: Profile) -> Bags:
         profile: the factors.
     """
     lexicon = _lexicon()
-    terms = extract_terms(map(list, texts.words), lexicon)
+    terms = extract_terms(words_of(map(list, texts.words)), lexicon)
     titles = _title_terms(texts, lexicon) if profile.title else None
     weights = weigh(terms, titles, lexicon, _counted(terms), profile)
     return bags(terms.offsets, terms.hashes, weights)
@@ -61,7 +62,7 @@ def _title_terms(texts: Texts, lexicon: Lexicon) -> Terms:
     normal = Normaliser()
     titles = [normal(article.title).text for article in texts.articles]
     pairs = zip(texts.words, titles, strict=True)
-    return extract_terms(([word for word in set(words) if word in title] for words, title in pairs), lexicon)
+    return extract_terms(words_of([word for word in set(words) if word in title] for words, title in pairs), lexicon)
 
 
 def _counted(terms: Terms) -> Epoch:

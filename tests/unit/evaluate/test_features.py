@@ -1,7 +1,7 @@
 """Promises of the weights: scikit-learn's TF-IDF, networkx's PageRank, the 2020 paper's formula, the engine itself."""
 
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 from math import log
 
 import networkx as nx
@@ -207,7 +207,7 @@ def test_improved_simhash_is_that_of_the_engine(bodies: list[str]) -> None:
     counts = DocumentCounts(1_000_000)
     counts.add(len(articles), document_delta(engine.terms.hashes))
     expected, _ = fingerprinter.fingerprints(engine, counts.freeze(1))
-    cut = partial(segmenter("rjieba", ()))
-    bags = _extract("improved", [cut(fingerprinter.normal(article.body).text) for article in articles])
+    cut = segmenter("rjieba", ())
+    bags = _extract("improved", [cut([fingerprinter.normal(article.body)]).of(0) for article in articles])
     found, _ = simhash(bags.offsets(), bags.members(), bags.matrix.data)
     assert np.array_equal(found, expected)

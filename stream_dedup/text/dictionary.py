@@ -1,0 +1,110 @@
+"""The dictionary of jieba as arrays, read once.
+
+Knows its file and where jieba lies; knows nothing of what the words are for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.text.user_words import UserWord
+
+_BLANK, _LINE_END, _ZERO = ord(" "), ord("\n"), ord("0")
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """A dictionary of n words.
+
+    Attributes:
+        points: code points of all words, one behind the other.
+        stops: where each word ends in `points`; it begins where the one before it ends, shape (n,).
+        frequencies: how often it occurs in jieba's corpus, shape (n,).
+        tags: the distinct parts of speech.
+        tag_of: each word's part of speech as a place in `tags`, shape (n,).
+    """
+
+    points: U32
+    stops: I64
+    frequencies: I64
+    tags: tuple[str, ...]
+    tag_of: NDArray[np.uint8]
+
+    def lower(self) -> U32:
+        """Return `points` with the letters of ASCII in lower case: normal texts have no other."""
+        capital = (self.points >= ord("A")) & (self.points <= ord("Z"))
+        return np.where(capital, self.points + np.uint32(ord("a") - ord("A")), self.points)
+
+    def extended(self, words: Sequence[UserWord], frequency: int) -> "Dictionary":
+        """Return this dictionary with words behind its own.
+
+        Args:
+            words: those to add.
+            frequency: of the words that name none.
+        """
+        if not words:
+            return self
+        tags = (*self.tags, *sorted({entry.tag for entry in words} - set(self.tags)))
+        return Dictionary(
+            np.concatenate([self.points, code_points("".join(entry.word for entry in words))]),
+            np.concatenate([self.stops, len(self.points) + np.cumsum([len(entry.word) for entry in words])]),
+            np.concatenate([self.frequencies, [entry.frequency or frequency for entry in words]]),
+            tags,
+            np.concatenate([self.tag_of, [tags.index(entry.tag) for entry in words]]),
+        )
+
+
+@lru_cache(maxsize=1)
+def jieba_dictionary() -> Dictionary:
+    """Return jieba's dictionary; those who ask share it."""
+    return parse(jieba_folder().joinpath("dict.txt").read_bytes().decode())
+
+
+def parse(text: str) -> Dictionary:
+    """Return the dictionary that a file in jieba's format holds: `word frequency tag` a line."""
+    points, stops, frequencies, tags = _fields(code_points(text), text.count("\n"))
+    distinct = np.unique(tags)
+    names = tuple(_letters(int(tag)) for tag in distinct)
+    return Dictionary(points, stops, frequencies, names, np.searchsorted(distinct, tags).astype(np.uint8))
+
+
+def jieba_folder() -> Path:
+    """Return where jieba lies, without loading it: that takes as long as all else that a start waits for."""
+    package = find_spec("jieba")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("the package jieba is not installed")
+    return Path(package.submodule_search_locations[0])
+
+
+@kernel
+def _fields(file: U32, lines: int) -> tuple[U32, I64, I64, I64]:
+    """Return the words, where each ends, its frequency, and its tag as a number: the bytes of its letters."""
+    points, used = np.empty(len(file), np.uint32), 0
+    stops, frequencies, tags = np.empty(lines, np.int64), np.zeros(lines, np.int64), np.zeros(lines, np.int64)
+    i = 0
+    for line in range(lines):
+        while file[i] > _BLANK:
+            points[used] = file[i]
+            i, used = i + 1, used + 1
+        stops[line] = used
+        i += file[i] == _BLANK
+        while file[i] > _BLANK:
+            frequencies[line] = frequencies[line] * 10 + (np.int64(file[i]) - _ZERO)
+            i += 1
+        while file[i] != _LINE_END:
+            if file[i] > _BLANK:
+                tags[line] = tags[line] << 8 | np.int64(file[i])
+            i += 1
+        i += 1
+    return points[:used].copy(), stops, frequencies, tags
+
+
+def _letters(tag: int) -> str:
+    return tag.to_bytes(8, "big").lstrip(b"\0").decode("ascii")

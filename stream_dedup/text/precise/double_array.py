@@ -1,0 +1,142 @@
+"""A tree of prefixes as a double array: one look-up a character (Aoe 1989).
+
+Knows where each prefix lies; knows nothing of texts.
+
+A node at place s with the base b has its child by the code c at place b + c, and the cell there names s: IEEE
+Transactions on Software Engineering 15 (9), "An efficient digital search algorithm by using a double-array structure".
+"""
+
+import numpy as np
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U64
+from stream_dedup.text.precise.nodes import I32, Nodes
+
+# A cell, from its lowest bit: the rank of the word's frequency (0 for no word), the base (0 for no child), the parent.
+RANK_BITS, BASE_BITS = 19, 22
+PARENT_SHIFT = RANK_BITS + BASE_BITS
+_RANK_LIMIT, _PLACE_LIMIT = 1 << RANK_BITS, 1 << BASE_BITS
+_ALL, _NONE, _ONE, _WORD = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0), np.uint64(1), np.uint64(64)
+_NEAR = 16  # words of 64 places: where a node fits only farther on, the next one is not tried here again
+_SMALL = 30  # children: nodes of fewer are tried in the gaps that larger ones have left
+
+
+def double_array(nodes: Nodes, alphabet: int, ranks: I64) -> I64:
+    """Return the cells of a tree; the characters by themselves lie at their codes.
+
+    Args:
+        nodes: of the tree.
+        alphabet: how many codes there are.
+        ranks: what a cell says of its prefix as a word, shape of `nodes.codes`.
+
+    Raises:
+        ValueError: the dictionaries have too many words for a cell's bits.
+    """
+    several = np.flatnonzero(nodes.children > 1)
+    several = several[np.argsort(-nodes.children[several], kind="stable")]
+    bases, places = _placed(nodes, alphabet, several, np.flatnonzero(nodes.children == 1))
+    length = int(places.max()) + alphabet
+    if length > _PLACE_LIMIT or int(ranks.max()) >= _RANK_LIMIT:
+        raise ValueError(f"the dictionaries have too many words: {len(ranks):,} prefixes")
+    cells = np.zeros(length, np.int64)
+    parents = places[nodes.parents].astype(np.int64)
+    cells[places] = (parents << PARENT_SHIFT) | (bases.astype(np.int64) << RANK_BITS) | ranks
+    return cells
+
+
+@kernel
+def _placed(nodes: Nodes, alphabet: int, several: I64, single: I64) -> tuple[I32, I32]:
+    """Return each node's base and place. Those with the most children choose first, single children fill the gaps.
+
+    Args:
+        nodes: of the tree.
+        alphabet: how many codes there are.
+        several: the nodes with more than one child, those with the most first.
+        single: the nodes with one child.
+    """
+    first, codes, child = _by_parent(nodes, alphabet)
+    bases, places = np.zeros(len(nodes.codes), np.int32), np.arange(len(nodes.codes)).astype(np.int32)
+    free = np.full((alphabet + len(places)) // 64 + 2, _ALL)
+    for place in range(alphabet):
+        _take(free, place)
+    start, before = 0, np.int32(0)
+    for node in several:
+        if nodes.children[node] != before and nodes.children[node] <= _SMALL:
+            start = 0
+        before = nodes.children[node]
+        while free[start] == _NONE:
+            start += 1
+        own = codes[first[node] : first[node + 1]]
+        free, word, fitting = _fit(free, start, own, alphabet)
+        if word - start > _NEAR:
+            start += (word - start) // 2
+        bases[node] = 64 * word + _lowest_bit(fitting)
+        for k in range(len(own)):
+            places[child[first[node] + k]] = bases[node] + own[k]
+            _take(free, bases[node] + own[k])
+    _fill_gaps(free, single, nodes, child, first, bases, places, alphabet)
+    return bases, places
+
+
+@kernel
+def _by_parent(nodes: Nodes, alphabet: int) -> tuple[I64, I64, I32]:
+    """Return where each node's children begin, their codes, and who they are."""
+    first = np.zeros(len(nodes.codes) + 1, np.int64)
+    for node in range(len(nodes.codes)):
+        first[node + 1] = first[node] + nodes.children[node]
+    codes, child = np.empty(first[-1], np.int64), np.empty(first[-1], np.int32)
+    following = first.copy()
+    for node in range(alphabet, len(nodes.codes)):
+        at = following[nodes.parents[node]]
+        codes[at], child[at] = nodes.codes[node], node
+        following[nodes.parents[node]] += 1
+    return first, codes, child
+
+
+@kernel
+def _fit(free: U64, word: int, codes: I64, alphabet: int) -> tuple[U64, int, np.uint64]:
+    """Return the first word of 64 bases with one at which all codes are free, and which; with `free` as it grew."""
+    while True:
+        if 64 * (len(free) - 2 - word) <= alphabet + 64:
+            grown = np.full(2 * len(free) + (1 << 10), _ALL)
+            for i in range(len(free)):
+                grown[i] = free[i]
+            free = grown
+        fitting = _ALL if word > 0 else _ALL - _ONE  # 0 is no base
+        for code in codes:
+            at, shift = word + code // 64, np.uint64(code % 64)
+            bits = free[at] >> shift
+            if shift != _NONE:
+                bits |= free[at + 1] << (_WORD - shift)
+            fitting &= bits
+            if fitting == _NONE:
+                break
+        if fitting != _NONE:
+            return free, word, fitting
+        word += 1
+
+
+@kernel
+def _fill_gaps(
+    free: U64, single: I64, nodes: Nodes, child: I32, first: I64, bases: I32, places: I32, place: int
+) -> None:
+    """Put single children, from `place` on, wherever there is room: any place will do."""
+    for node in single:
+        while place // 64 < len(free) and not free[place // 64] >> np.uint64(place % 64) & _ONE:
+            place += 1
+        only = child[first[node]]
+        bases[node], places[only] = place - nodes.codes[only], place
+        place += 1
+
+
+@kernel
+def _take(free: U64, place: int) -> None:
+    free[place // 64] &= ~(_ONE << np.uint64(place % 64))
+
+
+@kernel
+def _lowest_bit(bits: np.uint64) -> int:
+    number = 0
+    while not bits >> np.uint64(number) & _ONE:
+        number += 1
+    return number

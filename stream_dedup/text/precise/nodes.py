@@ -1,0 +1,87 @@
+"""The prefixes of a dictionary's words as a tree.
+
+Knows which prefix goes on with which character; knows nothing of where that is kept for looking up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U32
+from stream_dedup.text.precise.alphabet import U16
+
+I32 = NDArray[np.int32]
+_SPREAD = 40503  # odd, near 2^16 over the golden ratio
+
+
+class Nodes(NamedTuple):
+    """n prefixes. The first are the characters by their codes, whether a word begins with them or not.
+
+    Attributes:
+        parents: the prefix without its last character, shape (n,); 0 for the first.
+        codes: its last character, shape (n,).
+        frequencies: of the word that the prefix is, 0 where it is none, shape (n,).
+        children: how many prefixes are one character longer, shape (n,).
+    """
+
+    parents: I32
+    codes: U16
+    frequencies: I64
+    children: I32
+
+
+@kernel
+def prefixes(points: U32, stops: I64, frequencies: I64, own: int, inner: U16, size: int) -> tuple[Nodes, int]:
+    """Return the prefixes of all words, and the sum of their frequencies. Of two equal words the later one holds.
+
+    Args:
+        points: of the dictionary.
+        stops: likewise.
+        frequencies: likewise.
+        own: the first of the user's words. One that jieba has as well replaces it in the sum.
+        inner: of the alphabet.
+        size: likewise.
+    """
+    most = size + len(points)
+    nodes = Nodes(
+        np.zeros(most, np.int32), np.zeros(most, np.uint16), np.zeros(most, np.int64), np.zeros(most, np.int32)
+    )
+    places = np.zeros(_power_of_two(5 * (most - size) // 4), np.int32)
+    used, total, start = size, 0, 0
+    for word in range(len(stops)):
+        if start == stops[word]:
+            continue
+        node = np.int64(inner[points[start]])
+        for i in range(start + 1, stops[word]):
+            code = inner[points[i]]
+            place = _find(places, nodes, node, code)
+            if places[place] == 0:
+                places[place], nodes.parents[used], nodes.codes[used] = used, node, code
+                nodes.children[node] += 1
+                used += 1
+            node = np.int64(places[place])
+        total += frequencies[word] - (nodes.frequencies[node] if word >= own else 0)
+        nodes.frequencies[node] = frequencies[word]
+        start = stops[word]
+    return Nodes(nodes.parents[:used], nodes.codes[:used], nodes.frequencies[:used], nodes.children[:used]), total
+
+
+@kernel
+def _find(places: I32, nodes: Nodes, parent: np.int64, code: np.uint16) -> np.int64:
+    """Return where a child stands in the open-addressing table of node numbers, or the free place for it."""
+    mask = np.int64(len(places) - 1)
+    # Neighbours in the dictionary get neighbouring places: it is read in order, so these are in the cache.
+    place: np.int64 = (2 * parent + code * _SPREAD) & mask
+    while places[place] != 0 and (nodes.parents[places[place]] != parent or nodes.codes[places[place]] != code):
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def _power_of_two(least: int) -> int:
+    size = 16
+    while size < least:
+        size *= 2
+    return size

@@ -1,0 +1,44 @@
+"""The user's own words, in jieba's format.
+
+Knows the lines of a user dictionary; knows nothing of segmenters.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_USER_LINE = re.compile(r"(\S+)(?:\s+([0-9]{1,9}))?(?:\s+([a-zA-Z]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class UserWord:
+    """A line of a user dictionary: a word, how often it occurs in jieba's corpus if known, its part of speech."""
+
+    word: str
+    frequency: int | None
+    tag: str
+
+
+def read_user_dictionary(path: Path) -> list[UserWord]:
+    """Read a user dictionary in jieba's format: `word [frequency] [tag]` a line, UTF-8, `#` comments.
+
+    Raises:
+        ValueError: it is no UTF-8, or a line is not of that form; the message names file and line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no UTF-8: {error}") from None
+    return list(_user_words(path, lines))
+
+
+def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _USER_LINE.fullmatch(line.strip())
+        if match is None:
+            raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]`")
+        word, frequency, tag = match.groups()
+        yield UserWord(word, int(frequency) if frequency else None, tag or "n")

@@ -1,0 +1,52 @@
+"""The words of texts, as the places where they end.
+
+Knows how words are laid out; knows nothing of how they were found.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.text.normal import SEPARATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of n texts, m in total. A word begins where the one before it ends: a text is nothing but its words.
+
+    Attributes:
+        points: code points of all texts, one behind the other.
+        stops: where each word ends in `points`, shape (m,).
+        offsets: the words of text i are those from offsets[i] up to, not including, offsets[i + 1], shape (n + 1,).
+    """
+
+    points: U32
+    stops: I64
+    offsets: I64
+
+    def of(self, text: int) -> list[str]:
+        """Return the words of one text."""
+        first, last = int(self.offsets[text]), int(self.offsets[text + 1])
+        bounds = [int(self.stops[first - 1]) if first else 0, *self.stops[first:last].tolist()]
+        whole = self.points[bounds[0] : bounds[-1]].tobytes().decode("utf-32-le")
+        return [whole[start - bounds[0] : stop - bounds[0]] for start, stop in pairwise(bounds)]
+
+
+def words_of(texts: Iterable[list[str]]) -> Words:
+    """Return the words of texts given as strings.
+
+    Args:
+        texts: the words of each text, in normal form. A generator is best: words that are dropped at once leave
+            their memory, still in the processor's cache, to the next text's.
+    """
+    # A separator behind each word: cheaper than the words' lengths, which Python would have to count one by one.
+    marked = [code_points(SEPARATOR.join([*words, ""])) for words in texts]
+    points = np.concatenate([np.empty(0, np.uint32), *marked])
+    ends = points == ord(SEPARATOR)
+    offsets = np.zeros(len(marked) + 1, np.int64)
+    np.cumsum([np.count_nonzero(text == ord(SEPARATOR)) for text in marked], out=offsets[1:])
+    stops = np.flatnonzero(ends)
+    return Words(points[~ends], stops - np.arange(len(stops)), offsets)
