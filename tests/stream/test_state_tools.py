@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.samples import sample_stream
-from stream_dedup.index.records import key_of
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import Family, Put
 from stream_dedup.settings import load_settings
