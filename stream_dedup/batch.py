@@ -281,7 +281,7 @@ class Batch:
 
     def _room(self, times: I64) -> int:
         """Return how many articles the next runs may have: up to the end of the epoch or the generation."""
-        room = self._settings.idf.epoch_articles - self._progress.epoch_judged
+        room = self._settings.idf.articles_of(self._epochs.epoch.number) - self._progress.epoch_judged
         last = self._parts.window.begins_generation(times[:room], self._progress)
         return room if last is None else last + 1
 
@@ -385,7 +385,8 @@ class Batch:
         """
         generations = self._parts.window.generations(before, times, entries)
         epoch_judged = before.epoch_judged + len(times)
-        if generations[-1].number != before.generation or epoch_judged >= self._settings.idf.epoch_articles:
+        most = self._settings.idf.articles_of(self._epochs.epoch.number)
+        if generations[-1].number != before.generation or epoch_judged >= most:
             epoch_judged = 0
         return Progress(
             before.steps + 1,

@@ -186,7 +186,7 @@ def comparability(settings: EngineSettings) -> dict[str, Any]:
         "simhash": ("enabled", "tables", "prefix_bits"),
         "landmarks": ("enabled", "keys", "spacing", "most_keys"),
     }
-    groups |= {"sketch": ("gram", "size", "numbers", "places"), "idf": ("epoch_articles",)}
+    groups |= {"sketch": ("gram", "size", "numbers", "places"), "idf": ("epoch_articles", "first_epoch_articles")}
     return {
         **{f"{group}.{name}": plain[group][name] for group, names in groups.items() for name in names},
         **{name: path and hashlib.sha256(path.read_bytes()).hexdigest()[:16] for name, path in lists.items()},

@@ -382,6 +382,9 @@ class WeightSettings(_Group):
         return self
 
 
+_MOST_DOUBLINGS = 40  # of the first epoch: beyond any number of articles
+
+
 class IdfSettings(_Group):
     """Document counts and their epochs."""
 
@@ -392,6 +395,14 @@ class IdfSettings(_Group):
         json_schema_extra=unit("articles"),
         description="Articles judged with one epoch of the counts.",
     )
+    first_epoch_articles: int = Field(
+        1_000,
+        ge=10,
+        le=10**9,
+        json_schema_extra=unit("articles"),
+        description="Of the first epoch, which knows the dictionary alone; each after it is twice as long, up to "
+        "epoch_articles.",
+    )
     max_words: int = Field(
         2_000_000,
         ge=1_000,
@@ -399,6 +410,10 @@ class IdfSettings(_Group):
         json_schema_extra=unit("words"),
         description="Most words counted; the rarest half is forgotten when full.",
     )
+
+    def articles_of(self, epoch: int) -> int:
+        """Return how many articles are judged with an epoch, by its number."""
+        return min(self.epoch_articles, self.first_epoch_articles << min(epoch, _MOST_DOUBLINGS))
 
 
 class SimhashSettings(_Group):

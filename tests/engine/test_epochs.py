@@ -121,3 +121,15 @@ def test_replica_that_follows_the_changelog_forgets_its_sample() -> None:
             follow(other, log, begin)
             other.state.refresh()
             assert len(other.state.sample) == 0
+
+
+@pytest.mark.parametrize("size", [1, 7, 512])
+def test_first_epochs_are_short_and_double(size: int) -> None:
+    """With a first epoch of 15 articles and 100 at most, epochs begin behind 15, 45, 105, 205 and so on."""
+    begun: list[int] = []
+    with Deduplicator(settings=settings(idf={"epoch_articles": 100, "first_epoch_articles": 15})) as engine:
+        for start in range(0, 420, size):
+            judged = engine.process(list(articles())[start : min(start + size, 420)])
+            for step in judged.change.steps:
+                begun += [step.progress.judged] if step.progress.epoch_judged == 0 else []
+    assert begun == [15, 45, 105, 205, 305, 405]
