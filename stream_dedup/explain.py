@@ -128,7 +128,7 @@ def _verdict(
     if min(sizes) < verify.min_grams:
         return f"a text of under {verify.min_grams} n-grams is compared as a whole only, and the two differ"
     if jaccard >= verify.near_jaccard or containment >= verify.min_containment:
-        return f"{measured}: alike, but the numbers differ, so these are two bulletins of one template"
+        return f"{measured}: alike, but numbers or names of places differ, so these are two bulletins of one template"
     return f"{measured}: below {verify.near_jaccard} and {verify.min_containment}, too little is in both"
 
 
