@@ -15,7 +15,8 @@ from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
 from stream_dedup.hashing import I64, U32
 from stream_dedup.index.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, Candidates, KeyedRows
-from stream_dedup.index.records import SEALED, UNKNOWN_TIME, VARIANT, Rows, outlived
+from stream_dedup.index.entries import SEALED, VARIANT, Rows
+from stream_dedup.index.records import UNKNOWN_TIME, outlived
 from stream_dedup.index.sharing import Sharing, least_shared, sharing_of
 from stream_dedup.settings import EngineSettings
 

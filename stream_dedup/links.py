@@ -11,19 +11,8 @@ import numpy as np
 from stream_dedup.article import Article, Decision, Link, Relation, Source, SuccessionReason
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.candidates import NO_ROW, Candidates
-from stream_dedup.index.records import (
-    BARE,
-    COMPARABLE,
-    NOT_INDEXED,
-    RESERVE,
-    WEIGHED,
-    ArticleRecord,
-    EntryFormat,
-    key_of,
-    outlived,
-    rows_of_entries,
-    seen_ms,
-)
+from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, EntryFormat, rows_of_entries
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived, seen_ms
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare
 from stream_dedup.members import ClusterBook, NewEntries, member_of

@@ -8,17 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from stream_dedup.article import Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, Living, Member, Policy, found
+from stream_dedup.index.entries import RESERVE, SEALED, Entries, EntryFormat
 from stream_dedup.index.generations import newest
-from stream_dedup.index.records import (
-    NOT_INDEXED,
-    RESERVE,
-    SEALED,
-    ArticleRecord,
-    Entries,
-    EntryFormat,
-    key_of,
-    outlived,
-)
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived
 from stream_dedup.index.store import Family, Put, Store
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.versions import URL_NAMES, load_records, packed_names, since, unpacked_names

@@ -14,23 +14,13 @@ from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.hashing import EMPTY, I64, U64, find_slot, table_size
+from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.keys import BatchKeys, interleaved, masked
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingFamily, PostingLists, Postings, read_lists
 from stream_dedup.index.probing import TABLE_KEYS, Occupancies, probe_keys, table_keys
-from stream_dedup.index.records import (
-    BARE,
-    COMPARABLE,
-    RESERVE,
-    WEIGHED,
-    Entries,
-    EntryFormat,
-    Rows,
-    generation_prefix,
-    keys_of,
-    rows_of_entries,
-)
+from stream_dedup.index.records import generation_prefix, keys_of
 from stream_dedup.index.sharing import Sharing, least_shared_of_class, sharing_of, size_classes
 from stream_dedup.index.store import Family, Puts, Store
 from stream_dedup.settings import EngineSettings

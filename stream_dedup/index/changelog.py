@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import orjson
 
+from stream_dedup.index.entries import Entries, EntryFormat
 from stream_dedup.index.ledger import Positions, Progress
-from stream_dedup.index.records import Entries, EntryFormat
 from stream_dedup.index.steps import Step
 from stream_dedup.index.store import Family, Put, StoreDamagedError
 

@@ -12,17 +12,11 @@ import numpy as np
 from stream_dedup.clusters import Cluster
 from stream_dedup.index.candidates import MultiIndex
 from stream_dedup.index.counts import load_counts, load_lines
+from stream_dedup.index.entries import RESERVE
 from stream_dedup.index.generations import newest
 from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
 from stream_dedup.index.postings import PostingFamily, read_lists
-from stream_dedup.index.records import (
-    NOT_INDEXED,
-    RESERVE,
-    ArticleRecord,
-    generation_prefix,
-    key_of,
-    keys_of,
-)
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
 from stream_dedup.index.store import Family, Store
 from stream_dedup.text.learnt import LearnRule
 

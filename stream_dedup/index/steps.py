@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_dedup.index.candidates import MultiIndex
+from stream_dedup.index.entries import Entries
 from stream_dedup.index.generations import expire, put_record
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.postings import PostingLists
-from stream_dedup.index.records import Entries, key_of, keys_of
+from stream_dedup.index.records import key_of, keys_of
 from stream_dedup.index.store import Family, Put, Puts, Store, Write
 
 

@@ -11,8 +11,9 @@ from stream_dedup.article import Origin
 from stream_dedup.hashing import U64
 from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.changelog import Commit
+from stream_dedup.index.entries import COMPARABLE, WEIGHED
 from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.records import COMPARABLE, WEIGHED, ArticleRecord, key_of
+from stream_dedup.index.records import ArticleRecord, key_of
 from stream_dedup.index.steps import Step
 from stream_dedup.index.store import Family, Put
 from stream_dedup.planner.costs import GENERATIONS

@@ -8,8 +8,9 @@ import pytest
 from stream_dedup.article import Relation, Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, policy_of
 from stream_dedup.fingerprint.sketch import LandmarkRule
+from stream_dedup.index.entries import RESERVE, EntryFormat
 from stream_dedup.index.generations import put_record
-from stream_dedup.index.records import NOT_INDEXED, RESERVE, ArticleRecord, EntryFormat, key_of
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of
 from stream_dedup.index.store import Family, MemoryStore, Put
 from stream_dedup.members import ClusterBook, NewEntries, member_of
 from stream_dedup.settings import ClusterSettings

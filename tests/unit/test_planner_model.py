@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from stream_dedup.fingerprint.features import landmark_rule
+from stream_dedup.index.entries import EntryFormat
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.probing import Occupancy, probe_keys, table_keys
-from stream_dedup.index.records import EntryFormat
 from stream_dedup.planner import STRANGERS, FlipMixture, copies_of
 from stream_dedup.planner.costs import TYPICAL_GRAMS, TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PLACES, entry_bytes
 from stream_dedup.planner.distances import fitted

@@ -9,17 +9,8 @@ from numpy.typing import NDArray
 from stream_dedup.article import Origin, Relation
 from stream_dedup.fingerprint.sketch import PAD, LandmarkRule
 from stream_dedup.hashing import I64, U32, U64
-from stream_dedup.index.records import (
-    UNKNOWN_TIME,
-    ArticleRecord,
-    EntryFormat,
-    Rows,
-    generation_keys,
-    generation_prefix,
-    key_of,
-    keys_of,
-    rows_of_entries,
-)
+from stream_dedup.index.entries import EntryFormat, Rows, rows_of_entries
+from stream_dedup.index.records import UNKNOWN_TIME, ArticleRecord, generation_keys, generation_prefix, key_of, keys_of
 from stream_dedup.index.store import StoreDamagedError
 
 _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
