@@ -10,10 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features, landmark_rule
-from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import EMPTY, I64, U64, find_slot, table_size
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.keys import BatchKeys, interleaved, masked
 from stream_dedup.index.ledger import Progress
@@ -21,8 +19,9 @@ from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingFamily, PostingLists, Postings, read_lists
 from stream_dedup.index.probing import TABLE_KEYS, Occupancies, probe_keys, table_keys
 from stream_dedup.index.records import generation_prefix, keys_of
-from stream_dedup.index.sharing import Sharing, least_shared_of_class, sharing_of, size_classes
+from stream_dedup.index.sharing import sharing_of, size_classes
 from stream_dedup.index.store import Family, Puts, Store
+from stream_dedup.index.wanted import LookedUp, sharing_enough, within_distance
 from stream_dedup.settings import EngineSettings
 
 NO_ROW = -1
@@ -259,27 +258,18 @@ class MultiIndex:
     ) -> NDArray[np.bool_]:
         """Return which postings need their entries: those that share enough landmarks, or are within the distance."""
         contents, landmarks, tables = lists
+        most = self._settings.simhash.max_distance
         return np.concatenate(
             [
                 np.ones(len(contents.postings.entries), np.bool_),
-                _sharing_enough(
-                    keys[LANDMARK].offsets,
-                    np.searchsorted(landmarks.keys, keys[LANDMARK].looked_up),
-                    sizes,
-                    landmarks.offsets,
-                    *landmarks.postings,
-                    self.sharing,
-                ),
-                _within_distance(
-                    keys[SIMHASH].offsets,
-                    np.searchsorted(tables.keys, keys[SIMHASH].looked_up),
-                    fingerprints,
-                    tables.offsets,
-                    tables.postings.details,
-                    self._settings.simhash.max_distance,
-                ),
+                sharing_enough(_looked_up(keys[LANDMARK], landmarks), sizes, *landmarks.postings, self.sharing),
+                within_distance(_looked_up(keys[SIMHASH], tables), fingerprints, tables.postings.details, most),
             ]
         )
+
+
+def _looked_up(keys: BatchKeys, lists: PostingLists) -> LookedUp:
+    return LookedUp(keys.offsets, np.searchsorted(lists.keys, keys.looked_up), lists.offsets)
 
 
 def scope_masks(scopes: U64) -> tuple[U64, U64, U64]:
@@ -326,56 +316,3 @@ def _read_entries(store: Store, numbers: U64) -> tuple[list[bytes], U64]:
 def _joined_offsets(offsets: Sequence[I64]) -> I64:
     counts = np.concatenate([np.diff(family) for family in offsets])
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-
-
-@kernel
-def _sharing_enough(
-    look_up_offsets: I64,
-    look_up_keys: I64,
-    sizes: I64,
-    list_offsets: I64,
-    list_entries: U64,
-    list_classes: U64,
-    sharing: Sharing,
-) -> NDArray[np.bool_]:
-    """Return for each posting whether an article shares as many landmarks with its entry as a copy would at least."""
-    wanted = np.zeros(len(list_entries), np.bool_)
-    for i in range(len(sizes)):
-        first, last = look_up_offsets[i], look_up_offsets[i + 1]
-        postings = 0
-        for place in range(first, last):
-            postings += list_offsets[look_up_keys[place] + 1] - list_offsets[look_up_keys[place]]
-        if postings == 0:
-            continue
-        numbers = np.full(table_size(postings), EMPTY)
-        shared = np.zeros(len(numbers), np.int64)
-        for place in range(first, last):
-            for posting in range(list_offsets[look_up_keys[place]], list_offsets[look_up_keys[place] + 1]):
-                slot = find_slot(numbers, list_entries[posting] + np.uint64(1))
-                numbers[slot] = list_entries[posting] + np.uint64(1)
-                shared[slot] += 1
-        for place in range(first, last):
-            for posting in range(list_offsets[look_up_keys[place]], list_offsets[look_up_keys[place] + 1]):
-                slot = find_slot(numbers, list_entries[posting] + np.uint64(1))
-                if shared[slot] >= least_shared_of_class(sizes[i], list_classes[posting], sharing):
-                    wanted[posting] = True
-    return wanted
-
-
-@kernel
-def _within_distance(
-    look_up_offsets: I64,
-    look_up_keys: I64,
-    fingerprints: U64,
-    list_offsets: I64,
-    list_fingerprints: U64,
-    max_distance: int,
-) -> NDArray[np.bool_]:
-    wanted = np.zeros(len(list_fingerprints), np.bool_)
-    for i in range(len(fingerprints)):
-        for place in range(look_up_offsets[i], look_up_offsets[i + 1]):
-            key = look_up_keys[place]
-            for posting in range(list_offsets[key], list_offsets[key + 1]):
-                if popcount(fingerprints[i] ^ list_fingerprints[posting]) <= max_distance:
-                    wanted[posting] = True
-    return wanted
