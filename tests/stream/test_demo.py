@@ -80,7 +80,8 @@ def _left_behind(bootstrap: str, folder: Path) -> list[str]:
 
 
 def _groups_left(bootstrap: str) -> list[str]:
-    groups = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result(10).valid
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # the answer never comes once nobody holds the client
+    groups = admin.list_consumer_groups().result(10).valid
     return [group.group_id for group in groups or () if "demo-" in group.group_id]
 
 
