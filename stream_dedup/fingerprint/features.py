@@ -14,7 +14,6 @@ from stream_dedup.article import Article
 from stream_dedup.fingerprint.particulars import SmallSketches, particulars
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch, word_characters
-from stream_dedup.fingerprint.threads import Threads
 from stream_dedup.hashing import I64, U64, code_points, hash_span
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.content import Content, ContentFilter
@@ -23,7 +22,7 @@ from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
 from stream_dedup.text.segment import segmenter
-from stream_dedup.text.terms import Terms, extract_terms, joined_terms
+from stream_dedup.text.terms import Terms, extract_terms
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
@@ -62,20 +61,6 @@ class Features:
             self.lines.part(start, stop),
         )
 
-    @classmethod
-    def joined(cls, parts: Sequence["Features"]) -> "Features":
-        """Return the features of several batches, at least one, as those of one."""
-        titles = [part.titles for part in parts if part.titles is not None]
-        return cls(
-            joined_terms([part.terms for part in parts]),
-            joined_terms(titles) if titles else None,
-            Sketches(*map(np.concatenate, zip(*(part.sketches for part in parts), strict=True))),
-            SmallSketches(*map(np.concatenate, zip(*(part.numbers for part in parts), strict=True))),
-            SmallSketches(*map(np.concatenate, zip(*(part.places for part in parts), strict=True))),
-            np.concatenate([part.bare for part in parts]),
-            EndLines.concatenated([part.lines for part in parts]),
-        )
-
 
 class Fingerprinter:
     """Computes features and fingerprints. Holds the dictionaries; has no state that changes.
@@ -90,7 +75,6 @@ class Fingerprinter:
 
     def __init__(self, settings: EngineSettings) -> None:
         text = settings.text
-        self._threads = Threads(text.threads)
         self._sketch = settings.sketch
         self._landmarks = landmark_rule(settings)
         self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
@@ -124,10 +108,6 @@ class Fingerprinter:
             articles: the batch.
             learnt: lines that are no content at the ends of the articles of their site, see `LineCounts`.
         """
-        parts = self._threads.map(lambda part: self._features(part, learnt), articles)
-        return parts[0] if len(parts) == 1 else Features.joined(parts)
-
-    def _features(self, articles: Sequence[Article], learnt: U64) -> Features:
         bodies = [self._normal(article.body) for article in articles]
         titles = [self._normal(article.title) for article in articles] if self.profile.title else None
         contents, lines = self._peeled([self._content(body) for body in bodies], articles, learnt)

@@ -339,13 +339,6 @@ class TextSettings(_Group):
         json_schema_extra=unit("lines"),
         description="Most lines counted. What came once is forgotten with each epoch, the rarest half when full.",
     )
-    threads: int = Field(
-        0,
-        ge=0,
-        le=256,
-        json_schema_extra=unit("threads"),
-        description="That cut and sketch the articles of a batch; 0: one for each core that the process may use.",
-    )
 
 
 class WeightSettings(_Group):

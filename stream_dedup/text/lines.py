@@ -58,14 +58,6 @@ class EndLines:
         keys = np.concatenate([_NO_KEYS, *(one.keys for one in peeled)])
         return cls(offsets, keys, np.array([one.taken for one in peeled], np.bool_))
 
-    @classmethod
-    def concatenated(cls, parts: Sequence["EndLines"]) -> "EndLines":
-        """Return those of several batches as those of one."""
-        offsets = np.cumsum([0, *np.concatenate([np.diff(part.offsets) for part in parts])], dtype=np.int64)
-        return cls(
-            offsets, np.concatenate([part.keys for part in parts]), np.concatenate([part.taken for part in parts])
-        )
-
     def of(self, article: int) -> U64:
         """Return the numbers of one article's site and lines."""
         return self.keys[self.offsets[article] : self.offsets[article + 1]]
