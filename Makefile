@@ -66,9 +66,10 @@ corpora: $(READY) ## Fetch real texts to measure on into OUT=corpora
 bench-robustness: $(READY) ## Recall by edit and strength on CORPORA=corpora (HALF=report)
 	@$(BIN)/python -m tests.benchmarks.robustness $(or $(CORPORA),corpora) $(if $(HALF),--half $(HALF))
 
-evaluate-report: $(READY) ## Compare all algorithms on ARTICLES= (PAIRS=) and put the report NAME= into the README (OUT=)
+evaluate-report: $(READY) ## Compare algorithms (ALGORITHMS=) on ARTICLES= (PAIRS=), put the report NAME= into the README (OUT=)
 	@$(if $(ARTICLES),,$(error ARTICLES= is missing: a file of articles))
 	@$(BIN)/stream-dedup evaluate run $(ARTICLES) $(addprefix --pairs ,$(PAIRS)) --lenient --findings \
+		$(foreach one,$(ALGORITHMS),--algorithms '$(one)') \
 		--out $(REPORT_OUT) --markdown $(REPORT_OUT)/markdown
 	@$(BIN)/python -m tests.evaluate_page --report $(REPORT_OUT)/markdown --name $(or $(NAME),people)
 

@@ -61,7 +61,9 @@ def configurations() -> dict[str, Configuration]:
             weights={"profile": "paper2020"},
             landmarks={"enabled": False},
         ),
-        _configuration("jieba", "jieba in the place of rjieba", segmenter="jieba", text={"segmenter": "jieba"}),
+        _configuration(
+            "jieba", "jieba in the place of the compiled segmenter", segmenter="jieba", text={"segmenter": "jieba"}
+        ),
         *(_at_threshold(share) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)),
     ]
     return {configuration.named.name: configuration for configuration in made}
