@@ -25,7 +25,7 @@ class Segmenter(Protocol):
     Attributes:
         name: as in `--segmenters`, and in reports.
         source: paper or project that it comes from.
-        slow: whether it takes minutes on 3,000 articles.
+        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Algorithm(Protocol):
         feature: name of its weights.
         source: paper and equation.
         threshold: similarity from which on a pair counts as copies unless the user says otherwise.
-        slow: whether it takes minutes on 3,000 articles.
+        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str

@@ -20,7 +20,7 @@ class Named:
         segmenter: name of its segmenter, empty where it takes characters.
         feature: name of its weights.
         source: paper and equation.
-        slow: whether it takes minutes on 3,000 articles.
+        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str

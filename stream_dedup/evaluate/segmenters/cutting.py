@@ -31,7 +31,7 @@ class CuttingSegmenter:
         modules: those that must be installed.
         advice: what to do where they are not, or do not work.
         tried: whether it has to be loaded to know that it works, since it wants a model or a licence besides.
-        slow: whether it takes minutes on 3,000 articles.
+        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str

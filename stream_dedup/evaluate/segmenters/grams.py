@@ -18,7 +18,7 @@ class GramSegmenter:
         name: as in `--segmenters`, and in reports.
         n: characters of each.
         source: paper that it comes from.
-        slow: whether it takes minutes on 3,000 articles.
+        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str
