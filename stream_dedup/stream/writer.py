@@ -345,25 +345,17 @@ class Writer:
             raise error
 
     def _served(self, call: Callable[[], int]) -> int:
-        """Let librdkafka report. A fatal error comes out of it as an exception, wrapped if a report came behind it."""
+        """Let librdkafka report. A fatal error comes out as an exception, wrapped or lost if a report came behind it."""
         try:
             return call()
         except (KafkaException, SystemError) as error:
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, KafkaException):
                 cause = cause.__cause__
-            fault = cause.args[0] if cause is not None else self._fatal()
+            fault = cause.args[0] if cause is not None else self._refusal() or self._fault
             if fault is None:
                 raise
             self._give_up("cannot write", fault)
-
-    def _fatal(self) -> KafkaError | None:
-        """Return the error for which the producer is of no use: the exception of it is lost if a report cleared it."""
-        try:
-            self._producer.begin_transaction()
-        except KafkaException as error:
-            return error.args[0] if error.args[0].fatal() else self._fault
-        return self._fault
 
     def _check_reports(self) -> None:
         if self._fault is not None:
@@ -373,7 +365,7 @@ class Writer:
         """Abort the transaction and raise what the error means for the batch."""
         if fault.fatal() or not self._exactly_once:
             raise self._final(what, fault)
-        known = self._reason(fault)
+        known = self._refusal() or fault
         if known.code() in _REFUSED:
             self._abort_refused()
             raise self._final(what, known)
@@ -390,14 +382,16 @@ class Writer:
         except BrokerError as error:
             log.debug("refused_transaction_not_aborted", error=str(error))
 
-    def _reason(self, fault: KafkaError) -> KafkaError:
-        """Return why the transaction failed: of a message that was dropped for it, the report does not say so."""
+    def _refusal(self) -> KafkaError | None:
+        """Return why the producer takes no more: a message that was dropped for it does not say so."""
+        if not self._exactly_once:
+            return None
         try:
             # Refused in a transaction, with the reason for which that failed.
             self._producer.begin_transaction()
         except KafkaException as error:
-            return fault if error.args[0].code() == KafkaError._STATE else error.args[0]  # noqa: SLF001  # the same
-        return fault
+            return None if error.args[0].code() == KafkaError._STATE else error.args[0]  # noqa: SLF001  # the same
+        return None
 
     def _final(self, what: str, fault: KafkaError) -> BrokerError:
         """Return the error after which this writer is of no use."""
