@@ -18,8 +18,6 @@ _COUNTED = np.array([ord(character) for character in "年月日号时届次期�
 _NUMERALS = np.array([ord(character) for character in "〇零一二三四五六七八九两十百千万亿"], np.uint32)
 _VALUES = np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 10, 100, 1000, 10**4, 10**8], np.int64)
 _LONGEST_NUMERAL = 15
-_LOW = np.uint32(255)
-_MAY_BE_NUMERAL = np.isin(np.arange(256), _NUMERALS & _LOW)  # by a code point's lower bits: nearly all are none
 _SLASH, _PAGE_DIGITS = np.uint32(ord("/")), 2
 _TEN, _MYRIAD = 10, 10_000
 _LARGEST = 10**10  # times 亿, still a number of 64 bits
@@ -115,7 +113,7 @@ def _place_in(some: U32, point: np.uint32) -> int:
 
 @kernel
 def _end_of_numeral(points: U32, i: int) -> int:
-    while i < len(points) and _MAY_BE_NUMERAL[points[i] & _LOW] and _place_in(_NUMERALS, points[i]) >= 0:
+    while i < len(points) and _place_in(_NUMERALS, points[i]) >= 0:
         i += 1
     return i
 

@@ -74,36 +74,35 @@ def particulars(texts: Sequence[U32], numbers: int, places: int) -> tuple[SmallS
     stops = np.cumsum([len(points) for points in texts], dtype=np.int64)
     points = np.concatenate([np.empty(0, np.uint32), *texts])
     names = gazetteer()
-    return (
-        small_sketches(*_numbers_of(points, stops, word_table()), numbers),
-        small_sketches(*_places_of(points, stops, names.names, names.begins), places),
-    )
+    of_numbers, of_places = _hashes_of(points, stops, word_table(), names.names, names.begins)
+    return small_sketches(*of_numbers, numbers), small_sketches(*of_places, places)
+
+
+_Hashes = tuple[U32, I64]  # of all texts, one behind the other, and where those of each end
 
 
 @kernel
-def _numbers_of(points: U32, stops: I64, is_word: NDArray[np.bool_]) -> tuple[U32, I64]:
-    """Return the hashes of the numbers of all texts, and where those of each end."""
-    hashes, ends = np.empty(len(points), np.uint32), np.empty(len(stops), np.int64)
-    start, used = np.int64(0), 0
+def _hashes_of(
+    points: U32, stops: I64, is_word: NDArray[np.bool_], names: U64, begins: NDArray[np.bool_]
+) -> tuple[_Hashes, _Hashes]:
+    """Return the hashes of the numbers of all texts, and of their places."""
+    numbers, places = np.empty(len(points), np.uint32), np.empty(len(points), np.uint32)
+    number_stops, place_stops = np.empty(len(stops), np.int64), np.empty(len(stops), np.int64)
+    start, of_numbers, of_places = np.int64(0), 0, 0
     for i in range(len(stops)):
-        found = number_hashes(_dense(points[start : stops[i]]), is_word)
-        hashes[used : used + len(found)] = found
-        start, used = stops[i], used + len(found)
-        ends[i] = used
-    return hashes[:used], ends
+        dense = _dense(points[start : stops[i]])
+        start = stops[i]
+        of_numbers = _followed(numbers, of_numbers, number_hashes(dense, is_word))
+        of_places = _followed(places, of_places, place_hashes(dense, names, begins))
+        number_stops[i], place_stops[i] = of_numbers, of_places
+    return (numbers[:of_numbers], number_stops), (places[:of_places], place_stops)
 
 
 @kernel
-def _places_of(points: U32, stops: I64, names: U64, begins: NDArray[np.bool_]) -> tuple[U32, I64]:
-    """Return the hashes of the places of all texts, and where those of each end."""
-    hashes, ends = np.empty(len(points), np.uint32), np.empty(len(stops), np.int64)
-    start, used = np.int64(0), 0
-    for i in range(len(stops)):
-        found = place_hashes(_dense(points[start : stops[i]]), names, begins)
-        hashes[used : used + len(found)] = found
-        start, used = stops[i], used + len(found)
-        ends[i] = used
-    return hashes[:used], ends
+def _followed(hashes: U32, used: int, more: U32) -> int:
+    """Put hashes behind those that there are; return how many there are then."""
+    hashes[used : used + len(more)] = more
+    return used + len(more)
 
 
 @kernel
