@@ -170,8 +170,8 @@ def url_hash(url: str, scope: str = "") -> int:
 
 
 def packed_names(names: Sequence[str]) -> bytes | None:
-    """Return the names of a URL's articles as bytes: at most `URL_NAMES`, the newest first; None of none."""
-    return orjson.dumps(names[:URL_NAMES]) if names else None
+    """Return the names of a URL's articles as bytes, at most `URL_NAMES` of them; None of none."""
+    return orjson.dumps(names) if names else None
 
 
 def unpacked_names(value: bytes | None) -> list[str]:

@@ -32,9 +32,11 @@ class LandmarkRule(NamedTuple):
     spacing: int
     most: int
 
-    def counts(self, sizes: I64) -> I64:
-        """Return how many texts of these sizes have, shape (n,)."""
-        return np.minimum(np.clip(sizes // self.spacing, self.least, self.most), sizes)
+
+@kernel
+def landmark_count(size: int, rule: LandmarkRule) -> int:
+    """Return how many landmarks a text of so many n-grams has: no more than these."""
+    return min(max(size // rule.spacing, rule.least), rule.most, size)
 
 
 class Sketches(NamedTuple):
@@ -81,27 +83,27 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> 
     marks = np.zeros((articles, rule.most), np.uint64)
     lengths, sizes = np.zeros((2, articles), np.int64)
     content = np.zeros(articles, np.uint64)
-    _sketch_all(points, offsets, gram, Sketches(values, lengths, sizes, marks, content))
-    marks[np.arange(rule.most) >= rule.counts(sizes)[:, np.newaxis]] = 0
-    return Sketches(values, lengths, sizes, marks, content)
+    sketches = Sketches(values, lengths, sizes, marks, content)
+    _sketch_all(points, offsets, gram, rule, sketches)
+    return sketches
 
 
 @kernel
-def _sketch_all(points: U32, offsets: I64, gram: int, sketches: Sketches) -> None:
+def _sketch_all(points: U32, offsets: I64, gram: int, rule: LandmarkRule, sketches: Sketches) -> None:
     """Fill the sketches of articles; see `sketch`."""
     longest = 0
     for i in range(len(offsets) - 1):
         longest = max(longest, int(offsets[i + 1] - offsets[i]))
     room, small = np.empty(table_size(longest), np.uint64), np.empty(longest, np.uint64)
-    k, most = sketches.values.shape[1], sketches.landmarks.shape[1]
+    k = sketches.values.shape[1]
     for i in range(len(offsets) - 1):
         characters = points[offsets[i] : offsets[i + 1]]
         sketches.content[i] = hash_span(characters, 0, len(characters))
-        size, used = _smallest_grams(characters, gram, k, room, small)
+        size, used = _smallest_grams(characters, gram, max(k, rule.most), room, small)
         sketches.sizes[i], sketches.lengths[i] = size, min(k, used)
         for place in range(min(k, used)):
             sketches.values[i, place] = small[place] >> _DROPPED_BITS
-        for place in range(min(most, used)):
+        for place in range(landmark_count(size, rule)):
             sketches.landmarks[i, place] = small[place] >> _LANDMARK_DROPPED
 
 

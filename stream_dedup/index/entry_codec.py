@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.sketch import LANDMARK_BITS, PAD, VALUE_BITS, LandmarkRule
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS, PAD, VALUE_BITS, LandmarkRule, landmark_count
 from stream_dedup.hashing import U32, U64
 from stream_dedup.index.bits import (
     LONGEST_NUMBER,
@@ -52,6 +52,7 @@ MARK_BITS = LANDMARK_BITS - VALUE_BITS  # of a landmark that the sketch does not
 _HASH, _VALUE, _MARK = np.uint64(HASH_BITS), np.uint64(VALUE_BITS), np.uint64(MARK_BITS)  # bits
 _BYTE, _WORD, _WORD_BYTES = np.uint64(8), np.uint64(64), 8
 _FIXED = np.uint64(8 + (len(FIGURES) + 1) * LONGEST_NUMBER)
+_LARGEST = np.uint64((1 << 63) - 1)  # size: of a damaged entry it may be anything
 _0, _1, _7, _63 = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(63)
 SOUND = -1
 
@@ -139,9 +140,8 @@ def decode(words: U64, stops: U64, columns: Columns, rule: LandmarkRule) -> tupl
 
 @kernel
 def _marks(size: np.uint64, length: np.uint64, rule: LandmarkRule) -> np.uint64:
-    """Return how many landmarks an entry holds: `LandmarkRule.counts`, and no more than its sketch has values."""
-    wanted = max(size // np.uint64(rule.spacing), np.uint64(rule.least))
-    return min(wanted, np.uint64(rule.most), length)
+    """Return how many landmarks an entry holds: no more than its sketch has values, whatever size it tells."""
+    return min(np.uint64(landmark_count(int(min(size, _LARGEST)), rule)), length)
 
 
 @kernel

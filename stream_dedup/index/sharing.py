@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import landmark_rule
+from stream_dedup.fingerprint.sketch import LandmarkRule, landmark_count
 from stream_dedup.hashing import I64
 from stream_dedup.settings import EngineSettings
 
@@ -24,21 +25,17 @@ class Sharing(NamedTuple):
     Attributes:
         near_jaccard: see `VerifySettings`; `min_containment` likewise.
         min_containment: see `near_jaccard`.
-        least: see `LandmarkRule`; `spacing` and `most` likewise.
-        spacing: see `least`.
-        most: see `least`.
+        rule: how many landmarks a text has.
     """
 
     near_jaccard: float
     min_containment: float
-    least: int
-    spacing: int
-    most: int
+    rule: LandmarkRule
 
 
 def sharing_of(settings: EngineSettings) -> Sharing:
     """Return what the settings make of it."""
-    return Sharing(settings.verify.near_jaccard, settings.verify.min_containment, *landmark_rule(settings))
+    return Sharing(settings.verify.near_jaccard, settings.verify.min_containment, landmark_rule(settings))
 
 
 @kernel
@@ -79,14 +76,11 @@ def mean_shared(size: int, other: int, sharing: Sharing) -> float:
         return 0.0
     contained = sharing.min_containment * min(size, other)
     near = sharing.near_jaccard / (1.0 + sharing.near_jaccard) * (size + other)
-    return min(contained, near) * min(_landmarks(size, sharing) / size, _landmarks(other, sharing) / other)
+    return min(contained, near) * min(
+        landmark_count(size, sharing.rule) / size, landmark_count(other, sharing.rule) / other
+    )
 
 
 def size_classes(sizes: I64) -> NDArray[np.uint8]:
     """Return the classes of sizes, shape (n,): an eighth of a doubling each."""
     return np.asarray(np.rint(_STEPS * np.log2(np.maximum(sizes, 1))), np.uint8)
-
-
-@kernel
-def _landmarks(size: int, sharing: Sharing) -> int:
-    return min(max(size // sharing.spacing, sharing.least), sharing.most, size)

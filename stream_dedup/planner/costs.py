@@ -12,7 +12,7 @@ from math import log2
 import numpy as np
 
 from stream_dedup.fingerprint.features import landmark_rule
-from stream_dedup.fingerprint.sketch import VALUE_BITS
+from stream_dedup.fingerprint.sketch import VALUE_BITS, landmark_count
 from stream_dedup.index.entry_codec import HASH_BITS, MARK_BITS
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.settings import Settings
@@ -150,7 +150,7 @@ def _indexed_bytes(settings: Settings) -> float:
 
 
 def _marks(settings: Settings) -> int:
-    return int(landmark_rule(settings).counts(np.array([TYPICAL_GRAMS]))[0])
+    return landmark_count(TYPICAL_GRAMS, landmark_rule(settings))
 
 
 def _sketch_bits(bits: int, most: int, size: int) -> float:

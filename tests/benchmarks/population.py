@@ -10,7 +10,7 @@ import numpy as np
 
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import small_sketches
-from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches, landmark_count
 from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.planner.costs import TYPICAL_GRAMS, TYPICAL_NUMBERS, TYPICAL_PLACES
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
@@ -72,7 +72,7 @@ class Population:
         """Return features of articles that share nothing with any other."""
         settings = EngineSettings()
         rule = landmark_rule(settings)
-        (marks,) = rule.counts(np.array([TYPICAL_GRAMS])).tolist()
+        marks = landmark_count(TYPICAL_GRAMS, rule)
         values = self._chance.integers(1 << 63, size=(count, 256), dtype=np.uint64) << np.uint64(1)
         # The smallest of so many uniform hashes are uniform below the largest of them.
         values = values // np.uint64(TYPICAL_GRAMS) * np.uint64(256)
