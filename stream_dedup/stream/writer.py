@@ -345,7 +345,7 @@ class Writer:
             raise error
 
     def _served(self, call: Callable[[], int]) -> int:
-        """Let librdkafka report. A fatal error comes out as an exception, wrapped or lost if a report came behind it."""
+        """Let librdkafka report. A fatal error comes out as an exception, wrapped or lost if a report came behind."""
         try:
             return call()
         except (KafkaException, SystemError) as error:
