@@ -26,11 +26,12 @@ from stream_dedup.epochs import Epochs, ToCount
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.hashing import I64
-from stream_dedup.index.candidates import Candidates
+from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
+from stream_dedup.index.multi import Pending
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Overlay, Write
-from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of
+from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of, proved
 from stream_dedup.links import JudgedRun, Linker
 from stream_dedup.members import ClusterBook, NewEntries
 from stream_dedup.scope import id_of, scope_hash
@@ -204,6 +205,7 @@ class Batch:
         self._base = self._progress = state.progress
         self._store = Overlay(state.store)
         self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample, state.lines)
+        self._pending = Pending(state.index)
         self._outcomes: list[Outcome] = []
         self._watch = Stopwatch()
         self._successions: Sequence[tuple[int, Succession]] = []  # of the last run
@@ -292,18 +294,31 @@ class Batch:
         if len(versions) < len(articles):
             articles, features = articles[: len(versions)], features.part(0, len(versions))
             times = times.at(np.arange(len(versions)))
+        scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
+        floor = self._progress.generations[0].first_entry
+        search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
+        modes = np.array([version.mode for version in versions], np.int64)
+        first = search.proving()
+        proven = proved(
+            first,
+            modes,
+            *_owners(articles, versions, first),
+            times.floors,
+            self._index.caps(),
+            self._parts.limits,
+            self._parts.duplicates,
+        )
+        search.go_on(proven)
         self._watch.lap("look_up")
         fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
         self._watch.lap("simhash")
-        scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
-        candidates = self._index.look_up(self._store, features, fingerprints, sums, times.window, scopes, live)
+        search.look_up_tables(fingerprints, sums, proven)
+        candidates = search.candidates()
         self._watch.lap("look_up")
-        modes = np.array([version.mode for version in versions], np.int64)
-        owners = _owners(articles, versions, candidates)
         verdicts = judge(
             candidates,
             modes,
-            *owners,
+            *_owners(articles, versions, candidates),
             times.floors,
             times.renewals,
             self._index.caps(),
@@ -319,7 +334,7 @@ class Batch:
         self._sums.count(verdicts, features, count)
         unique = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
         told = [i for i, decision in enumerate(decisions) if decision.link is None or _of_another(decision.link)]
-        self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told), candidates)
+        self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told))
         self._watch.lap("change")
         return decisions
 
@@ -359,7 +374,6 @@ class Batch:
         book: ClusterBook,
         times: I64 = _NO_TIMES,
         run: ToCount | None = None,
-        candidates: Candidates | None = None,
     ) -> None:
         """Stage what articles with these stream times, or withdrawals, change."""
         before = self._progress
@@ -370,9 +384,8 @@ class Batch:
         fixed = self._index.format.joined(entries.fixed)
         packed = self._index.format.pack(fixed, entries.names)
         step = Step(progress, fixed, packed, book.removed, book.writes(), counts)
-        lists = candidates.lists if candidates is not None and not book.reindexed else None
-        self._store.write(list(step_writes(self._store, self._index, before, step, lists)))
-        self._index.occupy(fixed, before.generation)
+        self._store.write(list(step_writes(self._store, self._index, before, step)))
+        self._pending.add(fixed, step.numbers())
         self._progress = progress
         self._sums.steps.append(step)
         self._successions = book.successions

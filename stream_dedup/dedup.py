@@ -14,7 +14,7 @@ from stream_dedup.batch import Batch, Change, Judged, parts_of
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import MemoryStore, Store
+from stream_dedup.index.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.text.idf import Epoch
@@ -41,7 +41,7 @@ class Deduplicator:
         directory: Path | str | None = None,
         settings: EngineSettings | None = None,
         *,
-        store: Store | None = None,
+        store: FileStore | None = None,
     ) -> None:
         self._settings = settings or EngineSettings()
         store = store or (MemoryStore() if directory is None else RocksStore(Path(directory)))

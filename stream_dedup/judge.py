@@ -17,7 +17,7 @@ from stream_dedup.hashing import I64, U32
 from stream_dedup.index.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, Candidates, KeyedRows
 from stream_dedup.index.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.records import UNKNOWN_TIME, outlived
-from stream_dedup.index.sharing import Sharing, least_shared, sharing_of
+from stream_dedup.index.sharing import FIRST_LANDMARKS, FIRST_SHARED, Sharing, least_shared, sharing_of
 from stream_dedup.settings import EngineSettings
 
 F64 = NDArray[np.float64]
@@ -27,6 +27,7 @@ NONE, EXACT, NEAR, CONTAINED, CONTAINS = 0, 1, 2, 3, 4
 RELATIONS = (None, Relation.EXACT, Relation.NEAR, Relation.CONTAINED, Relation.CONTAINS)
 SOURCES = (Source.CONTENT, Source.LANDMARK, Source.SIMHASH)
 
+_COVERED = 0.7  # of an article by one that its first landmarks find, so that no other is looked for
 JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
 
 
@@ -122,6 +123,7 @@ class _Batch(NamedTuple):
     renewals: I64
     keyed: KeyedRows
     caps: I64
+    crowds: I64
     duplicates: Bool
 
 
@@ -213,19 +215,46 @@ def judge(
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
-    rows, n = candidates.rows, len(modes)
+    n = len(modes)
+    crowds = np.zeros(len(candidates.keyed.key_kinds), np.int64)
+    batch = _Batch(modes, owners, siblings, floors, renewals, candidates.keyed, caps, crowds, duplicates)
+    verdicts = Verdicts.empty(n)
+    _judge(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
+    return verdicts
+
+
+def proved(
+    candidates: Candidates,
+    modes: I64,
+    owners: I64,
+    siblings: I64,
+    floors: I64,
+    caps: I64,
+    limits: Limits,
+    duplicates: Bool,
+) -> Bool:
+    """Tell which articles contents and first landmarks prove to be copies of stored entries, or are skipped, shape (n,).
+
+    `judge` finds all of these proved too, whatever it makes of the articles before them, so that their other keys
+    need not be looked up. For the arguments see there.
+    """
+    # Under a key that an article has itself, so many others of the batch may come before the stored entries.
+    own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
+    crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
+    batch = _Batch(modes, owners, siblings, floors, floors, candidates.keyed, caps, crowds, duplicates)
+    workspace = _workspace(candidates, caps)
+    return _proved(candidates.rows, batch, limits, workspace, Verdicts.empty(len(modes))) | (modes == SKIP)
+
+
+def _workspace(candidates: Candidates, caps: I64) -> _Workspace:
     keyed = candidates.keyed
-    batch = _Batch(modes, owners, siblings, floors, renewals, keyed, caps, duplicates)
-    workspace = _Workspace(
-        np.full(len(keyed.key_families), -1, np.int64),
+    return _Workspace(
+        np.full(len(keyed.key_kinds), -1, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
         np.empty(keyed.own_keys.size, np.int64),
         np.empty(int(caps.max()), np.int64),
-        *np.full((6, len(rows.fingerprints)), -1, np.int64),
+        *np.full((6, len(candidates.rows.fingerprints)), -1, np.int64),
     )
-    verdicts = Verdicts.empty(n)
-    _judge(rows, batch, limits, workspace, verdicts)
-    return verdicts
 
 
 @kernel
@@ -305,8 +334,7 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
     for i in range(len(batch.modes)):
         if batch.modes[i] == SKIP:
             continue
-        count = _gather(i, rows, batch, limits, workspace, verdicts)
-        _choose(i, count, rows, batch, limits, workspace, verdicts)
+        _look_up(i, rows, batch, limits, workspace, verdicts)
         drifted = _drifted(i, batch, limits, verdicts)
         verdicts.indexed[i] = _worth_indexing(i, rows, batch, verdicts, drifted)
         if verdicts.indexed[i]:
@@ -315,35 +343,94 @@ def _judge(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, ver
 
 
 @kernel
-def _gather(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts) -> int:
-    """Put the candidates of article i into `workspace.found` and return how many there are."""
-    row = len(rows.fingerprints) - len(batch.modes) + i
-    place, last = batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]
-    count = sharers = 0
-    while place < last and batch.keyed.key_families[batch.keyed.look_up_keys[place]] == CONTENT:
-        visible = _look_under(place, i, batch, workspace, verdicts)
-        count = _note_all(workspace.visible[:visible], i, CONTENT, count, rows, batch, limits, workspace)
-        place += 1
-    while place < last and batch.keyed.key_families[batch.keyed.look_up_keys[place]] == LANDMARK:
-        visible = _look_under(place, i, batch, workspace, verdicts)
-        sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
-        place += 1
+def _proved(rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts) -> Bool:
+    found = np.zeros(len(batch.modes), np.bool_)
+    for i in range(len(batch.modes)):
+        if batch.modes[i] != SKIP:
+            _look_up_first(i, rows, batch, limits, workspace, verdicts)
+            found[i] = _is_covered(i, rows, batch, verdicts)
+    return found
+
+
+@kernel
+def _look_up(i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts) -> None:
+    """Write down the best match of article i. What proves that it is a copy ends the search."""
+    place, count, sharers, best = _look_up_first(i, rows, batch, limits, workspace, verdicts)
+    if _is_covered(i, rows, batch, verdicts):
+        return
+    row, last = len(rows.fingerprints) - len(batch.modes) + i, batch.keyed.look_up_offsets[i + 1]
+    place, sharers = _count_under(place, last, i, sharers, batch, workspace, verdicts)
+    first = count
     for sharer in workspace.sharers[:sharers]:
         if workspace.shared[sharer] >= least_shared(rows.sizes[row], rows.sizes[sharer], limits.sharing):
             count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+    best = _choose(i, first, count, best, rows, batch, limits, workspace, verdicts)
+    if _is_copy(i, batch, verdicts):
+        return
+    first = count
     while place < last:
         visible = _look_under(place, i, batch, workspace, verdicts)
         count = _note_all(workspace.visible[:visible], i, SIMHASH, count, rows, batch, limits, workspace)
         place += 1
-    return count
+    _choose(i, first, count, best, rows, batch, limits, workspace, verdicts)
+
+
+@kernel
+def _look_up_first(
+    i: int, rows: Rows, batch: _Batch, limits: Limits, workspace: _Workspace, verdicts: Verdicts
+) -> tuple[int, int, int, float]:
+    """Write down the best match of article i by its content and its first landmarks.
+
+    Returns:
+        Place of the next key, how many candidates and sharers there are, and how good the best match is.
+    """
+    place, last = batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]
+    count = 0
+    while place < last and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == CONTENT:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        count = _note_all(workspace.visible[:visible], i, CONTENT, count, rows, batch, limits, workspace)
+        place += 1
+    place, sharers = _count_under(place, min(last, place + FIRST_LANDMARKS), i, 0, batch, workspace, verdicts)
+    for sharer in workspace.sharers[:sharers]:
+        if workspace.shared[sharer] >= FIRST_SHARED:
+            count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+    return place, count, sharers, _choose(i, 0, count, -1.0, rows, batch, limits, workspace, verdicts)
+
+
+@kernel
+def _count_under(
+    place: int, stop: int, i: int, sharers: int, batch: _Batch, workspace: _Workspace, verdicts: Verdicts
+) -> tuple[int, int]:
+    """Count who shares the next landmarks with article i; return the place behind these, and how many share any."""
+    while place < stop and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == LANDMARK:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
+        place += 1
+    return place, sharers
+
+
+@kernel
+def _is_covered(i: int, rows: Rows, batch: _Batch, verdicts: Verdicts) -> bool:
+    """Tell whether most of article i stands in the text that it is a copy of: then it is not more of a copy of another."""
+    row, match = len(rows.fingerprints) - len(batch.modes) + i, verdicts.rows[i]
+    if not _is_copy(i, batch, verdicts):
+        return False
+    common = verdicts.containment[i] * min(rows.sizes[row], rows.sizes[match])
+    return bool(verdicts.relations[i] == EXACT or common >= _COVERED * rows.sizes[row])
+
+
+@kernel
+def _is_copy(i: int, batch: _Batch, verdicts: Verdicts) -> bool:
+    return bool(batch.duplicates[verdicts.relations[i]])
 
 
 @kernel
 def _look_under(place: int, i: int, batch: _Batch, workspace: _Workspace, verdicts: Verdicts) -> int:
     """Put the rows under a key that article i looks up into `workspace.visible` and return how many there are."""
     key = batch.keyed.look_up_keys[place]
-    family = batch.keyed.key_families[key]
-    room, visible = batch.caps[family], 0
+    family = batch.keyed.key_kinds[key]
+    most = batch.caps[family] - batch.crowds[key]
+    room, visible = most, 0
     node = workspace.newest[key]
     while node >= 0 and room > 0:
         workspace.visible[visible] = workspace.node_rows[node]
@@ -357,8 +444,8 @@ def _look_under(place: int, i: int, batch: _Batch, workspace: _Workspace, verdic
             visible += 1
         posting -= 1
         room -= 1
-    verdicts.hot[i, family] += room == 0
-    verdicts.longest[i, family] = max(verdicts.longest[i, family], batch.caps[family] - room)
+    verdicts.hot[i, family] += room <= 0
+    verdicts.longest[i, family] = max(verdicts.longest[i, family], most - room)
     return visible
 
 
@@ -426,17 +513,18 @@ def _same(numbers: I64, one: int, other: int) -> bool:
 @kernel
 def _choose(
     i: int,
-    count: int,
+    first: int,
+    stop: int,
+    best: float,
     rows: Rows,
     batch: _Batch,
     limits: Limits,
     workspace: _Workspace,
     verdicts: Verdicts,
-) -> None:
-    """Compare article i with its candidates and write down the best match."""
+) -> float:
+    """Compare article i with some of its candidates, write down a match that is better, and return how good the best is."""
     row = len(rows.fingerprints) - len(batch.modes) + i
-    best = -1.0
-    for place in range(count):
+    for place in range(first, stop):
         candidate = workspace.found[place]
         source = workspace.found_by[candidate]
         match = compare(rows, row, candidate, limits)
@@ -454,6 +542,7 @@ def _choose(
             verdicts.rows[i], verdicts.relations[i], verdicts.sources[i] = candidate, match.relation, source
             verdicts.jaccard[i], verdicts.containment[i] = match.jaccard, match.containment
             verdicts.hamming[i] = match.hamming
+    return best
 
 
 @kernel

@@ -123,7 +123,7 @@ class _Linking:
                 Decision(
                     article,
                     unique=unique,
-                    fingerprint=int(self._run.candidates.fingerprints[place]),
+                    fingerprint=int(self._run.candidates.rows.fingerprints[self._run.stored + place]),
                     epoch=self._run.epoch,
                     link=link,
                     indexed=indexed,

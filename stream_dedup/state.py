@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stream_dedup.fingerprint.drift import DriftSample
-from stream_dedup.index.candidates import MultiIndex
+from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.counts import load_counts, load_lines
 from stream_dedup.index.ledger import (
@@ -24,7 +24,7 @@ from stream_dedup.index.ledger import (
     start_put,
 )
 from stream_dedup.index.steps import Step, joined, step_writes
-from stream_dedup.index.store import Family, Overlay, Put, Store, Write
+from stream_dedup.index.store import Family, FileStore, Overlay, Put, Write
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.learnt import rule_of
 
@@ -43,7 +43,7 @@ class State:
         StoreError: the store cannot be read, or was made with settings that cannot be compared with these.
     """
 
-    def __init__(self, store: Store, settings: EngineSettings, comparable: Mapping[str, Any]) -> None:
+    def __init__(self, store: FileStore, settings: EngineSettings, comparable: Mapping[str, Any]) -> None:
         check_format(store, comparable)
         self.store = store
         self._settings = settings
@@ -89,10 +89,11 @@ class State:
         """
         if base != self.progress:
             raise ValueError("this change was decided on another state: apply each once, before the next decide")
+        self.index.shelf.settle(self.progress)
         after = steps[-1].progress
         places = [place.put(), *self._starts(base, [(Commit(steps, positions), place.offset)])] if place else []
         self.store.write([*writes, *position_puts(positions), *places])
-        self._advance(after, place)
+        self._advance(steps, place)
 
     def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
         """Make commits that stand in the changelog, with one atomic write; very many at once, faster, with several.
@@ -109,12 +110,12 @@ class State:
         """
         self._check_order([step for commit, _ in commits for step in commit.steps])
         self._stale = True
+        self.index.shelf.settle(self.progress)
         before = progress = self.progress
         overlay = Overlay(self.store)
         for steps in _by_generation(progress, commits):
             step = joined(steps)
             overlay.write(list(step_writes(overlay, self.index, progress, step)))
-            self.index.occupy(step.entries, progress.generation)
             progress = step.progress
         positions = {key: offset for commit, _ in commits for key, offset in commit.positions.items()}
         place = ChangelogPlace(topic, commits[-1][1])
@@ -125,7 +126,7 @@ class State:
             self.store.write([progress.put(), *puts])
         else:
             self.store.write([*overlay.staged, *puts])
-        self._advance(progress, place)
+        self._advance([step for commit, _ in commits for step in commit.steps], place)
 
     def refresh(self) -> None:
         """Read the counts again, if commits were replayed."""
@@ -136,6 +137,7 @@ class State:
 
     def close(self) -> None:
         """Release the store."""
+        self.index.close()
         self.store.close()
 
     def _load_counts(self) -> None:
@@ -166,10 +168,11 @@ class State:
             yield from (forget_start(number) for number in live if number not in after)
             live, start = after, offset
 
-    def _advance(self, progress: Progress, place: ChangelogPlace | None) -> None:
-        self.progress = progress
+    def _advance(self, steps: Sequence[Step], place: ChangelogPlace | None) -> None:
+        for step in steps:
+            self.index.add(step.entries, step.numbers(), step.progress.entries)
+        self.progress = steps[-1].progress
         self._place = place or self._place
-        self.index.keep_generations(progress.live)
 
 
 def _by_generation(progress: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[list[Step]]:

@@ -1,41 +1,43 @@
-"""The multi-index: a batch of articles in, their candidates out, and the writes that add entries to it.
+"""Candidates of a batch, looked for step by step: the likeliest first, and what proves a copy ends the search.
 
-Knows all three families of keys and how articles of a batch meet; knows nothing of thresholds.
+Knows in which order keys are looked up and which entries are worth reading; knows nothing of thresholds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.fingerprint.features import Features, landmark_rule
-from stream_dedup.hashing import I64, U64
-from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat, Rows, rows_of_entries
-from stream_dedup.index.keys import BatchKeys, interleaved, masked
-from stream_dedup.index.ledger import Progress
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.postings import PostingFamily, PostingLists, Postings, read_lists
-from stream_dedup.index.probing import TABLE_KEYS, Occupancies, probe_keys, table_keys
-from stream_dedup.index.records import generation_prefix, keys_of
-from stream_dedup.index.sharing import sharing_of, size_classes
-from stream_dedup.index.store import Family, Puts, Store
-from stream_dedup.index.wanted import LookedUp, sharing_enough, within_distance
-from stream_dedup.settings import EngineSettings
+from stream_dedup.compiled import kernel
+from stream_dedup.fingerprint.features import Features
+from stream_dedup.hashing import EMPTY, I64, U64, find_slot, place_all, table_size
+from stream_dedup.index.entries import COMPARABLE, BARE, WEIGHED, Entries, Rows, rows_of_entries
+from stream_dedup.index.keys import BatchKeys, interleaved
+from stream_dedup.index.multi import MultiIndex
+from stream_dedup.index.postings import PostingLists, Postings
+from stream_dedup.index.records import keys_of
+from stream_dedup.index.runs.shelf import Young
+from stream_dedup.index.sharing import FIRST_LANDMARKS
+from stream_dedup.index.store import Family, Store
+from stream_dedup.index.wanted import LookedUp, sharing_enough, sharing_many, within_distance
 
 NO_ROW = -1
-CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the families, in the order of their key numbers
+CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the kinds, in the order of their key numbers
+_ONE = np.uint64(1)  # added to an entry's number, of which `EMPTY` is one
+
+Bool = NDArray[np.bool_]
 
 
 class KeyedRows(NamedTuple):
-    """Which rows stand under which keys, for a batch of n articles; keys are numbered over all families.
+    """Which rows stand under which keys, for a batch of n articles; keys are numbered over all kinds.
 
     Attributes:
         look_up_offsets: article i looks up look_up_keys[look_up_offsets[i]:look_up_offsets[i + 1]].
-        look_up_keys: key numbers.
+        look_up_keys: key numbers: contents, landmarks in ascending order, tables.
         own_keys: key numbers under which each article is indexed, `NO_KEY` where unused, shape (n, keys).
-        key_families: `CONTENT`, `LANDMARK` or `SIMHASH` of each key number.
+        key_kinds: `CONTENT`, `LANDMARK` or `SIMHASH` of each key number.
         list_offsets: postings of key i at list_offsets[i]:list_offsets[i + 1].
         list_rows: row of each posting, oldest first, `NO_ROW` where no article needs it.
     """
@@ -43,7 +45,7 @@ class KeyedRows(NamedTuple):
     look_up_offsets: I64
     look_up_keys: I64
     own_keys: I64
-    key_families: NDArray[np.uint8]
+    key_kinds: NDArray[np.uint8]
     list_offsets: I64
     list_rows: I64
 
@@ -57,231 +59,246 @@ class Candidates:
         names: name of the article of each stored row, as UTF-8, m of them.
         numbers: entry number of each stored row, shape (m,).
         clusters: cluster of each stored row, shape (m,).
-        fingerprints: of the batch, shape (n,).
         keyed: which rows stand under which keys.
-        lists: the posting lists as stored, a family each.
     """
 
     rows: Rows
     names: list[bytes]
     numbers: U64
     clusters: U64
-    fingerprints: U64
     keyed: KeyedRows
-    lists: tuple[PostingLists, ...]
 
 
-class MultiIndex:
-    """The content, landmark and SimHash indexes.
+class Search:
+    """The search for the candidates of a batch of n articles.
+
+    Contents and the first landmarks of all are looked up at once. For those that these do not prove to be copies come
+    the other landmarks, and then the tables.
 
     Args:
-        store: where they are kept, read once to see which keys of the tables are occupied.
-        settings: of the tables, the landmarks and the sketches.
-        progress: of the state.
+        index: that is searched.
+        store: the state.
+        features: of the batch.
+        times: window times, shape (n,).
+        scopes: number of the scope, 0 for none, shape (n,).
+        floor: number of the first entry that has not expired.
+        pending: posting lists of entries that the store has and the index not yet.
     """
 
-    def __init__(self, store: Store, settings: EngineSettings, progress: Progress) -> None:
-        self._settings = settings
-        sketch = settings.sketch
-        self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
-        self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
-        self.families = (
-            PostingFamily(Family.CONTENTS, cap=1),
-            PostingFamily(Family.LANDMARKS, settings.landmarks.cap, "size"),
-            PostingFamily(Family.TABLES, settings.simhash.bucket_cap, "fingerprint"),
-        )
-        self.sharing = sharing_of(settings)
-        self._occupancies = Occupancies(self.plan)
-        if settings.simhash.enabled:
-            for generation in progress.live:
-                self._occupancies.mark_keys(generation, _stored_keys(store, generation))
-
-    def caps(self) -> I64:
-        """Return how many postings are visible under a key of each family, shape (3,)."""
-        return np.array([kind.cap for kind in self.families], np.int64)
-
-    def look_up(
+    def __init__(
         self,
+        index: MultiIndex,
         store: Store,
         features: Features,
-        fingerprints: U64,
-        sums: I64,
         times: I64,
         scopes: U64,
-        live: Sequence[int],
-    ) -> Candidates:
-        """Return the candidates of a batch of n articles.
+        floor: int,
+        pending: Young | None,
+    ) -> None:
+        self._index = index
+        self._store = store
+        self._features = features
+        self._scopes = scopes
+        self._floor = floor
+        self._pending = pending
+        sketches = features.sketches
+        flags = index.flags(features)
+        zeros = np.zeros(len(times), np.uint64)
+        self._rows = rows_of(features, zeros, times, flags, scopes)
+        self._read = _ReadEntries(index, store)
+        marks = sketches.landmarks
+        marked = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
+        contents = BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis])
+        self._keys = [contents.masked(scopes), BatchKeys.same(marks, marked).masked(scopes), BatchKeys.none(len(times))]
+        self._lists = [_Lists(keys.distinct()) for keys in self._keys]
+        self._look_up_first()
+
+    def proving(self) -> Candidates:
+        """Return what contents and first landmarks found among the stored entries; the batch has no fingerprints yet."""
+        return self._candidates()
+
+    def go_on(self, proved: Bool) -> None:
+        """Look up the other landmarks of those that are not proved to be copies, shape (n,)."""
+        keys, lists = self._keys[LANDMARK], self._lists[LANDMARK]
+        self._find(LANDMARK, keys.looked_up[np.repeat(~proved, np.diff(keys.offsets))])
+        found, sizes = lists.lists, self._features.sketches.sizes
+        asked = keys.only(np.repeat(~proved, np.diff(keys.offsets)))
+        self._want(found, sharing_enough(_looked_up(asked, found), sizes, *found.postings, self._index.sharing))
+
+    def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool) -> None:
+        """Look up the tables for those that are not proved to be copies.
 
         Args:
-            store: the state.
-            features: of the batch.
             fingerprints: shape (n,).
             sums: bit sums, shape (n, 64).
-            times: window times, shape (n,).
-            scopes: number of the scope, 0 for none, shape (n,).
-            live: generations that have not expired, the newest last.
+            proved: shape (n,).
         """
-        flags = self._flags(features, sums)
-        keys = self._keys(features, fingerprints, sums, flags, scopes)
-        lists = tuple(
-            read_lists(store, kind, family.distinct(), live) for kind, family in zip(self.families, keys, strict=True)
+        weighed = self._index.weighed(self._features, sums)
+        self._rows = self._rows._replace(fingerprints=fingerprints, flags=self._rows.flags | (WEIGHED * weighed).astype(np.uint8))
+        keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
+        occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
+        self._keys[SIMHASH] = keys = keys.only(occupied | keys.own_among_looked_up())
+        self._lists[SIMHASH] = lists = _Lists(keys.distinct())
+        self._find(SIMHASH, keys.looked_up)
+        found = lists.lists
+        near = within_distance(
+            _looked_up(keys, found), fingerprints, found.postings.details, self._index.max_distance
         )
-        wanted = self._wanted(lists, keys, features.sketches.sizes, fingerprints)
-        postings = np.concatenate([family.postings.entries for family in lists])
-        values, numbers = _read_entries(store, np.unique(postings[wanted]))
-        places = np.searchsorted(numbers, postings)
-        there = places < len(numbers)
-        found = np.zeros(len(postings), np.bool_)
-        found[there] = numbers[places[there]] == postings[there]
-        firsts = np.cumsum([0, *(len(family.keys) for family in lists)])
-        numbered = [family.numbered(kind.keys, first) for family, kind, first in zip(keys, lists, firsts, strict=False)]
-        look_up_offsets, look_up_keys = interleaved([family.offsets for family in keys], [n[1] for n in numbered])
-        entries, names = self.format.unpack(values)
+        self._want(found, near)
+
+    def candidates(self) -> Candidates:
+        """Return all that was found."""
+        return self._candidates()
+
+    def _look_up_first(self) -> None:
+        contents, marks = self._keys[CONTENT], self._keys[LANDMARK]
+        self._find(CONTENT, contents.looked_up)
+        found = self._lists[CONTENT].lists
+        self._want(found, np.ones(len(found.postings.entries), np.bool_))
+        first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
+        self._find(LANDMARK, first.looked_up)
+        found = self._lists[LANDMARK].lists
+        self._want(found, sharing_many(_looked_up(first, found), *found.postings))
+
+    def _find(self, kind: int, keys: U64) -> None:
+        """Read the lists of keys that were not read yet."""
+        lists = self._lists[kind]
+        missing = lists.missing(keys)
+        lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
+
+    def _want(self, lists: PostingLists, wanted: Bool) -> None:
+        self._read.read(lists.postings.entries[wanted])
+
+    def _candidates(self) -> Candidates:
+        lists = [lists.lists for lists in self._lists]
+        firsts = np.cumsum([0, *(len(one.keys) for one in lists)])
+        numbered = [keys.numbered(one.keys, first) for keys, one, first in zip(self._keys, lists, firsts, strict=False)]
+        offsets, looked_up = interleaved([keys.offsets for keys in self._keys], [number[1] for number in numbered])
+        entries, names, numbers = self._read.sorted()
         return Candidates(
-            rows_of_entries(entries).followed_by(rows_of(features, fingerprints, times, flags, scopes)),
+            rows_of_entries(entries).followed_by(self._rows),
             names,
             numbers,
             entries["cluster"].copy(),
-            fingerprints,
             KeyedRows(
-                look_up_offsets,
-                look_up_keys,
+                offsets,
+                looked_up,
                 np.concatenate([own for own, _ in numbered], axis=1),
                 np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
-                _joined_offsets([family.offsets for family in lists]),
-                np.where(found & wanted, places, NO_ROW),
-            ),
-            lists,
-        )
-
-    def insertions(
-        self,
-        store: Store,
-        entries: Entries,
-        numbers: U64,
-        generation: int,
-        lists: tuple[PostingLists, ...] | None = None,
-    ) -> Iterator[Puts]:
-        """Yield the writes that add entries to the posting lists.
-
-        Args:
-            store: the state.
-            entries: their fixed parts, shape (n,); those in reserve are left out.
-            numbers: their numbers, shape (n,).
-            generation: that is written to.
-            lists: the posting lists of all their keys, where they were read already.
-        """
-        active = (entries["flags"] & RESERVE) == 0
-        entries, numbers = entries[active], numbers[active]
-        details = {
-            "none": np.zeros(len(entries), np.uint64),
-            "size": size_classes(entries["size"].astype(np.int64)).astype(np.uint64),
-            "fingerprint": entries["fingerprint"],
-        }
-        for place, (kind, (own, used)) in enumerate(zip(self.families, self._own_keys(entries), strict=True)):
-            row, _ = np.nonzero(used)
-            if not len(row):
-                continue
-            keys = own[used]
-            family = lists[place] if lists else read_lists(store, kind, np.unique(keys), [generation])
-            yield family.with_new(keys, Postings(numbers[row], details[kind.detail][row]))
-
-    def occupy(self, entries: Entries, generation: int) -> None:
-        """Note that entries are in the tables of a generation now."""
-        weighed = entries[(entries["flags"] & (WEIGHED | RESERVE)) == WEIGHED]
-        self._occupancies.mark(generation, self.plan.prefixes(weighed["fingerprint"].copy()))
-
-    def keep_generations(self, live: Sequence[int]) -> None:
-        """Forget what generations occupied that have expired."""
-        self._occupancies.keep(live)
-
-    def own_keys(self, entries: Entries) -> dict[Family, tuple[U64, NDArray[np.bool_]]]:
-        """Return the keys under which each entry stands in each family, and which of them are used.
-
-        Args:
-            entries: fixed parts, shape (n,).
-        """
-        return dict(zip((kind.family for kind in self.families), self._own_keys(entries), strict=True))
-
-    def _own_keys(self, entries: Entries) -> tuple[tuple[U64, NDArray[np.bool_]], ...]:
-        landmarks = self.format.landmark_keys(entries)
-        of_content, of_landmark, of_table = scope_masks(entries["scope"])
-        comparable = (entries["flags"] & COMPARABLE) != 0
-        weighed = (entries["flags"] & WEIGHED) != 0
-        return (
-            (masked(entries["content"][:, np.newaxis], of_content), (entries["flags"] & BARE == 0)[:, np.newaxis]),
-            (masked(landmarks, of_landmark), comparable[:, np.newaxis] & (landmarks != 0)),
-            (
-                masked(table_keys(self.plan.prefixes(entries["fingerprint"].copy())), of_table),
-                np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
+                _joined_offsets([one.offsets for one in lists]),
+                _rows_of_numbers(numbers, np.concatenate([one.postings.entries for one in lists])),
             ),
         )
 
-    def _flags(self, features: Features, sums: I64) -> NDArray[np.uint8]:
-        comparable = features.sketches.sizes >= self._settings.verify.min_grams
-        # A text of stop words alone has no sums, and its fingerprint says nothing.
-        weighed = comparable & sums.any(axis=1) & self._settings.simhash.enabled
-        marked = comparable & self._settings.landmarks.enabled
-        return np.asarray(COMPARABLE * marked + WEIGHED * weighed + BARE * features.bare, np.uint8)
 
-    def _keys(
-        self, features: Features, fingerprints: U64, sums: I64, flags: NDArray[np.uint8], scopes: U64
-    ) -> tuple[BatchKeys, ...]:
-        sketches = features.sketches
-        marks = sketches.landmarks
-        use_marks = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
-        keys = (
-            BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis]),
-            BatchKeys.same(marks, use_marks),
-            self._table_keys(fingerprints, sums, (flags & WEIGHED) != 0),
+class _Lists:
+    """The posting lists of the keys of one kind, as far as they were read.
+
+    Args:
+        keys: distinct, ascending, shape (m,).
+    """
+
+    def __init__(self, keys: U64) -> None:
+        self.keys = keys
+        self.lists = PostingLists(
+            keys, np.zeros(len(keys) + 1, np.int64), Postings(np.empty(0, np.uint64), np.empty(0, np.uint64))
         )
-        return tuple(family.masked(masks) for family, masks in zip(keys, scope_masks(scopes), strict=True))
+        self._known = np.zeros(len(keys), np.bool_)
 
-    def _table_keys(self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_]) -> BatchKeys:
-        prefixes = self.plan.prefixes(fingerprints)
-        with self._occupancies.all.including(prefixes[weighed]):
-            counts, looked_up = probe_keys(
-                self.plan,
-                fingerprints[weighed],
-                sums[weighed],
-                self._settings.simhash.probes,
-                self._occupancies.all,
-            )
-        per_article = np.zeros(len(fingerprints), np.int64)
-        per_article[weighed] = counts
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_article)])
-        used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
-        return BatchKeys(table_keys(prefixes), used, offsets, looked_up)
+    def missing(self, keys: U64) -> I64:
+        """Return the places of those keys that were not read yet, ascending."""
+        wanted = np.zeros(len(self.keys), np.bool_)
+        wanted[np.searchsorted(self.keys, keys)] = True
+        return np.flatnonzero(wanted & ~self._known)
 
-    def _wanted(
-        self, lists: Sequence[PostingLists], keys: Sequence[BatchKeys], sizes: I64, fingerprints: U64
-    ) -> NDArray[np.bool_]:
-        """Return which postings need their entries: those that share enough landmarks, or are within the distance."""
-        contents, landmarks, tables = lists
-        most = self._settings.simhash.max_distance
-        return np.concatenate(
-            [
-                np.ones(len(contents.postings.entries), np.bool_),
-                sharing_enough(_looked_up(keys[LANDMARK], landmarks), sizes, *landmarks.postings, self.sharing),
-                within_distance(_looked_up(keys[SIMHASH], tables), fingerprints, tables.postings.details, most),
-            ]
+    def add(self, places: I64, lists: PostingLists) -> None:
+        """Add the lists of the keys at some places."""
+        self._known[places] = True
+        self.lists = PostingLists(
+            self.keys, *_with_more(self.lists.offsets, self.lists.postings, places, lists.offsets, lists.postings)
         )
+
+
+class _ReadEntries:
+    """The entries that were read of a store.
+
+    Args:
+        index: knows how they are stored.
+        store: the state.
+    """
+
+    def __init__(self, index: MultiIndex, store: Store) -> None:
+        self._format = index.format
+        self._store = store
+        self._asked: U64 = np.empty(0, np.uint64)
+        self._values: dict[int, bytes] = {}
+
+    def read(self, numbers: U64) -> None:
+        """Read entries that were not read yet; those that are not there are left out."""
+        new = np.setdiff1d(numbers, self._asked)
+        self._asked = np.concatenate([self._asked, new])
+        values = self._store.get_many(Family.ENTRIES, keys_of(new))
+        self._values |= {number: value for number, value in zip(new.tolist(), values, strict=True) if value is not None}
+
+    def sorted(self) -> tuple[Entries, list[bytes], U64]:
+        """Return the fixed parts of all, the names of their articles, and their numbers, ascending."""
+        numbers = sorted(self._values)
+        entries, names = self._format.unpack([self._values[number] for number in numbers])
+        return entries, names, np.array(numbers, np.uint64)
 
 
 def _looked_up(keys: BatchKeys, lists: PostingLists) -> LookedUp:
     return LookedUp(keys.offsets, np.searchsorted(lists.keys, keys.looked_up), lists.offsets)
 
 
-def scope_masks(scopes: U64) -> tuple[U64, U64, U64]:
-    """Return what the keys of each family are XORed with, so that those of other scopes are other keys.
+def _ranks(offsets: I64) -> I64:
+    """Return the place of each key among those of its article."""
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
-    The lower 37 bits of the tables' keys stay as they are: the bitmaps of occupied keys, which know no scopes, are read
-    back from them. Two scopes that agree in the other 27 share the tables' lists, and the judge tells them apart.
 
-    Args:
-        scopes: number of each article's scope, 0 for none, shape (n,).
-    """
-    return scopes, scopes, scopes & ~TABLE_KEYS
+def _joined_offsets(offsets: Sequence[I64]) -> I64:
+    counts = np.concatenate([np.diff(kind) for kind in offsets])
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+@kernel
+def _with_more(
+    offsets: I64, postings: Postings, places: I64, more_offsets: I64, more: Postings
+) -> tuple[I64, Postings]:
+    """Return lists, of which those at some places were empty, with these put in."""
+    lengths = offsets[1:] - offsets[:-1]
+    for i in range(len(places)):
+        lengths[places[i]] = more_offsets[i + 1] - more_offsets[i]
+    joined = np.zeros(len(offsets), np.int64)
+    for key in range(len(lengths)):
+        joined[key + 1] = joined[key] + lengths[key]
+    both = Postings(np.empty(joined[-1], np.uint64), np.empty(joined[-1], np.uint64))
+    for key in range(len(lengths)):
+        _copy(postings, offsets[key], offsets[key + 1], both, joined[key])
+    for i in range(len(places)):
+        _copy(more, more_offsets[i], more_offsets[i + 1], both, joined[places[i]])
+    return joined, both
+
+
+@kernel
+def _copy(source: Postings, first: int, stop: int, target: Postings, place: int) -> None:
+    for posting in range(first, stop):
+        target.entries[place], target.details[place] = source.entries[posting], source.details[posting]
+        place += 1
+
+
+@kernel
+def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
+    """Return the place of each entry among some numbers, `NO_ROW` where it is not among them, shape of `entries`."""
+    table = np.full(table_size(len(numbers)), EMPTY)
+    rows_at = np.full(len(table), NO_ROW, np.int64)
+    slots = place_all(table, numbers + _ONE)
+    for row in range(len(numbers)):
+        rows_at[slots[row]] = row
+    rows = np.empty(len(entries), np.int64)
+    for posting in range(len(entries)):
+        rows[posting] = rows_at[find_slot(table, entries[posting] + _ONE)]
+    return rows
 
 
 def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8], scopes: U64) -> Rows:
@@ -299,20 +316,3 @@ def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np
         flags,
         scopes,
     )
-
-
-def _stored_keys(store: Store, generation: int) -> Iterator[bytes]:
-    prefix = generation_prefix(generation)
-    return (key[len(prefix) :] for key, _ in store.items(Family.TABLES, prefix))
-
-
-def _read_entries(store: Store, numbers: U64) -> tuple[list[bytes], U64]:
-    """Return the entries that are there, and their numbers."""
-    values = store.get_many(Family.ENTRIES, keys_of(numbers))
-    there = np.array([value is not None for value in values], np.bool_)
-    return [value for value in values if value is not None], numbers[there]
-
-
-def _joined_offsets(offsets: Sequence[I64]) -> I64:
-    counts = np.concatenate([np.diff(family) for family in offsets])
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

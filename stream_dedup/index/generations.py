@@ -9,7 +9,7 @@ from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import generation_prefix, key_of
 from stream_dedup.index.store import Drop, Family, Put, Store
 
-EXPIRING = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.CONTENTS, Family.LANDMARKS, Family.TABLES)
+EXPIRING = (Family.ARTICLES, Family.URLS, Family.CLUSTERS)
 
 
 def newest(store: Store, family: Family, keys: Sequence[bytes], live: Sequence[int]) -> list[bytes | None]:

@@ -10,13 +10,14 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from stream_dedup.clusters import Cluster
-from stream_dedup.index.candidates import MultiIndex
+from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.counts import load_counts, load_lines
 from stream_dedup.index.entries import RESERVE
 from stream_dedup.index.generations import newest
 from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
-from stream_dedup.index.postings import PostingFamily, read_lists
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.store import Family, Store
 from stream_dedup.text.learnt import LearnRule
 
@@ -40,6 +41,7 @@ class Integrity:
         self._store = store
         self._index = index
         self._progress = progress
+        self._first = progress.generations[0].first_entry
         self._report = report
         self._done: Counter[str] = Counter()
 
@@ -57,53 +59,48 @@ class Integrity:
         yield from self._counts(max_words, learning)
 
     def _entries(self) -> Iterator[str]:
-        first, stop = self._progress.generations[0].first_entry, self._progress.entries
+        first, stop = self._first, self._progress.entries
         for pairs in self._chunks(Family.ENTRIES, b"", "entries"):
             numbers = np.array([int.from_bytes(key) for key, _ in pairs], np.uint64)
             out = numbers[(numbers < first) | (numbers >= stop)].tolist()
             yield from (f"entry {number} is not between {first} and {stop}" for number in out)
             fixed = self._index.format.fixed([value for _, value in pairs])
             active = (fixed["flags"] & RESERVE) == 0
-            for kind in self._index.families:
-                own, used = self._index.own_keys(fixed[active])[kind.family]
+            for place, kind in enumerate(self._index.kinds):
+                own, used = self._index.own_keys(fixed[active])[place]
                 row, _ = np.nonzero(used)
                 keys = own[used]
-                lists = read_lists(self._store, kind, np.unique(keys), self._progress.live)
+                lists = self._index.shelf.find(place, np.unique(keys), first, None)
                 places = np.searchsorted(lists.keys, keys)
-                for place, number in zip(places.tolist(), numbers[active][row].tolist(), strict=True):
-                    found = lists.postings.entries[lists.offsets[place] : lists.offsets[place + 1]]
+                for at, key, number in zip(places.tolist(), keys.tolist(), numbers[active][row].tolist(), strict=True):
+                    found = lists.postings.entries[lists.offsets[at] : lists.offsets[at + 1]]
                     # A list that is full has lost its oldest.
                     if number not in found and len(found) < kind.cap:
-                        yield f"entry {number} is not in the list of its key {keys[place]:x} of {kind.family}"
+                        yield f"entry {number} is not in the list of its key {key:x} of {kind.name}"
 
     def _postings(self) -> Iterator[str]:
-        for kind in self._index.families:
-            for generation in self._progress.live:
-                prefix = generation_prefix(generation)
-                for pairs in self._chunks(kind.family, prefix, str(kind.family)):
-                    yield from self._stray(kind, len(prefix), pairs)
-            yield from self._expired(kind.family)
+        for place, flat in self._index.shelf.flats():
+            yield from self._stray(place, flat)
+            self._done["postings"] += len(flat.keys)
+            self._report("postings", self._done["postings"])
 
-    def _stray(self, kind: PostingFamily, prefix: int, pairs: Sequence[tuple[bytes, bytes]]) -> Iterator[str]:
+    def _stray(self, place: int, flat: Flat) -> Iterator[str]:
         """Yield a line on each posting of an entry that has not its key."""
-        keys = np.array([int.from_bytes(key[prefix:]) for key, _ in pairs], np.uint64)
-        counts = [len(value) // kind.width for _, value in pairs]
-        entries = kind.unpack(b"".join([value for _, value in pairs])).entries
-        wanted = np.unique(entries)
+        kind, first, following = self._index.kinds[place].name, self._first, self._progress.entries
+        wanted = np.unique(flat.entries)
         values = self._store.get_many(Family.ENTRIES, keys_of(wanted))
         there = np.array([value is not None for value in values], np.bool_)
         fixed = self._index.format.fixed([value for value in values if value is not None])
-        own, used = self._index.own_keys(fixed)[kind.family]
+        own, used = self._index.own_keys(fixed)[place]
         held = {
             number: set(row[use].tolist()) for number, row, use in zip(wanted[there].tolist(), own, used, strict=True)
         }
-        family, following = kind.family, self._progress.entries
-        for key, number in zip(np.repeat(keys, counts).tolist(), entries.tolist(), strict=True):
-            # The posting of an entry that was removed stays until its generation expires.
-            if number in held and key not in held[number]:
-                yield f"entry {number} is in the list of {key:x} of {family}, which is none of its keys"
+        for key, number in zip(flat.keys.tolist(), flat.entries.tolist(), strict=True):
+            # The posting of an entry that was removed or has expired stays until its run is dropped or merged.
+            if number >= first and number in held and key not in held[number]:
+                yield f"entry {number} is in the list of {key:x} of {kind}, which is none of its keys"
             if number >= following:
-                yield f"the list of {key:x} of {family} has entry {number}, the next one is {following}"
+                yield f"the list of {key:x} of {kind} has entry {number}, the next one is {following}"
 
     def _articles(self) -> Iterator[str]:
         for name, value in self._current(Family.ARTICLES):
@@ -111,7 +108,7 @@ class Integrity:
         yield from self._expired(Family.ARTICLES)
 
     def _article(self, name: bytes, record: ArticleRecord) -> Iterator[str]:
-        first = self._progress.generations[0].first_entry
+        first = self._first
         numbers = [number for number in record.entries if number >= first]
         for number, entry in zip(
             numbers, self._store.get_many(Family.ENTRIES, [key_of(number) for number in numbers]), strict=True
@@ -122,7 +119,7 @@ class Integrity:
                 yield f"article {_shown(name)} has entry {number}, which is of {_shown(other)}"
 
     def _clusters(self) -> Iterator[str]:
-        first = self._progress.generations[0].first_entry
+        first = self._first
         for key, value in self._current(Family.CLUSTERS):
             yield from self._cluster(key, Cluster.unpack(value), first)
         yield from self._expired(Family.CLUSTERS)
@@ -193,7 +190,7 @@ def differences(first: Store, second: Store, report: Report) -> Iterator[str]:
     """Yield a line on each key that two states do not share, or have with another value.
 
     Where in the changelog each generation began is left out: of a changelog whose front is cut off that cannot be
-    known.
+    known. So are the runs: they say again what the entries say.
     """
     for family in Family:
         pairs = zip_longest(_pairs(first, family), _pairs(second, family))
@@ -207,7 +204,7 @@ def differences(first: Store, second: Store, report: Report) -> Iterator[str]:
 
 def _pairs(store: Store, family: Family) -> Iterator[tuple[bytes, bytes]]:
     for key, value in store.items(family):
-        if family is not Family.META or not key.startswith(CHANGELOG_KEYS):
+        if family is not Family.META or not key.startswith(CHANGELOG_KEYS + RUN_KEYS):
             yield key, value
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
 
 NO_KEY = -1
 
@@ -36,12 +37,27 @@ class BatchKeys:
         np.cumsum(used.sum(axis=1), out=offsets[1:])
         return cls(own, used, offsets, own[used])
 
+    @classmethod
+    def none(cls, articles: int) -> "BatchKeys":
+        """Return no keys of so many articles."""
+        own = np.empty((articles, 0), np.uint64)
+        return cls(own, own.astype(np.bool_), np.zeros(articles + 1, np.int64), np.empty(0, np.uint64))
+
     def masked(self, masks: U64) -> "BatchKeys":
         """Return the keys, those of each article XORed with its mask, shape (n,)."""
         if not masks.any():
             return self
         looked_up = self.looked_up ^ np.repeat(masks, np.diff(self.offsets))
         return BatchKeys(masked(self.own, masks), self.used, self.offsets, looked_up)
+
+    def own_among_looked_up(self) -> NDArray[np.bool_]:
+        """Tell of each key that is looked up whether an article of the batch stands under it."""
+        return np.asarray(among(self.looked_up, self.own[self.used]))
+
+    def only(self, wanted: NDArray[np.bool_]) -> "BatchKeys":
+        """Return the keys, of those looked up only some, shape of `looked_up`."""
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
+        return BatchKeys(self.own, self.used, kept[self.offsets], self.looked_up[wanted])
 
     def distinct(self) -> U64:
         """Return all keys once, ascending."""
@@ -52,6 +68,22 @@ class BatchKeys:
         own = np.full(self.own.shape, NO_KEY, np.int64)
         own[self.used] = first + np.searchsorted(distinct, self.own[self.used])
         return own, first + np.searchsorted(distinct, self.looked_up)
+
+
+@kernel
+def among(keys: U64, some: U64) -> NDArray[np.bool_]:
+    """Tell of each key whether it is among some, shape of `keys`."""
+    table = np.full(table_size(len(some)), EMPTY)
+    holds_empty = False
+    for key in some:
+        hashed = mix64(key)
+        holds_empty |= hashed == EMPTY
+        table[find_slot(table, hashed)] = hashed
+    found = np.empty(len(keys), np.bool_)
+    for i in range(len(keys)):
+        hashed = mix64(keys[i])
+        found[i] = table[find_slot(table, hashed)] == hashed if hashed != EMPTY else holds_empty
+    return found
 
 
 def masked(own: U64, masks: U64) -> U64:

@@ -13,7 +13,7 @@ import orjson
 from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.index.store import Family, Put, Store, StoreError
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _FORMAT_KEY = b"format"
 _PROGRESS_KEY = b"progress"
 _POSITION_KEY = b"changelog"

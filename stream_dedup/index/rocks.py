@@ -3,6 +3,7 @@
 Knows RocksDB; knows nothing of what keys and values mean.
 """
 
+import os
 import re
 import shutil
 import time
@@ -14,7 +15,7 @@ from operator import ge
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock
-from typing import cast
+from typing import BinaryIO, cast
 
 from rocksdict import (
     AccessType,
@@ -22,7 +23,6 @@ from rocksdict import (
     Cache,
     Checkpoint,
     CompactOptions,
-    DataBlockIndexType,
     DBCompressionType,
     DBRecoveryMode,
     IngestExternalFileOptions,
@@ -46,6 +46,8 @@ from stream_dedup.index.store import (
 )
 from stream_dedup.settings import StateSettings
 
+# Files besides those of the database, under names that never come again.
+_FILES = "files"
 # What is being made stands here, on the file system of the database; a crash leaves it to the next opening to remove.
 _SCRATCH = "scratch"
 # RocksDB's own target size of a file.
@@ -55,8 +57,6 @@ _SST_SLICE = 4096
 # A look-up that holds a compacted file ends sooner; an iterator may hold it longer than all of them.
 _REMOVAL_SECONDS = 0.5
 _REMOVALS = 4
-# Lists under short keys: most of what is looked up.
-_POSTINGS = frozenset({Family.CONTENTS, Family.LANDMARKS, Family.TABLES})
 # Many similar values: in blocks of four times RocksDB's own size a tenth less of them is left.
 _RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.URLS})
 _RECORDS_BLOCK = 16 << 10
@@ -249,6 +249,46 @@ class RocksStore:
             files = _write_files(scratch, self._file_options[family], keys, values)
             self._families[family].ingest_external_file([str(file) for file in files], options)
 
+    @contextmanager
+    def new_file(self, name: str) -> Iterator[BinaryIO]:
+        """See `FileStore`.
+
+        Raises:
+            StoreFullError: the disk is full.
+            StoreError: the file cannot be written.
+        """
+        with self._action("write"), self._scratch() as scratch:
+            with (scratch / name).open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            (self._directory / _FILES).mkdir(exist_ok=True)
+            (scratch / name).replace(self._directory / _FILES / name)
+
+    def open_file(self, name: str) -> int:
+        """See `FileStore`.
+
+        Raises:
+            StoreDamagedError: the file is missing.
+            StoreError: it cannot be opened.
+        """
+        with self._action("read"):
+            return os.open(self._directory / _FILES / name, os.O_RDONLY | os.O_CLOEXEC)
+
+    def remove_files(self, names: Sequence[str]) -> None:
+        """See `FileStore`.
+
+        Raises:
+            StoreError: one cannot be removed.
+        """
+        with self._action("remove files of"):
+            for name in names:
+                (self._directory / _FILES / name).unlink(missing_ok=True)
+
+    def file_names(self) -> list[str]:
+        """See `FileStore`."""
+        return [path.name for path in (self._directory / _FILES).glob("*")]
+
     def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
         """Give the disk space of a dropped range back: without it, nobody knows when.
 
@@ -290,6 +330,9 @@ class RocksStore:
             )
         with self._upkeep, self._action("copy"):
             self._link(directory)
+            (directory / _FILES).mkdir()
+            for name in self.file_names():
+                (directory / _FILES / name).hardlink_to(self._directory / _FILES / name)
 
     def sizes(self) -> dict[Family, int]:
         """Return the bytes of each family's files. What is only in write buffers and the log is not in it."""
@@ -502,20 +545,15 @@ def _compression(family: Family) -> DBCompressionType:
     """Return how the blocks of a family are compressed.
 
     Entries are packed already: LZ4 takes 0.2% off them. Off records, clusters and counts, which are full of text and
-    times, zstd takes a third more than LZ4, and they are seldom read. Of postings it would take a fourth more, but a
-    block that is not in the cache would be read in three times the time.
+    times, zstd takes a third more than LZ4, and they are seldom read.
     """
-    if family is Family.ENTRIES:
-        return DBCompressionType.none()
-    return DBCompressionType.lz4() if family in _POSTINGS else DBCompressionType.zstd()
+    return DBCompressionType.none() if family is Family.ENTRIES else DBCompressionType.zstd()
 
 
 def _table(cache: Cache, family: Family) -> BlockBasedOptions:
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_bloom_filter(10, block_based=False)
-    # An index by hash within each block would take 8% of the bytes of postings, and does not make reading faster.
-    table.set_data_block_index_type(DataBlockIndexType.binary_search())
     if family in _RECORDS:
         table.set_block_size(_RECORDS_BLOCK)
     table.set_cache_index_and_filter_blocks(True)

@@ -14,6 +14,8 @@ from stream_dedup.fingerprint.sketch import LandmarkRule, landmark_count
 from stream_dedup.hashing import I64
 from stream_dedup.settings import EngineSettings
 
+FIRST_LANDMARKS = 8  # the smallest of a text, which are looked up first
+FIRST_SHARED = 4  # of them, with which an entry is worth reading before the others are looked up
 _SHARE = 0.25  # of the landmarks that the least alike of copies share in the mean
 _STEPS = 8  # classes of sizes in a doubling
 _SLACK = 0.8  # for what a class leaves open

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.index.candidates import MultiIndex
+from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.entries import Entries
 from stream_dedup.index.generations import expire, put_record
 from stream_dedup.index.ledger import Progress
-from stream_dedup.index.postings import PostingLists
 from stream_dedup.index.records import key_of, keys_of
+from stream_dedup.index.runs.shelf import removed_put
 from stream_dedup.index.store import Family, Put, Puts, Store, Write
 
 
@@ -44,29 +44,34 @@ class Step:
         return np.arange(last - len(self.entries), last, dtype=np.uint64)
 
 
-def step_writes(
-    store: Store, index: MultiIndex, before: Progress, step: Step, lists: tuple[PostingLists, ...] | None = None
-) -> Iterator[Write]:
-    """Yield the writes that make a step.
+def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -> Iterator[Write]:
+    """Yield the writes that make a step; the posting lists of its entries are not among them.
 
     Args:
         store: the state, as it is before.
-        index: makes the posting lists.
+        index: tells which entries no run holds yet.
         before: how far the state has come.
         step: what changes.
-        lists: the posting lists of all keys of its entries, where they were read already.
     """
-    numbers = step.numbers()
-    yield Puts(Family.ENTRIES, keys_of(numbers), step.packed)
-    yield from index.insertions(store, step.entries, numbers, before.generation, lists)
-    for number in step.removed:
-        yield Put(Family.ENTRIES, key_of(number), None)
+    yield Puts(Family.ENTRIES, keys_of(step.numbers()), step.packed)
+    yield from _removals(store, index, step)
     live = before.live
     for record in step.records:
         yield from put_record(record, live)
     yield from step.counts
     yield from expire(before, step.progress)
     yield step.progress.put()
+
+
+def _removals(store: Store, index: MultiIndex, step: Step) -> Iterator[Put]:
+    """Yield the writes that remove entries. What those stood under is kept, without a name, until a run holds it."""
+    stored = dict(zip(step.removed, store.get_many(Family.ENTRIES, [key_of(number) for number in step.removed]), strict=True))
+    stored |= dict(zip(step.numbers().tolist(), step.packed, strict=True)) if step.removed else {}
+    for number in step.removed:
+        yield Put(Family.ENTRIES, key_of(number), None)
+        packed = stored[number]
+        if number >= index.shelf.young_first and packed is not None:
+            yield removed_put(number, index.format.pack(index.format.fixed([packed]), [b""])[0])
 
 
 def joined(steps: Sequence[Step]) -> Step:

@@ -3,11 +3,14 @@
 Knows bytes; knows nothing of what they mean. The store in a directory is in `stream_dedup.index.rocks`.
 """
 
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import merge
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 
 class Family(StrEnum):
@@ -16,9 +19,6 @@ class Family(StrEnum):
     META = "default"
     ARTICLES = "articles"  # article -> what became of it
     ENTRIES = "entries"  # entry number -> what later articles are compared with
-    CONTENTS = "contents"  # content hash -> entry numbers
-    LANDMARKS = "landmarks"  # landmark -> entry numbers
-    TABLES = "tables"  # table and prefix -> fingerprints and entry numbers
     COUNTS = "counts"  # document counts of the epoch, and what was added since
     CLUSTERS = "clusters"  # the clusters of duplicates
     URLS = "urls"  # the addresses seen
@@ -97,11 +97,32 @@ class Store(Protocol):
         ...
 
 
+class FileStore(Store, Protocol):
+    """A store that keeps files too, which never change once they are there."""
+
+    def new_file(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Write a file: it is there, whole and safe on the disk, when the context is left without an exception."""
+        ...
+
+    def open_file(self, name: str) -> int:
+        """Return a descriptor of a file, open for reading; the caller closes it."""
+        ...
+
+    def remove_files(self, names: Sequence[str]) -> None:
+        """Remove files; those that are open can still be read."""
+        ...
+
+    def file_names(self) -> list[str]:
+        """Return the names of the files that are there."""
+        ...
+
+
 class MemoryStore:
     """A store which is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
 
     def __init__(self) -> None:
         self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in Family}
+        self._files: dict[str, BinaryIO] = {}
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `Store`."""
@@ -129,8 +150,36 @@ class MemoryStore:
         """See `Store`."""
         self.write(writes)
 
+    @contextmanager
+    def new_file(self, name: str) -> Iterator[BinaryIO]:
+        """See `FileStore`. It is a temporary file without a name."""
+        file = tempfile.TemporaryFile()
+        try:
+            yield file
+            file.flush()
+        except BaseException:
+            file.close()
+            raise
+        self.remove_files([name])
+        self._files[name] = file
+
+    def open_file(self, name: str) -> int:
+        """See `FileStore`."""
+        return os.dup(self._files[name].fileno())
+
+    def remove_files(self, names: Sequence[str]) -> None:
+        """See `FileStore`."""
+        for name in names:
+            if name in self._files:
+                self._files.pop(name).close()
+
+    def file_names(self) -> list[str]:
+        """See `FileStore`."""
+        return list(self._files)
+
     def close(self) -> None:
         """See `Store`."""
+        self.remove_files(self.file_names())
 
 
 class Overlay:

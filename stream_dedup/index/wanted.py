@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.hashing import EMPTY, I64, U64, find_slot, table_size
-from stream_dedup.index.sharing import Sharing, least_shared_of_class
+from stream_dedup.index.sharing import FIRST_SHARED, Sharing, least_shared_of_class
 
 _ONE = np.uint64(1)  # added to an entry's number, of which `EMPTY` is one
 
@@ -49,6 +49,26 @@ def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, 
             for posting in range(looked_up.list_offsets[key], looked_up.list_offsets[key + 1]):
                 count = shared[find_slot(numbers, entries[posting] + _ONE)]
                 if count >= least_shared_of_class(sizes[i], classes[posting], sharing):
+                    wanted[posting] = True
+    return wanted
+
+
+@kernel
+def sharing_many(looked_up: LookedUp, entries: U64, classes: U64) -> NDArray[np.bool_]:
+    """Return for each posting whether an article shares at least `FIRST_SHARED` of its first landmarks with its entry.
+
+    Args:
+        looked_up: lists of the first landmarks.
+        entries: of the postings, shape (m,).
+        classes: of the entries' sizes, which do not matter, shape (m,).
+    """
+    wanted = np.zeros(len(classes), np.bool_)
+    for i in range(len(looked_up.offsets) - 1):
+        keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
+        numbers, shared = _shared(keys, looked_up.list_offsets, entries)
+        for key in keys:
+            for posting in range(looked_up.list_offsets[key], looked_up.list_offsets[key + 1]):
+                if shared[find_slot(numbers, entries[posting] + _ONE)] >= FIRST_SHARED:
                     wanted[posting] = True
     return wanted
 

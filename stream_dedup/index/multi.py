@@ -1,0 +1,184 @@
+"""The multi-index: the keys of articles and entries, and the posting lists under them.
+
+Knows all three kinds of keys; knows nothing of candidates or thresholds.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.hashing import I64, U64
+from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat
+from stream_dedup.index.keys import BatchKeys, masked
+from stream_dedup.index.ledger import Progress
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.postings import PostingKind
+from stream_dedup.index.probing import probe_keys, table_keys
+from stream_dedup.index.records import keys_of
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.shelf import Shelf, Young, load_removed
+from stream_dedup.index.sharing import sharing_of, size_classes
+from stream_dedup.index.store import Family, FileStore
+from stream_dedup.settings import EngineSettings
+
+_CHUNK = 4_096  # entries read at once
+
+
+class Pending:
+    """Entries of a batch that its later articles shall find, before they are in the index.
+
+    Args:
+        index: makes posting lists of them.
+    """
+
+    def __init__(self, index: "MultiIndex") -> None:
+        self._index = index
+        self._waiting: list[tuple[Entries, U64]] = []
+        self._young: Young | None = None
+
+    def add(self, entries: Entries, numbers: U64) -> None:
+        """Add entries, shape (n,), and their numbers, shape (n,). Most are never looked for."""
+        if len(entries):
+            self._waiting.append((entries, numbers))
+
+    @property
+    def young(self) -> Young | None:
+        """The posting lists of all of them, None if there are none."""
+        for entries, numbers in self._waiting:
+            self._young = self._young or Young(self._index.kinds)
+            self._young.add(self._index.flats(entries, numbers))
+        self._waiting.clear()
+        return self._young
+
+
+class MultiIndex:
+    """The content, landmark and SimHash indexes.
+
+    Args:
+        store: where they are kept, read once for the posting lists that no run holds.
+        settings: of the tables, the landmarks and the sketches.
+        progress: of the state.
+
+    Raises:
+        StoreDamagedError: a run is missing or damaged.
+    """
+
+    def __init__(self, store: FileStore, settings: EngineSettings, progress: Progress) -> None:
+        self._settings = settings
+        sketch = settings.sketch
+        self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
+        self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
+        self.kinds = (
+            PostingKind("contents", cap=1),
+            PostingKind("landmarks", settings.landmarks.cap, "size"),
+            PostingKind("tables", settings.simhash.bucket_cap, "fingerprint"),
+        )
+        self.sharing = sharing_of(settings)
+        self.shelf = Shelf(store, self.kinds)
+        try:
+            self._load_young(store, progress)
+        except BaseException:
+            self.shelf.close()
+            raise
+
+    def caps(self) -> I64:
+        """Return how many postings are visible under a key of each family, shape (3,)."""
+        return np.array([kind.cap for kind in self.kinds], np.int64)
+
+    def add(self, entries: Entries, numbers: U64, stop: int) -> None:
+        """Add entries to the posting lists.
+
+        Args:
+            entries: their fixed parts, shape (n,); those in reserve are left out.
+            numbers: their numbers, shape (n,).
+            stop: number of the next entry.
+        """
+        self.shelf.add(self.flats(entries, numbers), stop)
+
+    def flats(self, entries: Entries, numbers: U64) -> list[Flat]:
+        """Return the postings of entries, one kind after the other; those in reserve have none."""
+        active = (entries["flags"] & RESERVE) == 0
+        entries, numbers = entries[active], numbers[active]
+        details = {
+            "none": np.zeros(len(entries), np.uint64),
+            "size": size_classes(entries["size"].astype(np.int64)).astype(np.uint64),
+            "fingerprint": entries["fingerprint"],
+        }
+        flats = []
+        for kind, (own, used) in zip(self.kinds, self.own_keys(entries), strict=True):
+            row, _ = np.nonzero(used)
+            flats.append(Flat(own[used], numbers[row], details[kind.detail][row]))
+        return flats
+
+    def close(self) -> None:
+        """Release the runs."""
+        self.shelf.close()
+
+    def _load_young(self, store: FileStore, progress: Progress) -> None:
+        """Read the entries that no run holds, also those that were removed meanwhile."""
+        removed = load_removed(store)
+        first = max(self.shelf.young_first, progress.generations[0].first_entry)
+        for start in range(first, progress.entries, _CHUNK):
+            numbers = np.arange(start, min(start + _CHUNK, progress.entries), dtype=np.uint64)
+            values = store.get_many(Family.ENTRIES, keys_of(numbers))
+            there = {
+                number: value if value is not None else removed[number]
+                for number, value in zip(numbers.tolist(), values, strict=True)
+                if value is not None or number in removed
+            }
+            fixed = self.format.fixed([*there.values()])
+            self.add(fixed, np.array([*there], np.uint64), int(numbers[-1]) + 1)
+
+    def own_keys(self, entries: Entries) -> tuple[tuple[U64, NDArray[np.bool_]], ...]:
+        """Return the keys under which each entry stands, kind by kind, and which of them are used.
+
+        Args:
+            entries: fixed parts, shape (n,).
+        """
+        landmarks, scopes = self.format.landmark_keys(entries), entries["scope"]
+        comparable = (entries["flags"] & COMPARABLE) != 0
+        weighed = (entries["flags"] & WEIGHED) != 0
+        return (
+            (masked(entries["content"][:, np.newaxis], scopes), (entries["flags"] & BARE == 0)[:, np.newaxis]),
+            (masked(landmarks, scopes), comparable[:, np.newaxis] & (landmarks != 0)),
+            (
+                masked(table_keys(self.plan.prefixes(entries["fingerprint"].copy())), scopes),
+                np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
+            ),
+        )
+
+    def flags(self, features: Features) -> NDArray[np.uint8]:
+        """Return which keys articles have, but for those of the tables, shape (n,)."""
+        comparable = features.sketches.sizes >= self._settings.verify.min_grams
+        marked = comparable & self._settings.landmarks.enabled
+        return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
+
+    def weighed(self, features: Features, sums: I64) -> NDArray[np.bool_]:
+        """Tell which articles are in the tables: a text of stop words alone has no sums, and its fingerprint says nothing.
+
+        Shape (n,).
+        """
+        comparable = features.sketches.sizes >= self._settings.verify.min_grams
+        return np.asarray(comparable & sums.any(axis=1) & self._settings.simhash.enabled)
+
+    def table_keys(
+        self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_], asking: NDArray[np.bool_]
+    ) -> BatchKeys:
+        """Return the keys of the tables.
+
+        Args:
+            fingerprints: shape (n,).
+            sums: bit sums, shape (n, 64).
+            weighed: which articles are in the tables, shape (n,).
+            asking: which of them look up the tables, shape (n,).
+        """
+        probes = probe_keys(self.plan, fingerprints[asking], sums[asking], self._settings.simhash.probes)
+        offsets = np.zeros(len(fingerprints) + 1, np.int64)
+        np.cumsum(asking * probes.shape[1], out=offsets[1:])
+        used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
+        return BatchKeys(table_keys(self.plan.prefixes(fingerprints)), used, offsets, probes.ravel())
+
+    @property
+    def max_distance(self) -> int:
+        """Largest Hamming distance of a candidate."""
+        return self._settings.simhash.max_distance

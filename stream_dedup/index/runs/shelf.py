@@ -1,0 +1,312 @@
+"""The shelf: all runs of a state and the young lists; freezes these, merges runs, and finds what stands under keys.
+
+Knows when runs are made and dropped; knows nothing of their bytes, or of what keys are made from.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.hashing import U64
+from stream_dedup.index.ledger import Progress
+from stream_dedup.index.postings import PostingKind, PostingLists, Postings
+from stream_dedup.index.records import key_of
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.hits import lists_of
+from stream_dedup.index.runs.merging import merge_runs
+from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
+from stream_dedup.index.runs.young import YoungLists
+from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError
+
+YOUNG_ENTRIES = 1 << 14  # frozen to a run when there are so many
+_FAN_OUT = 4  # runs of a size that are merged to one
+_LARGEST_ENTRIES = 1 << 22  # of a run
+_MOST_RUNS_BEHIND = 3 * _FAN_OUT  # of the smallest size: then all wait for the merge under way
+_RUN_PREFIX = b"run/"
+_REMOVED_PREFIX = b"removed/"
+RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # which differ between two states of the same entries
+
+
+@dataclass(slots=True)
+class Reads:
+    """What look-ups took so far.
+
+    Attributes:
+        keys: asked of the lists.
+        blocks: of runs read for them.
+    """
+
+    keys: int = 0
+    blocks: int = 0
+
+
+class Young:
+    """Young lists of all kinds.
+
+    Args:
+        kinds: of the lists.
+    """
+
+    def __init__(self, kinds: Sequence[PostingKind]) -> None:
+        self.lists = [YoungLists() for _ in kinds]
+
+    def add(self, flats: Sequence[Flat]) -> None:
+        """Add the postings of entries that are newer than all that are there, one for each kind."""
+        for lists, flat in zip(self.lists, flats, strict=True):
+            lists.add(flat)
+
+
+class Shelf:
+    """Posting lists of several kinds.
+
+    All that is found is the same whatever is in runs by now: a look-up sees the newest postings of a key, as many as
+    its kind says, of the entries that have not expired. Removed entries are among them until they expire.
+
+    Args:
+        store: where runs are kept.
+        kinds: of the lists.
+
+    Raises:
+        StoreDamagedError: a run is missing or damaged.
+    """
+
+    def __init__(self, store: FileStore, kinds: Sequence[PostingKind]) -> None:
+        self._store = store
+        self._kinds = kinds
+        self._young = Young(kinds)
+        self._runs = list(_stored_runs(store))
+        self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
+        self._merger = ThreadPoolExecutor(1, thread_name_prefix="merge")
+        self._merge: tuple[list[Run], Future[str]] | None = None
+        self.reads = Reads()
+        known = {run.name for run in self._runs}
+        store.remove_files([name for name in store.file_names() if name not in known])
+
+    @property
+    def young_first(self) -> int:
+        """Number of the first entry that no run holds."""
+        return self._young_first
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The runs, oldest first."""
+        return self._runs
+
+    def find(self, place: int, keys: U64, floor: int, pending: Young | None) -> PostingLists:
+        """Return the posting lists of distinct, ascending keys.
+
+        Args:
+            place: of the kind.
+            keys: shape (m,).
+            floor: number of the first entry that has not expired.
+            pending: lists of entries that are about to be added.
+
+        Raises:
+            StoreDamagedError: a run is damaged.
+        """
+        kind = self._kinds[place]
+        room = np.full(len(keys), kind.cap, np.int64)
+        # The newest first: most lists that are full are full before the oldest runs are read.
+        parts = [young.lists[place].find(keys, room, floor) for young in (pending, self._young) if young is not None]
+        for run in reversed(self._runs):
+            hits, blocks = run.find(place, kind.detail_bytes, keys, room, floor)
+            parts.append(hits)
+            self.reads.blocks += blocks
+        self.reads.keys += len(keys)
+        offsets, *postings = lists_of(parts[::-1], len(keys))
+        return PostingLists(keys, offsets, Postings(*postings))
+
+    def may_hold(self, place: int, keys: U64, pending: Young | None) -> NDArray[np.bool_]:
+        """Tell of each key whether there may be a list: False is certain, shape of `keys`."""
+        may_be = np.zeros(len(keys), np.bool_)
+        for young in (self._young, pending):
+            if young is not None:
+                young.lists[place].mark(keys, may_be)
+        for run in reversed(self._runs):
+            mark_present(run.sections[place].words, keys, may_be)
+        return may_be
+
+    def add(self, flats: Sequence[Flat], stop: int) -> None:
+        """Add the postings of entries.
+
+        Args:
+            flats: one for each kind.
+            stop: number behind the last of these entries.
+        """
+        self._young.add(flats)
+        self._young_stop = stop
+
+    def settle(self, progress: Progress) -> None:
+        """Freeze, merge and drop what is due. Nothing that is found changes by it.
+
+        Args:
+            progress: of the state; all its entries were added.
+
+        Raises:
+            StoreError: a run cannot be written; nothing has changed then.
+        """
+        self._install()
+        self._drop(progress.generations[0].first_entry)
+        if self._is_due(progress):
+            self._freeze()
+        if self._merge is None and (group := self._due_merge(progress)):
+            floor = progress.generations[0].first_entry
+            self._merge = (group, self._merger.submit(self._merged, group, floor))
+
+    def finish_merges(self, progress: Progress) -> None:
+        """Merge all that is due, and wait for it."""
+        self.settle(progress)
+        while self._merge is not None:
+            self._merge[1].result()
+            self.settle(progress)
+
+    def flats(self) -> Iterator[tuple[int, Flat]]:
+        """Yield all postings, run by run, a stretch of keys at a time: the place of their kind, and postings."""
+        for place, kind in enumerate(self._kinds):
+            for run in self._runs:
+                bounds = [0, *run.sections[place].first_keys[1024::1024].tolist(), None]
+                for begin, end in zip(bounds, bounds[1:], strict=False):
+                    yield place, run.part(place, kind.detail_bytes, begin, end)
+            yield place, self._young.lists[place].sorted(kind.cap)
+
+    def close(self) -> None:
+        """Close the runs. A merge under way is waited for, and forgotten."""
+        self._merger.shutdown(wait=True, cancel_futures=True)
+        for run in self._runs:
+            run.close()
+        self._runs = []
+
+    def _is_due(self, progress: Progress) -> bool:
+        young = self._young_stop - self._young_first
+        # A run that spans two generations would have to be kept as long as the younger.
+        return young >= YOUNG_ENTRIES or (young > 0 and self._young_first < progress.generations[-1].first_entry)
+
+    def _freeze(self) -> None:
+        first, stop = self._young_first, self._young_stop
+        name = _run_name(first, stop)
+        with self._store.new_file(name) as file:
+            writer = RunWriter(file, first, stop)
+            for kind, lists in zip(self._kinds, self._young.lists, strict=True):
+                writer.section(iter([lists.sorted(kind.cap)]), len(lists), kind.detail_bytes)
+            writer.finish()
+        self._register([], open_run(name, self._store.open_file(name)))
+        self._young = Young(self._kinds)
+        self._young_first = stop
+
+    def _register(self, old: Sequence[Run], new: Run) -> None:
+        """Put a run in the place of others, in the store and here."""
+        self._store.write(
+            [
+                *(Put(Family.META, _run_key(run.first), None) for run in old),
+                Put(Family.META, _run_key(new.first), new.name.encode()),
+                Drop(Family.META, _REMOVED_PREFIX, _REMOVED_PREFIX + key_of(new.stop)),
+            ]
+        )
+        self._runs = sorted([*(run for run in self._runs if run not in old), new], key=lambda run: run.first)
+        self._forget(old)
+
+    def _drop(self, floor: int) -> None:
+        expired = [run for run in self._runs if run.stop <= floor]
+        if self._merge is not None:
+            # Its parts are still being read.
+            expired = [run for run in expired if run not in self._merge[0]]
+        if expired:
+            self._store.write([Put(Family.META, _run_key(run.first), None) for run in expired])
+            self._runs = [run for run in self._runs if run not in expired]
+            self._forget(expired)
+
+    def _forget(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            run.close()
+        self._store.remove_files([run.name for run in runs])
+
+    def _due_merge(self, progress: Progress) -> list[Run]:
+        """Return runs to merge, the oldest first; none if none are due."""
+        starts = np.array([generation.first_entry for generation in progress.generations])
+        for generation, runs in groupby(self._runs, lambda run: int(np.searchsorted(starts, run.first, side="right"))):
+            group = list(runs)
+            closed = generation < len(starts)
+            if closed and (last := _fitting(group)):
+                return last
+            for at in range(len(group) - _FAN_OUT, -1, -1):
+                equals = group[at : at + _FAN_OUT]
+                if len({_level(run) for run in equals}) == 1 and _fits(equals):
+                    return equals
+        return []
+
+    def _merged(self, runs: Sequence[Run], floor: int) -> str:
+        name = _run_name(runs[0].first, runs[-1].stop)
+        with self._store.new_file(name) as file:
+            merge_runs(file, runs, self._kinds, floor)
+        return name
+
+    def _install(self) -> None:
+        """Put a merged run in the place of its parts, once it is there."""
+        if self._merge is None:
+            return
+        runs, future = self._merge
+        behind = sum(_level(run) == 0 for run in self._runs) >= _MOST_RUNS_BEHIND
+        if not future.done() and not behind:
+            return
+        self._merge = None
+        # Merging can wait until there is space again.
+        with suppress(StoreFullError):
+            name = future.result()
+            self._register(runs, open_run(name, self._store.open_file(name)))
+
+
+def load_removed(store: FileStore) -> dict[int, bytes]:
+    """Return the entries that were removed since the last run was frozen, by their numbers, as they were stored."""
+    prefix = len(_REMOVED_PREFIX)
+    return {int.from_bytes(key[prefix:]): value for key, value in store.items(Family.META, _REMOVED_PREFIX)}
+
+
+def removed_put(number: int, packed: bytes) -> Put:
+    """Return the write that keeps what an entry that is removed stood under, until a run holds it.
+
+    Args:
+        number: of the entry.
+        packed: as it was stored.
+    """
+    return Put(Family.META, _REMOVED_PREFIX + key_of(number), packed)
+
+
+def _stored_runs(store: FileStore) -> Iterator[Run]:
+    for _, name in store.items(Family.META, _RUN_PREFIX):
+        yield open_run(name.decode(), store.open_file(name.decode()))
+
+
+def _run_key(first: int) -> bytes:
+    return _RUN_PREFIX + key_of(first)
+
+
+def _run_name(first: int, stop: int) -> str:
+    return f"{first:012d}-{stop:012d}.run"
+
+
+def _level(run: Run) -> int:
+    level, entries = 0, YOUNG_ENTRIES * _FAN_OUT
+    while run.entries >= entries:
+        level, entries = level + 1, entries * _FAN_OUT
+    return level
+
+
+def _fits(runs: Sequence[Run]) -> bool:
+    return sum(run.entries for run in runs) <= _LARGEST_ENTRIES
+
+
+def _fitting(runs: Sequence[Run]) -> list[Run]:
+    """Return the first runs that follow one another and together are no larger than a run may be, at least two."""
+    for first in range(len(runs) - 1):
+        stop = first + 2
+        if not _fits(runs[first:stop]):
+            continue
+        while stop < len(runs) and _fits(runs[first : stop + 1]):
+            stop += 1
+        return list(runs[first:stop])
+    return []

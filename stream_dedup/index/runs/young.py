@@ -1,0 +1,164 @@
+"""Posting lists in memory: those of the entries that no run holds yet.
+
+Knows keys and postings; knows nothing of files.
+"""
+
+import numpy as np
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.hits import Hits
+
+_FREE = -1
+_LEAST = 1 << 10  # slots of an empty table
+
+
+class YoungLists:
+    """Posting lists as an open-addressing table of chains, the newest posting of each first."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._keys: U64 = np.zeros(_LEAST, np.uint64)
+        self._heads: I64 = np.full(_LEAST, _FREE, np.int64)
+        self._nodes: Flat = Flat(*np.empty((3, _LEAST), np.uint64))
+        self._older: I64 = np.empty(_LEAST, np.int64)
+        self._used = 0
+        self._lists = 0
+
+    def __len__(self) -> int:
+        """How many postings they hold."""
+        return self._used
+
+    def add(self, flat: Flat) -> None:
+        """Add postings.
+
+        Args:
+            flat: in ascending order of entries, all newer than those that are there.
+        """
+        more = len(flat.keys)
+        if self._used + more > len(self._older):
+            grown = max(self._used + more, 2 * len(self._older))
+            self._nodes = Flat(*(_grown(part, grown) for part in self._nodes))
+            self._older = _grown(self._older, grown)
+        if 2 * (self._lists + more) > len(self._keys):
+            self._rehash(2 * (self._lists + more))
+        self._lists += _add(self._keys, self._heads, self._nodes, self._older, self._used, flat)
+        self._used += more
+
+    def find(self, keys: U64, room: I64, floor: int) -> Hits:
+        """Return the newest postings of keys.
+
+        Args:
+            keys: shape (m,).
+            room: how many postings of each key are wanted, shape (m,); less afterwards.
+            floor: postings of entries with smaller numbers are left out.
+        """
+        return _find(self._keys, self._heads, self._nodes, self._older, keys, room, floor)
+
+    def mark(self, keys: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        """Mark which keys are there, shape (m,) both."""
+        if self._used:
+            _mark(self._keys, self._heads, keys, may_be)
+
+    def sorted(self, cap: int) -> Flat:
+        """Return all postings but those over the cap of their keys, in ascending order of keys and entries."""
+        slots = np.flatnonzero(self._heads != _FREE)
+        slots = slots[np.argsort(self._keys[slots])]
+        return _sorted(slots, self._heads, self._nodes, self._older, cap, self._used)
+
+    def _rehash(self, least: int) -> None:
+        size = len(self._keys)
+        while size < least:
+            size *= 2
+        keys, heads = np.zeros(size, np.uint64), np.full(size, _FREE, np.int64)
+        _move(self._keys, self._heads, keys, heads)
+        self._keys, self._heads = keys, heads
+
+
+def _grown(part: I64 | U64, size: int) -> I64 | U64:
+    return np.concatenate([part, np.empty(size - len(part), part.dtype)])
+
+
+@kernel
+def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
+    mask = np.uint64(len(keys) - 1)
+    slot = mix64(key) & mask
+    while heads[slot] != _FREE and keys[slot] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)  # type: ignore[return-value]  # compiled code has no Python integers
+
+
+@kernel
+def _add(keys: U64, heads: I64, nodes: Flat, older: I64, used: int, flat: Flat) -> int:
+    """Add postings and return how many lists began."""
+    begun = 0
+    for i in range(len(flat.keys)):
+        slot = _slot(keys, heads, flat.keys[i])
+        begun += heads[slot] == _FREE
+        node = used + i
+        nodes.keys[node], nodes.entries[node], nodes.details[node] = flat.keys[i], flat.entries[i], flat.details[i]
+        keys[slot], older[node], heads[slot] = flat.keys[i], heads[slot], node
+    return begun
+
+
+@kernel
+def _move(keys: U64, heads: I64, new_keys: U64, new_heads: I64) -> None:
+    for slot in range(len(keys)):
+        if heads[slot] != _FREE:
+            place = _slot(new_keys, new_heads, keys[slot])
+            new_keys[place], new_heads[place] = keys[slot], heads[slot]
+
+
+@kernel
+def _length(head: int, nodes: Flat, older: I64, cap: int, floor: int) -> int:
+    """Return how many postings of a chain are taken."""
+    length, node = 0, head
+    while node != _FREE and length < cap and nodes.entries[node] >= np.uint64(floor):
+        length += 1
+        node = older[node]
+    return length
+
+
+@kernel
+def _find(keys: U64, heads: I64, nodes: Flat, older: I64, wanted: U64, room: I64, floor: int) -> Hits:
+    chains, total = np.empty(len(wanted), np.int64), 0
+    lengths = np.zeros(len(wanted), np.int64)
+    for i in range(len(wanted)):
+        chains[i] = heads[_slot(keys, heads, wanted[i])]
+        lengths[i] = _length(chains[i], nodes, older, room[i], floor)
+        room[i] -= lengths[i]
+        total += lengths[i]
+    hits = Hits(np.empty(total, np.int64), np.empty(total, np.uint64), np.empty(total, np.uint64))
+    stop = 0
+    for i in range(len(wanted)):
+        stop += lengths[i]
+        node = chains[i]
+        for place in range(stop - 1, stop - lengths[i] - 1, -1):
+            hits.places[place], hits.entries[place], hits.details[place] = i, nodes.entries[node], nodes.details[node]
+            node = older[node]
+    return hits
+
+
+@kernel
+def _mark(keys: U64, heads: I64, wanted: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+    for i in range(len(wanted)):
+        if not may_be[i] and heads[_slot(keys, heads, wanted[i])] != _FREE:
+            may_be[i] = True
+
+
+@kernel
+def _sorted(slots: I64, heads: I64, nodes: Flat, older: I64, cap: int, used: int) -> Flat:
+    flat = Flat(np.empty(used, np.uint64), np.empty(used, np.uint64), np.empty(used, np.uint64))
+    stop = 0
+    for slot in slots:
+        length = _length(heads[slot], nodes, older, cap, 0)
+        node, stop = heads[slot], stop + length
+        for place in range(stop - 1, stop - length - 1, -1):
+            flat.keys[place] = nodes.keys[node]
+            flat.entries[place], flat.details[place] = nodes.entries[node], nodes.details[node]
+            node = older[node]
+    return Flat(flat.keys[:stop].copy(), flat.entries[:stop].copy(), flat.details[:stop].copy())
