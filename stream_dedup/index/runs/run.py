@@ -3,7 +3,7 @@
 Knows the file's layout; knows nothing of which runs there are or when they are merged.
 
 The file is the blocks of all sections, then for each section the smallest key of each block, the byte behind each
-block and the filter; then a footer, whose checksum is that of all behind the blocks.
+block and the filter; then a footer, and the checksum of all behind the blocks.
 """
 
 import os
@@ -38,7 +38,8 @@ from stream_dedup.index.store import StoreDamagedError
 
 Bool = NDArray[np.bool_]
 
-_FOOTER = struct.Struct("<8sQQQHI")  # magic, first entry, stop, bytes of blocks, sections, checksum
+_FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
+_CHECKSUM = struct.Struct("<I")
 _SECTION = struct.Struct("<QQQQQ")  # first byte, blocks, words of the filter, keys, postings
 _MAGIC = b"postrun1"
 _SOUND, _UNREADABLE, _DAMAGED = 0, 1, 2
@@ -121,9 +122,9 @@ class RunWriter:
             )
             for section in self._sections
         )
-        checksum = zlib.crc32(tail)
+        tail += _FOOTER.pack(_MAGIC, self._first, self._stop, self._used, len(self._sections))
         self._file.write(tail)
-        self._file.write(_FOOTER.pack(_MAGIC, self._first, self._stop, self._used, len(self._sections), checksum))
+        self._file.write(_CHECKSUM.pack(zlib.crc32(tail)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +229,17 @@ def open_run(name: str, descriptor: int) -> Run:
 
 def _opened(name: str, descriptor: int) -> Run:
     size = os.fstat(descriptor).st_size
-    footer = os.pread(descriptor, _FOOTER.size, max(0, size - _FOOTER.size))
-    if len(footer) != _FOOTER.size:
+    footer = size - _FOOTER.size - _CHECKSUM.size
+    if footer < 0:
         raise damaged_run(name, "it is cut short")
-    magic, first, stop, start, count, checksum = _FOOTER.unpack(footer)
+    magic, first, stop, start, count = _FOOTER.unpack(os.pread(descriptor, _FOOTER.size, footer))
     if magic != _MAGIC:
         raise damaged_run(name, "it does not end as a run does")
-    tail = _read(descriptor, start, size - _FOOTER.size - start)
-    if zlib.crc32(tail) != checksum:
+    tail = _read(descriptor, start, size - start)
+    if _CHECKSUM.pack(zlib.crc32(tail[: -_CHECKSUM.size])) != tail[-_CHECKSUM.size :]:
         raise damaged_run(name, "the checksum of what describes it is wrong")
-    sections, at = [], 0
-    for fields in _SECTION.iter_unpack(tail[len(tail) - count * _SECTION.size :]):
+    sections, at, described = [], 0, footer - start
+    for fields in _SECTION.iter_unpack(tail[described - count * _SECTION.size : described]):
         begin, blocks, words, keys, postings = fields
         first_keys = np.frombuffer(tail, np.uint64, blocks, at)
         stops = np.frombuffer(tail, np.int64, blocks, at + 8 * blocks)
