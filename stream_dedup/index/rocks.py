@@ -126,6 +126,7 @@ class RocksStore:
         read_only: bool = False,
     ) -> None:
         self._directory = directory
+        self._read_only = read_only
         cache = Cache(cache_bytes)
         options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
         with self._action("open"):
@@ -276,11 +277,13 @@ class RocksStore:
             return os.open(self._directory / _FILES / name, os.O_RDONLY | os.O_CLOEXEC)
 
     def remove_files(self, names: Sequence[str]) -> None:
-        """See `FileStore`.
+        """See `FileStore`. A store that is open to read removes none: whoever writes may have just made them.
 
         Raises:
             StoreError: one cannot be removed.
         """
+        if self._read_only:
+            return
         with self._action("remove files of"):
             for name in names:
                 (self._directory / _FILES / name).unlink(missing_ok=True)
