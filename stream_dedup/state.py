@@ -23,6 +23,7 @@ from stream_dedup.index.ledger import (
     position_puts,
     start_put,
 )
+from stream_dedup.index.runs.shelf import is_removed_put
 from stream_dedup.index.steps import Step, joined, step_writes
 from stream_dedup.index.store import Family, FileStore, Overlay, Put, Write
 from stream_dedup.settings import EngineSettings
@@ -121,7 +122,9 @@ class State:
         place = ChangelogPlace(topic, commits[-1][1])
         puts = [*position_puts(positions), place.put(), *self._starts(before, commits)]
         if progress.judged - before.judged >= _MANY_ARTICLES:
-            # What it has come to is written last: until then the same commits are replayed again after a crash.
+            # What removed entries stood under comes first, as an entry is removed only once; what it has come to comes
+            # last: until then the same commits are replayed again after a crash.
+            self.store.write([write for write in overlay.staged if is_removed_put(write)])
             self.store.load([write for write in overlay.staged if write.family is not Family.META])
             self.store.write([progress.put(), *puts])
         else:

@@ -5,7 +5,7 @@ Knows when runs are made and dropped; knows nothing of their bytes, or of what k
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -21,7 +21,7 @@ from stream_dedup.index.runs.hits import lists_of
 from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
 from stream_dedup.index.runs.young import YoungLists
-from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError
+from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # frozen to a run when there are so many
 _FAN_OUT = 4  # runs of a size that are merged to one
@@ -79,7 +79,7 @@ class Shelf:
         self._store = store
         self._kinds = kinds
         self._young = Young(kinds)
-        self._runs = list(_stored_runs(store))
+        self._runs = _stored_runs(store)
         self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="merge")
         self._merge: tuple[list[Run], Future[str]] | None = None
@@ -194,19 +194,24 @@ class Shelf:
             for kind, lists in zip(self._kinds, self._young.lists, strict=True):
                 writer.section(iter([lists.sorted(kind.cap)]), len(lists), kind.detail_bytes)
             writer.finish()
-        self._register([], open_run(name, self._store.open_file(name)))
+        self._register([], name)
         self._young = Young(self._kinds)
         self._young_first = stop
 
-    def _register(self, old: Sequence[Run], new: Run) -> None:
-        """Put a run in the place of others, in the store and here."""
-        self._store.write(
-            [
-                *(Put(Family.META, _run_key(run.first), None) for run in old),
-                Put(Family.META, _run_key(new.first), new.name.encode()),
-                Drop(Family.META, _REMOVED_PREFIX, _REMOVED_PREFIX + key_of(new.stop)),
-            ]
-        )
+    def _register(self, old: Sequence[Run], name: str) -> None:
+        """Put the run in a file in the place of others, in the store and here."""
+        new = open_run(name, self._store.open_file(name))
+        try:
+            self._store.write(
+                [
+                    *(Put(Family.META, _run_key(run.first), None) for run in old),
+                    Put(Family.META, _run_key(new.first), name.encode()),
+                    Drop(Family.META, _REMOVED_PREFIX, _REMOVED_PREFIX + key_of(new.stop)),
+                ]
+            )
+        except BaseException:
+            new.close()
+            raise
         self._runs = sorted([*(run for run in self._runs if run not in old), new], key=lambda run: run.first)
         self._forget(old)
 
@@ -256,8 +261,7 @@ class Shelf:
         self._merge = None
         # Merging can wait until there is space again.
         with suppress(StoreFullError):
-            name = future.result()
-            self._register(runs, open_run(name, self._store.open_file(name)))
+            self._register(runs, future.result())
 
 
 def load_removed(store: FileStore) -> dict[int, bytes]:
@@ -276,9 +280,20 @@ def removed_put(number: int, packed: bytes) -> Put:
     return Put(Family.META, _REMOVED_PREFIX + key_of(number), packed)
 
 
-def _stored_runs(store: FileStore) -> Iterator[Run]:
-    for _, name in store.items(Family.META, _RUN_PREFIX):
-        yield open_run(name.decode(), store.open_file(name.decode()))
+def is_removed_put(write: Write) -> bool:
+    """Tell whether a write is one of `removed_put`."""
+    return isinstance(write, Put) and write.family is Family.META and write.key.startswith(_REMOVED_PREFIX)
+
+
+def _stored_runs(store: FileStore) -> list[Run]:
+    runs: list[Run] = []
+    with ExitStack() as opened:
+        for _, name in store.items(Family.META, _RUN_PREFIX):
+            runs.append(open_run(name.decode(), store.open_file(name.decode())))
+            opened.callback(runs[-1].close)
+        # From here on it is the shelf that closes them.
+        opened.pop_all()
+    return runs
 
 
 def _run_key(first: int) -> bytes:
