@@ -14,7 +14,7 @@ from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.hashing import EMPTY, I64, U64, find_slot, place_all, table_size
 from stream_dedup.index.entries import COMPARABLE, BARE, WEIGHED, Entries, Rows, rows_of_entries
-from stream_dedup.index.keys import BatchKeys, interleaved
+from stream_dedup.index.keys import NO_KEY, BatchKeys, NumberedKeys, interleaved
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.postings import PostingLists, Postings
 from stream_dedup.index.records import keys_of
@@ -109,8 +109,9 @@ class Search:
         marks = sketches.landmarks
         marked = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
         contents = BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis])
-        self._keys = [contents.masked(scopes), BatchKeys.same(marks, marked).masked(scopes), BatchKeys.none(len(times))]
-        self._lists = [_Lists(keys.distinct()) for keys in self._keys]
+        keys = (contents.masked(scopes), BatchKeys.same(marks, marked).masked(scopes), BatchKeys.none(len(times)))
+        self._keys = [kind.numbered() for kind in keys]
+        self._lists = [_Lists(kind.distinct) for kind in self._keys]
         self._look_up_first()
 
     def proving(self) -> Candidates:
@@ -119,10 +120,9 @@ class Search:
 
     def go_on(self, proved: Bool) -> None:
         """Look up the other landmarks of those that are not proved to be copies, shape (n,)."""
-        keys, lists = self._keys[LANDMARK], self._lists[LANDMARK]
-        self._find(LANDMARK, keys.looked_up[np.repeat(~proved, np.diff(keys.offsets))])
-        found, sizes = lists.lists, self._features.sketches.sizes
+        keys = self._keys[LANDMARK]
         asked = keys.only(np.repeat(~proved, np.diff(keys.offsets)))
+        found, sizes = self._find(LANDMARK, asked), self._features.sketches.sizes
         self._want(found, sharing_enough(_looked_up(asked, found), sizes, *found.postings, self._index.sharing))
 
     def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool) -> None:
@@ -137,12 +137,11 @@ class Search:
         self._rows = self._rows._replace(fingerprints=fingerprints, flags=self._rows.flags | (WEIGHED * weighed).astype(np.uint8))
         keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
         occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
-        self._keys[SIMHASH] = keys = keys.only(occupied | keys.own_among_looked_up())
-        self._lists[SIMHASH] = lists = _Lists(keys.distinct())
-        self._find(SIMHASH, keys.looked_up)
-        found = lists.lists
+        self._keys[SIMHASH] = numbered = keys.only(occupied | keys.own_among_looked_up()).numbered()
+        self._lists[SIMHASH] = _Lists(numbered.distinct)
+        found = self._find(SIMHASH, numbered)
         near = within_distance(
-            _looked_up(keys, found), fingerprints, found.postings.details, self._index.max_distance
+            _looked_up(numbered, found), fingerprints, found.postings.details, self._index.max_distance
         )
         self._want(found, near)
 
@@ -151,20 +150,19 @@ class Search:
         return self._candidates()
 
     def _look_up_first(self) -> None:
-        contents, marks = self._keys[CONTENT], self._keys[LANDMARK]
-        self._find(CONTENT, contents.looked_up)
-        found = self._lists[CONTENT].lists
+        found = self._find(CONTENT, self._keys[CONTENT])
         self._want(found, np.ones(len(found.postings.entries), np.bool_))
+        marks = self._keys[LANDMARK]
         first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
-        self._find(LANDMARK, first.looked_up)
-        found = self._lists[LANDMARK].lists
+        found = self._find(LANDMARK, first)
         self._want(found, sharing_many(_looked_up(first, found), *found.postings))
 
-    def _find(self, kind: int, keys: U64) -> None:
-        """Read the lists of keys that were not read yet."""
+    def _find(self, kind: int, keys: NumberedKeys) -> PostingLists:
+        """Read the lists of keys that were not read yet, and return all that were read."""
         lists = self._lists[kind]
-        missing = lists.missing(keys)
+        missing = lists.missing(keys.looked_up)
         lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
+        return lists.lists
 
     def _want(self, lists: PostingLists, wanted: Bool) -> None:
         self._read.read(lists.postings.entries[wanted])
@@ -172,8 +170,8 @@ class Search:
     def _candidates(self) -> Candidates:
         lists = [lists.lists for lists in self._lists]
         firsts = np.cumsum([0, *(len(one.keys) for one in lists)])
-        numbered = [keys.numbered(one.keys, first) for keys, one, first in zip(self._keys, lists, firsts, strict=False)]
-        offsets, looked_up = interleaved([keys.offsets for keys in self._keys], [number[1] for number in numbered])
+        keys = list(zip(self._keys, firsts, strict=False))
+        offsets, looked_up = interleaved([kind.offsets for kind in self._keys], [kind.looked_up + first for kind, first in keys])
         entries, names, numbers = self._read.sorted()
         return Candidates(
             rows_of_entries(entries).followed_by(self._rows),
@@ -183,7 +181,7 @@ class Search:
             KeyedRows(
                 offsets,
                 looked_up,
-                np.concatenate([own for own, _ in numbered], axis=1),
+                np.concatenate([np.where(kind.own == NO_KEY, NO_KEY, kind.own + first) for kind, first in keys], axis=1),
                 np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
                 _joined_offsets([one.offsets for one in lists]),
                 _rows_of_numbers(numbers, np.concatenate([one.postings.entries for one in lists])),
@@ -205,10 +203,10 @@ class _Lists:
         )
         self._known = np.zeros(len(keys), np.bool_)
 
-    def missing(self, keys: U64) -> I64:
-        """Return the places of those keys that were not read yet, ascending."""
+    def missing(self, numbers: I64) -> I64:
+        """Return those of some numbers of keys that were not read yet, each once, ascending."""
         wanted = np.zeros(len(self.keys), np.bool_)
-        wanted[np.searchsorted(self.keys, keys)] = True
+        wanted[numbers] = True
         return np.flatnonzero(wanted & ~self._known)
 
     def add(self, places: I64, lists: PostingLists) -> None:
@@ -247,8 +245,8 @@ class _ReadEntries:
         return entries, names, np.array(numbers, np.uint64)
 
 
-def _looked_up(keys: BatchKeys, lists: PostingLists) -> LookedUp:
-    return LookedUp(keys.offsets, np.searchsorted(lists.keys, keys.looked_up), lists.offsets)
+def _looked_up(keys: NumberedKeys, lists: PostingLists) -> LookedUp:
+    return LookedUp(keys.offsets, keys.looked_up, lists.offsets)
 
 
 def _ranks(offsets: I64) -> I64:

@@ -59,15 +59,55 @@ class BatchKeys:
         kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
         return BatchKeys(self.own, self.used, kept[self.offsets], self.looked_up[wanted])
 
-    def distinct(self) -> U64:
-        """Return all keys once, ascending."""
-        return np.unique(np.concatenate([self.own[self.used], self.looked_up]))
+    def numbered(self) -> "NumberedKeys":
+        """Return the keys as numbers of distinct ones, in ascending order."""
+        own = self.own[self.used]
+        distinct, numbers = _distinct(np.concatenate([own, self.looked_up]))
+        places = np.full(self.own.shape, NO_KEY, np.int64)
+        places[self.used] = numbers[: len(own)]
+        return NumberedKeys(distinct, places, self.offsets, numbers[len(own) :])
 
-    def numbered(self, distinct: U64, first: int) -> tuple[I64, I64]:
-        """Return own and looked-up keys as their places in `distinct`, counted from `first`."""
-        own = np.full(self.own.shape, NO_KEY, np.int64)
-        own[self.used] = first + np.searchsorted(distinct, self.own[self.used])
-        return own, first + np.searchsorted(distinct, self.looked_up)
+
+@dataclass(frozen=True, slots=True)
+class NumberedKeys:
+    """Keys of n articles, as places among distinct ones.
+
+    Attributes:
+        distinct: ascending, shape (m,).
+        own: number of each key under which an article is indexed, `NO_KEY` where unused, shape (n, k).
+        offsets: article i looks up looked_up[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        looked_up: numbers.
+    """
+
+    distinct: U64
+    own: I64
+    offsets: I64
+    looked_up: I64
+
+    def only(self, wanted: NDArray[np.bool_]) -> "NumberedKeys":
+        """Return the keys, of those looked up only some, shape of `looked_up`."""
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
+        return NumberedKeys(self.distinct, self.own, kept[self.offsets], self.looked_up[wanted])
+
+
+def _distinct(keys: U64) -> tuple[U64, I64]:
+    """Return keys once each, ascending, and the place of each among them: `np.unique`, in half the time."""
+    order = np.argsort(keys)
+    ascending = keys[order]
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    places = np.empty(len(keys), np.int64)
+    places[order] = np.cumsum(first) - 1
+    return ascending[first], places
+
+
+def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
+    """Join the look-ups of several families article by article, the families in order."""
+    counts = [np.diff(family) for family in offsets]
+    article = np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts])
+    joined = np.zeros_like(offsets[0])
+    np.cumsum(np.sum(counts, axis=0), out=joined[1:])
+    return joined, np.concatenate(keys)[np.argsort(article, kind="stable")]
 
 
 @kernel
@@ -89,12 +129,3 @@ def among(keys: U64, some: U64) -> NDArray[np.bool_]:
 def masked(own: U64, masks: U64) -> U64:
     """Return keys, shape (n, k), each row XORed with its mask, shape (n,)."""
     return own ^ masks[:, np.newaxis] if masks.any() else own
-
-
-def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
-    """Join the look-ups of several families article by article, the families in order."""
-    counts = [np.diff(family) for family in offsets]
-    article = np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts])
-    joined = np.zeros_like(offsets[0])
-    np.cumsum(np.sum(counts, axis=0), out=joined[1:])
-    return joined, np.concatenate(keys)[np.argsort(article, kind="stable")]

@@ -5,7 +5,7 @@ Knows how postings are packed and found in a block; knows nothing of files or of
 A block is the number of its postings and the bytes of a key, then three columns: of each posting its key's distance
 from the smallest of the block, its entry's distance from the first of the run, and what it carries; and the checksum.
 All are of as many bytes as the largest needs, little-endian. So a key is found by bisection, and nothing is decoded
-but its own postings. All postings of a key are in one block.
+but its own postings. All postings of a key are in one block, and blocks are of whole words of 8 bytes.
 """
 
 from typing import NamedTuple
@@ -20,9 +20,8 @@ Bytes = NDArray[np.uint8]
 
 BLOCK_POSTINGS = 128  # a block ends with the key that reaches so many
 _HEADER_BYTES = 5  # 4 of the number of postings, 1 of the bytes of a key
-_CHECKSUM_BYTES = 4
+_WORD = 8  # bytes
 _EIGHT, _LOWEST = np.uint64(8), np.uint64(0xFF)
-_32 = np.uint64(32)
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
@@ -97,7 +96,7 @@ def pack_blocks(flat: Flat, widths: Widths) -> PackedBlocks:
     postings = len(flat.keys)
     most = postings // BLOCK_POSTINGS + 1
     packed = np.empty(
-        postings * (8 + widths.entry_bytes + widths.detail_bytes) + most * (_HEADER_BYTES + _CHECKSUM_BYTES), np.uint8
+        _words(postings * (8 + widths.entry_bytes + widths.detail_bytes)) + most * 4 * _WORD, np.uint8
     )
     first_keys, stops = np.empty(most, np.uint64), np.empty(most, np.int64)
     blocks = keys = used = first = 0
@@ -128,7 +127,15 @@ def _pack_block(flat: Flat, first: int, stop: int, widths: Widths, packed: Bytes
         at = _put(packed, at, flat.entries[posting] - np.uint64(widths.first_entry), widths.entry_bytes)
     for posting in range(first, stop):
         at = _put(packed, at, flat.details[posting], widths.detail_bytes)
-    return _put(packed, at, np.uint64(_checksum(packed, start, at)), _CHECKSUM_BYTES)
+    stop = _words(at)
+    packed[at:stop] = 0
+    return _put(packed, stop, _checksum(packed, start, stop), _WORD)
+
+
+@kernel
+def _words(size: int) -> int:
+    """Return how many bytes the words have that so many bytes need."""
+    return (size + _WORD - 1) // _WORD * _WORD
 
 
 @kernel
@@ -203,8 +210,8 @@ def take_postings(
 @kernel
 def sound(packed: Bytes, start: int, stop: int) -> bool:
     """Tell whether the checksum at the end of a block is that of its bytes."""
-    behind = stop - _CHECKSUM_BYTES
-    return behind > start and np.uint64(_checksum(packed, start, behind)) == _get(packed, behind, _CHECKSUM_BYTES)
+    behind = stop - _WORD
+    return behind > start and _checksum(packed, start, behind) == _get(packed, behind, _WORD)
 
 
 @kernel
@@ -231,11 +238,12 @@ def _put(packed: Bytes, at: int, value: np.uint64, count: int) -> int:
 
 
 @kernel
-def _checksum(packed: Bytes, start: int, stop: int) -> np.uint32:
-    """Return a checksum of bytes: FNV-1a over words of 8 of them, then `mix64`."""
-    value = _OFFSET ^ np.uint64(stop - start)
-    at = start
-    while at < stop:
-        value = mix64((value ^ _get(packed, at, min(8, stop - at))) * _PRIME)
-        at += 8
-    return np.uint32(value >> _32)
+def _checksum(packed: Bytes, start: int, stop: int) -> np.uint64:
+    """Return a checksum of words: FNV-1a over every other one, twice, so that two are multiplied at a time."""
+    words = packed[start:stop].view(np.uint64)
+    even, odd = _OFFSET ^ np.uint64(stop - start), _OFFSET
+    for place in range(0, len(words) - 1, 2):
+        even, odd = (even ^ words[place]) * _PRIME, (odd ^ words[place + 1]) * _PRIME
+    if len(words) % 2:
+        even = (even ^ words[len(words) - 1]) * _PRIME
+    return mix64(even) ^ mix64(odd + _PRIME)

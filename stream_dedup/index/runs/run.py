@@ -43,6 +43,7 @@ _CHECKSUM = struct.Struct("<I")
 _SECTION = struct.Struct("<QQQQQ")  # first byte, blocks, words of the filter, keys, postings
 _MAGIC = b"postrun1"
 _SOUND, _UNREADABLE, _DAMAGED = 0, 1, 2
+_LANDING = 64  # blocks between two landings
 _LARGEST_BLOCK = 1 << 12  # bytes that are room for nearly all blocks
 
 # C's pread(descriptor, buffer, count, offset): numba finds it in the process.
@@ -55,6 +56,7 @@ class Section(NamedTuple):
     Attributes:
         start: first byte of its blocks.
         first_keys: smallest key of each block, shape (blocks,).
+        landings: of every 64th block: as few as the processor's cache holds, shape (blocks / 64,).
         stops: byte behind each, counted from the first, shape (blocks,).
         words: filter.
         checked: which blocks were found sound since the run was opened, shape (blocks,).
@@ -64,6 +66,7 @@ class Section(NamedTuple):
 
     start: int
     first_keys: U64
+    landings: U64
     stops: I64
     words: U64
     checked: Bool
@@ -109,7 +112,7 @@ class RunWriter:
         first_keys = np.concatenate([np.empty(0, np.uint64), *(part.first_keys for part in blocks)])
         stops = np.concatenate([np.empty(0, np.int64), *(part.stops for part in blocks)])
         keys = sum(part.keys for part in blocks)
-        self._sections.append(Section(start, first_keys, stops, words, _unchecked(len(stops)), keys, postings))
+        self._sections.append(_section(start, first_keys, stops, words, keys, postings))
 
     def finish(self) -> None:
         """Write what is read when the run is opened."""
@@ -245,7 +248,7 @@ def _opened(name: str, descriptor: int) -> Run:
         stops = np.frombuffer(tail, np.int64, blocks, at + 8 * blocks)
         bits = np.frombuffer(tail, np.uint64, words, at + 16 * blocks)
         at += 16 * blocks + 8 * words
-        sections.append(Section(begin, first_keys, stops, bits, _unchecked(blocks), keys, postings))
+        sections.append(_section(begin, first_keys, stops, bits, keys, postings))
     return Run(name, descriptor, first, stop, sections)
 
 
@@ -266,8 +269,9 @@ def damaged_run(name: str, what: str) -> StoreDamagedError:
     )
 
 
-def _unchecked(blocks: int) -> Bool:
-    return np.zeros(blocks, np.bool_)
+def _section(start: int, first_keys: U64, stops: I64, words: U64, keys: int, postings: int) -> Section:
+    landings, checked = first_keys[::_LANDING].copy(), np.zeros(len(stops), np.bool_)
+    return Section(start, first_keys, landings, stops, words, checked, keys, postings)
 
 
 @kernel
@@ -290,7 +294,7 @@ def _find(
     for i in range(len(keys)):
         if room[i] == 0 or not in_filter(section.words, keys[i]):
             continue
-        block = np.searchsorted(section.first_keys, keys[i], side="right") - 1
+        block = _block_of(section, keys[i])
         if block < 0:
             continue
         if block != loaded:
@@ -315,6 +319,16 @@ def _find(
         room[i] -= stop - count
         count = stop
     return Hits(hits.places[:count].copy(), hits.entries[:count].copy(), hits.details[:count].copy()), blocks, _SOUND
+
+
+@kernel
+def _block_of(section: Section, key: np.uint64) -> int:
+    """Return the block in which a key is, if it is anywhere; -1 if it is before all."""
+    landing = np.searchsorted(section.landings, key, side="right") - 1
+    if landing < 0:
+        return -1
+    near = section.first_keys[landing * _LANDING : (landing + 1) * _LANDING]
+    return landing * _LANDING + np.searchsorted(near, key, side="right") - 1  # type: ignore[no-any-return]  # compiled
 
 
 @kernel

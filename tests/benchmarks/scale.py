@@ -1,0 +1,488 @@
+"""The index as it grows: rate, memory, disk and start by its size, on made-up entries that are related as real ones.
+
+Knows the state and its index as a library; asserts nothing: it prints figures, writes JSON and draws a plot.
+
+Entries go the way that a stream's go: written batch by batch, with the log, flushed and compacted by RocksDB, their
+posting lists frozen and merged. At each size a stream of new articles and copies is looked up, on one core.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+import matplotlib as mpl
+import numpy as np
+import psutil
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from stream_dedup.article import Origin
+from stream_dedup.dedup import comparability
+from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.particulars import SmallSketches
+from stream_dedup.fingerprint.sketch import PAD, Sketches, landmark_count
+from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.index.candidates import Candidates, Search, rows_of
+from stream_dedup.index.entries import COMPARABLE, WEIGHED
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.records import ArticleRecord, key_of
+from stream_dedup.index.multi import MultiIndex
+from stream_dedup.index.rocks import RocksStore, open_store
+from stream_dedup.index.steps import Step, step_writes
+from stream_dedup.index.store import Family, MemoryStore, Put, Store
+from stream_dedup.judge import JUDGE, limits_of, proved
+from stream_dedup.planner.costs import GENERATIONS
+from stream_dedup.planner.distances import copies_of
+from stream_dedup.planner.quantity import quantity
+from stream_dedup.settings import Settings, load_settings
+from stream_dedup.state import State
+from stream_dedup.text.lines import EndLines
+from stream_dedup.text.terms import Terms
+from tests.benchmarks.population import Population, fingerprints_of
+from tests.benchmarks.texts import GRAMS, Texts, copies, texts
+
+_COPIES = 0.44  # of the articles of a stream
+_STEP = 4_096  # entries written at once
+_BATCH = 512  # articles looked up at once
+_BATCHES = 24  # at each size
+_WARM = 4  # of them before the clock runs
+_INSERTED = 1 << 16  # entries whose insertion is timed at each size
+_NUMBERS, _PLACES = 9, 4  # in an article's sketches
+_REMEMBERED = 64  # entries of each step that copies may be made of
+_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_DAY_MS, _START_MS = 86_400_000, 1_790_000_000_000
+console = Console()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The index at one size.
+
+    Attributes:
+        entries: that it has.
+        runs: into which its posting lists are divided.
+        look_up_us: CPU time of looking an article up in the indexes, microseconds.
+        verify_us: of reading its candidates, and of those that first landmarks prove, microseconds.
+        insert_us: of freezing and merging included, of an entry, microseconds.
+        rate: articles a second on one core, look-ups and insertions.
+        blocks: read for an article.
+        candidates: read for an article.
+        found: share of the copies whose original is among them.
+        memory: resident bytes of a process that has just opened the state and looked up some batches.
+        disk: bytes of the state for each article of the stream, its compaction not awaited.
+        written: bytes written to the disk for each byte of the state.
+        start_seconds: from the start of opening the state until it is ready.
+    """
+
+    entries: int
+    runs: int
+    look_up_us: float
+    verify_us: float
+    insert_us: float
+    rate: float
+    blocks: float
+    candidates: float
+    found: float
+    memory: int
+    disk: float
+    written: float
+    start_seconds: float
+
+
+class Filling:
+    """A state that grows.
+
+    Args:
+        settings: of the engine.
+        entries: that there will be; each third begins a generation.
+    """
+
+    def __init__(self, settings: Settings, entries: int = 1) -> None:
+        self.settings = settings
+        self.marks = landmark_count(GRAMS, landmark_rule(settings))
+        self.population = Population(7)
+        self._generation = -(-entries // GENERATIONS)
+        self._originals: list[tuple[int, np.ndarray[tuple[int, int], np.dtype[np.float32]]]] = []
+
+    def open(self, directory: Path) -> None:
+        """Open the state in a directory."""
+        store = open_store(directory, self.settings.state)
+        self.state = State(store, self.settings, comparability(self.settings))
+
+    def remember(self, first: int, sums: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> None:
+        """Keep the sums of some entries from a number on, of which copies are made."""
+        self._originals.append((first, sums[:_REMEMBERED].astype(np.float32)))
+
+    def grow(self, entries: int) -> None:
+        """Add entries up to a number."""
+        while self.state.progress.entries < entries:
+            self.apply(self.step(min(_STEP, entries - self.state.progress.entries)))
+
+    def step(self, count: int) -> Step:
+        """Return a step that adds the next entries."""
+        before = self.state.progress
+        first = before.entries
+        sums = self.population.sums(count)
+        self.remember(first, sums)
+        features = self.features(texts(first, count, self.marks), first)
+        fingerprints, _ = fingerprints_of(sums)
+        flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
+        times = _START_MS + _DAY_MS * np.arange(first, first + count) // 100_000
+        rows = rows_of(features, fingerprints, times, flags, np.zeros(count, np.uint64))
+        fixed = self.state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
+        packed = self.state.index.format.pack(fixed, [_name(number) for number in range(first, first + count)])
+        generations = before.generations
+        if (first + count) // self._generation > first // self._generation:
+            generations = (*generations, Generation(before.generation + 1, int(times[-1]), first + count))
+        articles = round(count / (1 - _COPIES))
+        progress = Progress(
+            before.steps + 1,
+            before.judged + articles,
+            before.epoch_judged + articles,
+            first + count,
+            int(times[-1]),
+            generations,
+        )
+        return Step(progress, fixed, packed, [], list(_records(before.judged, progress.judged, rows.contents)), [])
+
+    def apply(self, step: Step) -> None:
+        """Make a step."""
+        base = self.state.progress
+        self.state.apply(base, [step], list(step_writes(self.state.store, self.state.index, base, step)), {}, None)
+
+    def question(self, number: int) -> "Question":
+        """Return a batch of a stream: new articles, and copies of entries of all ages."""
+        chance = np.random.default_rng(number)
+        copied = round(_COPIES * _BATCH)
+        new = texts((1 << 40) + number * _BATCH, _BATCH - copied, self.marks)
+        picks = chance.integers(len(self._originals), size=copied)
+        places = [int(chance.integers(len(self._originals[pick][1]))) for pick in picks.tolist()]
+        numbers = [self._originals[pick][0] + place for pick, place in zip(picks.tolist(), places, strict=True)]
+        old = copies(np.array(numbers, np.uint64), self.marks, number)
+        originals = np.array([self._originals[pick][1][place] for pick, place in zip(picks, places, strict=True)])
+        sums = np.concatenate(
+            [self.population.sums(_BATCH - copied), self.population.copies(originals.astype(float), copies_of(0.8))]
+        )
+        both = Texts(*(np.concatenate(pair) for pair in zip(new, old, strict=True)))
+        return Question(self.features(both, (1 << 41) + number * _BATCH), *fingerprints_of(sums), numbers)
+
+    def features(self, some: Texts, first: int) -> Features:
+        """Return the features of texts; all else than landmarks and sketches they have to themselves."""
+        count = len(some.sketches)
+        rule = landmark_rule(self.settings)
+        numbers = np.arange(first, first + count, dtype=np.uint64)
+        contents = np.array([_mixed(number) for number in numbers.tolist()], np.uint64)
+        marks = np.pad(some.landmarks, ((0, 0), (0, rule.most - self.marks)))
+        sizes = np.full(count, GRAMS)
+        sketches = Sketches(some.sketches, np.full(count, some.sketches.shape[1]), sizes, marks, contents)
+        of_numbers, of_places = (
+            _small(contents, members, size)
+            for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
+        )
+        nothing: I64 = np.empty(0, np.int64)
+        terms = Terms(
+            np.zeros(count + 1, np.int64),
+            nothing.astype(np.uint64),
+            nothing,
+            nothing,
+            nothing,
+            nothing.astype(np.bool_),
+        )
+        return Features(
+            terms, None, sketches, of_numbers, of_places, np.zeros(count, np.bool_), EndLines.none(count)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A batch to look up.
+
+    Attributes:
+        features: of its articles: first new ones, then copies.
+        fingerprints: shape (n,).
+        sums: bit sums, shape (n, 64).
+        originals: entry numbers of what the copies are made of.
+    """
+
+    features: Features
+    fingerprints: U64
+    sums: I64
+    originals: Sequence[int]
+
+
+class _Clock:
+    """CPU time by what it was spent on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._at = time.process_time()
+
+    def lap(self, spent_on: str) -> None:
+        """Count the time since the last lap."""
+        now = time.process_time()
+        self.seconds[spent_on] = self.seconds.get(spent_on, 0.0) + now - self._at
+        self._at = now
+
+
+class _ClockedStore:
+    """A store, the time of whose reading is counted as `verify`, all else as `look_up`."""
+
+    def __init__(self, store: RocksStore, clock: _Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See `Store`."""
+        self._clock.lap("look_up")
+        values = self._store.get_many(family, keys)
+        self._clock.lap("verify")
+        return values
+
+
+def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
+    """Look a batch up as the engine does."""
+    state, count = filling.state, len(question.fingerprints)
+    index, floor = state.index, state.progress.generations[0].first_entry
+    times, scopes = np.full(count, state.progress.stream_ms), np.zeros(count, np.uint64)
+    nobody = np.full(count, -1, np.int64)
+    clock.lap("other")
+    store = cast("Store", _ClockedStore(cast("RocksStore", state.store), clock))
+    search = Search(index, store, question.features, times, scopes, floor, None)
+    clock.lap("look_up")
+    first = search.proving()
+    rows = np.full(len(first.names) + count, -1, np.int64)
+    proven = proved(
+        first,
+        np.full(count, JUDGE, np.int64),
+        rows,
+        rows,
+        nobody + 1,
+        index.caps(),
+        limits_of(filling.settings),
+        np.array([False, True, True, True, True]),
+    )
+    clock.lap("verify")
+    search.go_on(proven)
+    search.look_up_tables(question.fingerprints, question.sums, proven)
+    clock.lap("look_up")
+    found = search.candidates()
+    clock.lap("verify")
+    return found
+
+
+def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measured:
+    """Measure the state as it is, then go on."""
+    state = filling.state
+    shelf = state.index.shelf
+    shelf.finish_merges(state.progress)
+    entries, runs = state.progress.entries, len(shelf.runs)
+    questions = [filling.question(number) for number in range(_BATCHES)]
+    for question in questions[:_WARM]:
+        ask(filling, question, _Clock())
+    clock, blocks = _Clock(), shelf.reads.blocks
+    found = [ask(filling, question, clock) for question in questions[_WARM:]]
+    articles = _BATCH * len(found)
+    hits = [
+        number in numbers
+        for candidates, question in zip(found, questions[_WARM:], strict=True)
+        for numbers in [set(candidates.numbers.tolist())]
+        for number in question.originals
+    ]
+    blocks = shelf.reads.blocks - blocks
+    disk, written = _disk(directory), _written()
+    opened = _opened(filling, directory, flags)
+    insert_us = _insertion(filling)
+    look_up_us, verify_us = (clock.seconds[name] / articles * 1e6 for name in ("look_up", "verify"))
+    return Measured(
+        entries,
+        runs,
+        look_up_us,
+        verify_us,
+        insert_us,
+        1e6 / (look_up_us + (1 - _COPIES) * insert_us),
+        blocks / articles,
+        sum(len(candidates.numbers) for candidates in found) / articles,
+        sum(hits) / len(hits),
+        opened["memory"],
+        disk / entries * (1 - _COPIES),
+        written / disk,
+        opened["seconds"],
+    )
+
+
+def _insertion(filling: Filling) -> float:
+    """Return the CPU time of adding an entry to the posting lists, freezing and merging included, microseconds."""
+    index, clock = filling.state.index, _Clock()
+    for _ in range(_INSERTED // _STEP):
+        step = filling.step(_STEP)
+        clock.lap("other")
+        index.shelf.finish_merges(filling.state.progress)
+        index.flats(step.entries, step.numbers())
+        clock.lap("insert")
+        filling.apply(step)
+    clock.lap("other")
+    index.shelf.finish_merges(filling.state.progress)
+    clock.lap("insert")
+    return clock.seconds["insert"] / _INSERTED * 1e6
+
+
+def _opened(filling: Filling, directory: Path, flags: Sequence[str]) -> Mapping[str, float]:
+    """Open the state in a process of its own, and return how long it took and what memory it has then."""
+    filling.state.close()
+    command = [sys.executable, "-m", "tests.benchmarks.scale", "--open", str(directory), *_set(flags)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    filling.open(directory)
+    opened: Mapping[str, float] = json.loads(answer.stdout)
+    return opened
+
+
+def open_and_ask(directory: Path, settings: Settings) -> Mapping[str, float]:
+    """Open a state, look some batches up, and return the seconds of the one and the memory after the other."""
+    MultiIndex(MemoryStore(), settings, Progress()).close()  # compiled loops are loaded
+    began = time.perf_counter()
+    filling = Filling(settings)
+    filling.open(directory)
+    seconds = time.perf_counter() - began
+    filling.remember(0, filling.population.sums(_REMEMBERED))
+    for number in range(_BATCHES):
+        ask(filling, filling.question(number), _Clock())
+    memory = psutil.Process().memory_info().rss
+    filling.state.close()
+    return {"seconds": seconds, "memory": memory}
+
+
+def _disk(directory: Path) -> float:
+    """Return the bytes of a state, those of records as if all had been written."""
+    total = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    return float(total)
+
+
+def _written() -> int:
+    """Return the bytes that this process has written to the disk."""
+    counters: int = psutil.Process().io_counters().write_bytes  # type: ignore[attr-defined]  # on Linux it has them
+    return counters
+
+
+def _name(number: int) -> bytes:
+    return f"https-article-{number:010d}".encode()
+
+
+def _mixed(number: int) -> int:
+    return int(mix64(np.uint64(number)))
+
+
+def _small(seeds: U64, members: int, size: int) -> SmallSketches:
+    """Return sketches of as many members each."""
+    places = np.arange(members, dtype=np.uint64)
+    values = (seeds[:, np.newaxis] >> np.uint64(8)) * (places + np.uint64(3)) * np.uint64(0x9E3779B97F4A7C15)
+    padded = np.full((len(seeds), size), PAD, np.uint32)
+    padded[:, :members] = np.sort((values >> np.uint64(32)).astype(np.uint32), axis=1)
+    return SmallSketches(padded, *np.full((2, len(seeds)), members))
+
+
+def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
+    """Yield what is remembered of some articles, indexed or not: their records and their URLs."""
+    for number in range(first, last):
+        content, moment = int(contents[number % len(contents)]), _START_MS + number
+        url = number * 0x9E3779B97F4A7C15 % 2**64
+        record = ArticleRecord(
+            (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
+        )
+        yield Put(Family.ARTICLES, _name(number), record.pack())
+        yield Put(Family.URLS, key_of(url), _name(number))
+
+
+def _set(flags: Sequence[str]) -> list[str]:
+    return [part for flag in flags for part in ("--set", flag)]
+
+
+def plot(sizes: Sequence[Measured], path: Path) -> None:
+    """Draw rate, memory and disk against size."""
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    entries = [one.entries / 1e6 for one in sizes]
+    for number, (name, values) in enumerate(_curves(sizes), 1):
+        axes = figure.add_subplot(1, 3, number)
+        axes.plot(entries, values, marker="o")
+        axes.set(xscale="log", xlabel="million entries", title=name)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def _curves(sizes: Sequence[Measured]) -> Iterator[tuple[str, list[float]]]:
+    yield "index alone, articles/s on one core", [one.rate for one in sizes]
+    yield "resident memory, MB", [one.memory / 1e6 for one in sizes]
+    yield "disk, bytes an article", [one.disk for one in sizes]
+
+
+def table_of(sizes: Sequence[Measured], machine: str) -> Table:
+    """Return the figures, a size each column."""
+    table = Table(title=f"The index as it grows ({machine})", title_justify="left")
+    for name in ("entries", *(f"{one.entries:,}" for one in sizes)):
+        table.add_column(name, justify="left" if name == "entries" else "right")
+    for name, cell in _ROWS.items():
+        table.add_row(name, *(cell(one) for one in sizes))
+    return table
+
+
+_ROWS: Mapping[str, Callable[[Measured], str]] = {
+    "index alone, articles/s": lambda one: f"{one.rate:,.0f}",
+    "look-up, us an article": lambda one: f"{one.look_up_us:.1f}",
+    "insertion, us an entry": lambda one: f"{one.insert_us:.1f}",
+    "candidates read, us an article": lambda one: f"{one.verify_us:.1f}",
+    "blocks read an article": lambda one: f"{one.blocks:.1f}",
+    "candidates an article": lambda one: f"{one.candidates:.2f}",
+    "copies found": lambda one: f"{one.found:.4f}",
+    "runs": lambda one: str(one.runs),
+    "resident, MB": lambda one: f"{one.memory / 1e6:,.0f}",
+    "disk, bytes an article": lambda one: f"{one.disk:.0f}",
+    "written / held": lambda one: f"{one.written:.2f}",
+    "start, s": lambda one: f"{one.start_seconds:.2f}",
+}
+
+
+def main() -> None:
+    """Grow, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=quantity, default=1e6, help="entries at the end (default 1M)")
+    parser.add_argument("--out", type=Path, help="write scale.json and scale.svg here")
+    parser.add_argument("--set", dest="flags", action="append", default=[], help="a setting of the engine")
+    parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    settings = load_settings(flags=options.flags)
+    if options.open:
+        console.print_json(json.dumps(open_and_ask(options.open, settings)))
+        return
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    machine = f"{platform.machine()}, one core, Python {platform.python_version()}"
+    entries, sizes = int(options.entries), []
+    with tempfile.TemporaryDirectory(prefix="scale-") as folder:
+        directory = Path(folder) / "state"
+        filling = Filling(settings, entries)
+        filling.open(directory)
+        for share in _SIZES:
+            filling.grow(int(entries * share))
+            sizes.append(measured(filling, directory, options.flags))
+            console.print(table_of(sizes, machine))
+        filling.state.close()
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        found = {"machine": machine, "settings": options.flags, "sizes": [asdict(one) for one in sizes]}
+        (options.out / "scale.json").write_text(json.dumps(found, indent=1) + "\n")
+        mpl.rcParams["svg.hashsalt"] = "stream_dedup"
+        plot(sizes, options.out / "scale.svg")
+
+
+if __name__ == "__main__":
+    main()
