@@ -420,17 +420,17 @@ class SimhashSettings(_Group):
     """The permuted SimHash tables."""
 
     enabled: bool = Field(True, description="Whether the tables are kept and probed.")
-    tables: int = Field(8, ge=1, le=32, json_schema_extra=unit("tables"), description="Permuted tables.")
-    prefix_bits: int = Field(24, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits of a table's key.")
+    tables: int = Field(4, ge=1, le=32, json_schema_extra=unit("tables"), description="Permuted tables.")
+    prefix_bits: int = Field(28, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits of a table's key.")
     probes: int = Field(
-        128,
+        8,
         ge=1,
         le=4096,
         json_schema_extra=unit("keys"),
         description="Keys looked up a table, the likeliest first (1: the exact key alone).",
     )
     max_distance: int = Field(
-        12, ge=0, le=32, json_schema_extra=unit("bits"), description="Largest Hamming distance of a candidate, bits."
+        3, ge=0, le=32, json_schema_extra=unit("bits"), description="Largest Hamming distance of a candidate, bits."
     )
     bucket_cap: int = Field(
         64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Entries kept a key, the newest."
