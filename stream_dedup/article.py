@@ -194,7 +194,7 @@ class Decision:
     Attributes:
         article: the article.
         unique: whether it goes on as new; False where `link` is of a relation that counts as a duplicate.
-        fingerprint: 64-bit SimHash.
+        fingerprint: 64-bit SimHash; None for a copy that was not cut into words.
         epoch: number of the IDF epoch that the fingerprint's weights come from.
         link: the relation to an earlier article, if there is one.
         indexed: whether later articles can be found to be copies of this one.
@@ -202,7 +202,7 @@ class Decision:
 
     article: Article
     unique: bool
-    fingerprint: int
+    fingerprint: int | None
     epoch: int
     link: Link | None
     indexed: bool
@@ -262,9 +262,9 @@ def _host(url: str) -> str:
         return ""
 
 
-def fingerprint_hex(fingerprint: int) -> str:
-    """Return a fingerprint as 16 hexadecimal digits."""
-    return f"{fingerprint:016x}"
+def fingerprint_hex(fingerprint: int | None) -> str | None:
+    """Return a fingerprint as 16 hexadecimal digits, None where there is none."""
+    return f"{fingerprint:016x}" if fingerprint is not None else None
 
 
 def link_json(decision: Decision, link: Link, decided_ms: int) -> bytes:

@@ -184,6 +184,49 @@ class _Sums:
         self.longest_lists = np.maximum(self.longest_lists, verdicts.longest[:articles].max(axis=0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of a run of n articles.
+
+    Attributes:
+        articles: of the run.
+        versions: how they stand to what was seen under their ids and URLs.
+        times: of the run.
+    """
+
+    articles: Sequence[Article]
+    versions: Sequence[Version]
+    times: Times
+
+    @property
+    def modes(self) -> I64:
+        """What to do with each, shape (n,)."""
+        return np.array([version.mode for version in self.versions], np.int64)
+
+    @property
+    def no_revisions(self) -> NDArray[np.bool_]:
+        """Which are no new texts of articles: these may be copies of nothing but their own copies, and go on then."""
+        return ~np.array([version.revised for version in self.versions], np.bool_)
+
+    def owners(self, candidates: Candidates) -> tuple[I64, I64]:
+        """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
+
+        Both of shape (rows,).
+        """
+        ids: dict[str, int] = {}
+        urls: dict[str, int] = {}
+        for place, (article, version) in enumerate(zip(self.articles, self.versions, strict=True)):
+            if version.revised:
+                ids[article.name] = place
+            urls |= dict.fromkeys((article.name, *version.siblings) if version.siblings else (), place)
+        owners, siblings = np.full((2, len(candidates.names) + len(self.articles)), -1, np.int64)
+        if ids:
+            names = [*(name.decode() for name in candidates.names), *(article.name for article in self.articles)]
+            owners[:] = [ids.get(name, -1) for name in names]
+            siblings[:] = [urls.get(name, -1) for name in names]
+        return owners, siblings
+
+
 class Batch:
     """A batch on its way to a change.
 
@@ -271,7 +314,9 @@ class Batch:
 
     def _of_epoch(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
         """Yield the decisions on articles of which the last alone may end the epoch: they have the features of one."""
-        features, start = self._parts.fingerprinter.features(articles, self._epochs.lines.learnt), 0
+        fingerprinter, start = self._parts.fingerprinter, 0
+        compute = fingerprinter.features if self._settings.text.segment == "all" else fingerprinter.unsegmented
+        features = compute(articles, self._epochs.lines.learnt)
         self._watch.lap("features")
         while start < len(articles):
             part = features.part(start, len(articles))
@@ -297,35 +342,29 @@ class Batch:
         scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
         floor = self._progress.generations[0].first_entry
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
-        modes = np.array([version.mode for version in versions], np.int64)
-        first = search.proving()
-        proven = proved(
-            first,
-            modes,
-            *_owners(articles, versions, first),
-            times.floors,
-            self._index.caps(),
-            self._parts.limits,
-            self._parts.duplicates,
-        )
+        asked = _Asked(articles, versions, times)
+        proven = self._proved(search, asked)
         search.go_on(proven)
+        segmented = np.ones(len(articles), np.bool_)
+        if self._settings.text.segment == "unproved":
+            # What is found of words changes no verdict on these, unless it does on one before them in the batch.
+            segmented = ~(proven | self._copies(self._judged(search.candidates(), asked), asked))
         self._watch.lap("look_up")
-        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
-        self._watch.lap("simhash")
-        search.look_up_tables(fingerprints, sums, proven)
-        candidates = search.candidates()
-        self._watch.lap("look_up")
-        verdicts = judge(
-            candidates,
-            modes,
-            *_owners(articles, versions, candidates),
-            times.floors,
-            times.renewals,
-            self._index.caps(),
-            self._parts.limits,
-            self._parts.duplicates,
-        )
-        self._watch.lap("judge")
+        while True:
+            if self._settings.text.segment == "unproved":
+                features = self._parts.fingerprinter.segmented(features, segmented)
+                self._watch.lap("features")
+            fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
+            self._watch.lap("simhash")
+            search.look_up_tables(fingerprints, sums, proven, segmented)
+            candidates = search.candidates()
+            self._watch.lap("look_up")
+            verdicts = self._judged(candidates, asked)
+            self._watch.lap("judge")
+            missing = ~segmented & ~proven & ~self._copies(verdicts, asked)
+            if not missing.any():
+                break
+            segmented |= missing
         entries = NewEntries(self._progress.entries)
         book = self._book(entries)
         run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epochs.epoch.number)
@@ -337,6 +376,36 @@ class Batch:
         self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told))
         self._watch.lap("change")
         return decisions
+
+    def _proved(self, search: Search, asked: _Asked) -> NDArray[np.bool_]:
+        """Tell which articles need not be looked for any further, shape (n,); see `proved`."""
+        candidates, parts = search.candidates(), self._parts
+        return asked.no_revisions & proved(
+            candidates,
+            asked.modes,
+            *asked.owners(candidates),
+            asked.times.floors,
+            self._index.caps(),
+            parts.limits,
+            parts.duplicates,
+        )
+
+    def _judged(self, candidates: Candidates, asked: _Asked) -> Verdicts:
+        times, parts = asked.times, self._parts
+        return judge(
+            candidates,
+            asked.modes,
+            *asked.owners(candidates),
+            times.floors,
+            times.renewals,
+            self._index.caps(),
+            parts.limits,
+            parts.duplicates,
+        )
+
+    def _copies(self, verdicts: Verdicts, asked: _Asked) -> NDArray[np.bool_]:
+        """Tell which articles are found to be copies, shape (n,)."""
+        return asked.no_revisions & self._parts.duplicates[verdicts.relations]
 
     # ------------------------------------------------------------------------------------------------ withdrawals
 
@@ -423,22 +492,3 @@ def _of_another(link: Link) -> bool:
 
 def _too_late(article: Article, days: float) -> Unjudged:
     return Unjudged(article, "too_late", f"published over {days:g} days before the newest article of the stream")
-
-
-def _owners(articles: Sequence[Article], versions: Sequence[Version], candidates: Candidates) -> tuple[I64, I64]:
-    """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
-
-    Both of shape (rows,).
-    """
-    ids: dict[str, int] = {}
-    urls: dict[str, int] = {}
-    for place, (article, version) in enumerate(zip(articles, versions, strict=True)):
-        if version.revised:
-            ids[article.name] = place
-        urls |= dict.fromkeys((article.name, *version.siblings) if version.siblings else (), place)
-    owners, siblings = np.full((2, len(candidates.names) + len(articles)), -1, np.int64)
-    if ids:
-        names = [*(name.decode() for name in candidates.names), *(article.name for article in articles)]
-        owners[:] = [ids.get(name, -1) for name in names]
-        siblings[:] = [urls.get(name, -1) for name in names]
-    return owners, siblings

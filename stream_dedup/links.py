@@ -11,7 +11,7 @@ import numpy as np
 from stream_dedup.article import Article, Decision, Link, Relation, Source, SuccessionReason
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.candidates import NO_ROW, Candidates
-from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, EntryFormat, rows_of_entries
+from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, UNSEGMENTED, WEIGHED, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived, seen_ms
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare
@@ -123,7 +123,7 @@ class _Linking:
                 Decision(
                     article,
                     unique=unique,
-                    fingerprint=int(self._run.candidates.rows.fingerprints[self._run.stored + place]),
+                    fingerprint=self._fingerprint(place),
                     epoch=self._run.epoch,
                     link=link,
                     indexed=indexed,
@@ -132,6 +132,10 @@ class _Linking:
             if self._book.reindexed:
                 break
         return decisions
+
+    def _fingerprint(self, place: int) -> int | None:
+        rows, row = self._run.candidates.rows, self._run.stored + place
+        return int(rows.fingerprints[row]) if _is_segmented(rows, row) else None
 
     def _prefetch(self) -> None:
         """Read the clusters of all matches and of all redelivered or revised articles at once."""
@@ -173,9 +177,15 @@ class _Linking:
             relation,
             float(verdicts.jaccard[place]),
             float(verdicts.containment[place]),
-            int(verdicts.hamming[place]),
+            self._hamming(place),
             SOURCES[verdicts.sources[place]],
         )
+
+    def _hamming(self, place: int) -> int | None:
+        """Return the distance of the fingerprints of an article and of what matched, None where one has none."""
+        rows, verdicts = self._run.candidates.rows, self._run.verdicts
+        both = self._run.stored + place, int(verdicts.rows[place])
+        return int(verdicts.hamming[place]) if all(_is_segmented(rows, row) for row in both) else None
 
     def _matched(self, place: int) -> tuple[int, str, int]:
         """Return the cluster, the name and the entry number of the article that matched."""
@@ -194,15 +204,18 @@ class _Linking:
 
     def _revision(self, place: int) -> Link:
         """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""
-        version, match = self._run.versions[place], self._earlier_version(place)
+        version, before = self._run.versions[place], self._earlier_version(place)
         sibling = version.record is None and version.siblings
         name = id_of(version.siblings[0]) if sibling else self._run.articles[place].id
-        if match is None:
+        if before is None:
             return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
-        return Link(name, name, Relation.REVISION, match.jaccard, match.containment, match.hamming, Source.ID)
+        last = len(before.fingerprints) - 1
+        match = Match(*compare(before, self._run.stored + place, last, self._limits))
+        hamming = match.hamming if _is_segmented(before, last) else None
+        return Link(name, name, Relation.REVISION, match.jaccard, match.containment, hamming, Source.ID)
 
-    def _earlier_version(self, place: int) -> Match | None:
-        """Compare a revision with the text before it, if that is kept and in the window."""
+    def _earlier_version(self, place: int) -> Rows | None:
+        """Return all rows and behind them that of the text before a revision, if that is kept and in the window."""
         version = self._run.versions[place]
         record = version.record or (self._book.record(version.siblings[0]) if version.siblings else None)
         if record is None or not record.entries:
@@ -214,8 +227,7 @@ class _Linking:
         forgotten = outlived(int(before["window_ms"][0]), self._run.times.moment(place).floor_ms)
         if forgotten or before["content"][0] != record.contents[0]:
             return None
-        rows = self._run.candidates.rows.followed_by(rows_of_entries(before))
-        return Match(*compare(rows, self._run.stored + place, len(rows.fingerprints) - 1, self._limits))
+        return self._run.candidates.rows.followed_by(rows_of_entries(before))
 
     # ------------------------------------------------------------------------------------------------ memory
 
@@ -227,7 +239,7 @@ class _Linking:
         if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
             # A copy of nothing but its own copies is indexed after all, as the text of any article that goes on.
             indexed = book.reindexed = True
-            self._fixed["flags"][place] &= np.uint8(COMPARABLE | WEIGHED | BARE)
+            self._fixed["flags"][place] &= np.uint8(COMPARABLE | WEIGHED | BARE | UNSEGMENTED)
         if old is not None and not self._stays(place, old, own=own):
             book.leave(article.name, old, SuccessionReason.MOVED, moment)
             old = None
@@ -298,3 +310,8 @@ class _Linking:
             article.source,
             article.origin,
         )
+
+
+def _is_segmented(rows: Rows, row: int) -> bool:
+    """Tell whether a text was cut into words: else it has no fingerprint."""
+    return not int(rows.flags[row]) & UNSEGMENTED

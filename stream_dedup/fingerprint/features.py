@@ -4,7 +4,7 @@ Knows the way from raw text to terms, sketches and fingerprints; knows nothing o
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,19 +26,23 @@ from stream_dedup.text.terms import Terms, extract_terms
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
+_NO_TEXT = NormalText("", code_points(""))
+
 
 @dataclass(frozen=True, slots=True)
 class Features:
     """Features of a batch of n articles, before any weights.
 
     Attributes:
-        terms: of the bodies' content.
-        titles: of the titles; None where the profile has no title factor.
+        terms: of the bodies' content; of an article that is not segmented there are none.
+        titles: of the titles, likewise; None where the profile has no title factor.
         sketches: of the n-grams of the bodies' content; the content hash is that of the whole bodies.
         numbers: sketches of their numbers.
         places: sketches of the places that they name.
         bare: whether the body is nothing but the lines that sites put around articles, shape (n,).
         lines: at the ends of the bodies' content, those that were taken out among them.
+        texts: content of the bodies, n of them.
+        title_texts: the titles; None where the profile has no title factor.
     """
 
     terms: Terms
@@ -48,6 +52,8 @@ class Features:
     places: SmallSketches
     bare: NDArray[np.bool_]
     lines: EndLines
+    texts: Sequence[NormalText] = ()
+    title_texts: Sequence[NormalText] | None = None
 
     def part(self, start: int, stop: int) -> "Features":
         """Return the features of the articles from `start` up to, not including, `stop`."""
@@ -59,6 +65,8 @@ class Features:
             self.places.part(start, stop),
             self.bare[start:stop],
             self.lines.part(start, stop),
+            self.texts[start:stop],
+            self.title_texts[start:stop] if self.title_texts is not None else None,
         )
 
 
@@ -108,17 +116,32 @@ class Fingerprinter:
             articles: the batch.
             learnt: lines that are no content at the ends of the articles of their site, see `LineCounts`.
         """
+        return self.segmented(self.unsegmented(articles, learnt), np.ones(len(articles), np.bool_))
+
+    def segmented(self, features: Features, wanted: NDArray[np.bool_]) -> Features:
+        """Return the same features with the terms of some articles, shape (n,)."""
+        titles = features.title_texts
+        return replace(
+            features,
+            terms=self._terms(_only(features.texts, wanted)),
+            titles=self._terms(_only(titles, wanted)) if titles is not None else None,
+        )
+
+    def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
+        """Return the features of a batch but for its terms; see `features`."""
         bodies = [self._normal(article.body) for article in articles]
         titles = [self._normal(article.title) for article in articles] if self.profile.title else None
         contents, lines = self._peeled([self._content(body) for body in bodies], articles, learnt)
         texts = [content.text for content in contents]
         return Features(
-            self._terms(texts),
-            self._terms(titles) if titles is not None else None,
+            Terms.none(len(articles)),
+            Terms.none(len(articles)) if titles is not None else None,
             self._sketches(texts, bodies, articles),
             *particulars([text.points for text in texts], self._sketch.numbers, self._sketch.places),
             np.array([content.bare for content in contents], np.bool_),
             lines,
+            texts,
+            titles,
         )
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
@@ -160,6 +183,11 @@ class Fingerprinter:
             elif text is not bodies[i]:
                 sketches.content[i] = hash_span(whole, 0, len(whole))
         return sketches
+
+
+def _only(texts: Sequence[NormalText], wanted: NDArray[np.bool_]) -> list[NormalText]:
+    """Return texts, in the place of those that are not wanted an empty one."""
+    return [text if want else _NO_TEXT for text, want in zip(texts, wanted.tolist(), strict=True)]
 
 
 def _whole(text: NormalText) -> Content:

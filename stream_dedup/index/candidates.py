@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.hashing import EMPTY, I64, U64, find_slot, place_all, table_size
-from stream_dedup.index.entries import COMPARABLE, BARE, WEIGHED, Entries, Rows, rows_of_entries
+from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Entries, Rows, rows_of_entries
 from stream_dedup.index.keys import NO_KEY, BatchKeys, NumberedKeys, interleaved
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.postings import PostingLists, Postings
@@ -114,10 +114,6 @@ class Search:
         self._lists = [_Lists(kind.distinct) for kind in self._keys]
         self._look_up_first()
 
-    def proving(self) -> Candidates:
-        """Return what contents and first landmarks found among the stored entries; the batch has no fingerprints yet."""
-        return self._candidates()
-
     def go_on(self, proved: Bool) -> None:
         """Look up the other landmarks of those that are not proved to be copies, shape (n,)."""
         keys = self._keys[LANDMARK]
@@ -125,16 +121,18 @@ class Search:
         found, sizes = self._find(LANDMARK, asked), self._features.sketches.sizes
         self._want(found, sharing_enough(_looked_up(asked, found), sizes, *found.postings, self._index.sharing))
 
-    def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool) -> None:
+    def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool, segmented: Bool) -> None:
         """Look up the tables for those that are not proved to be copies.
 
         Args:
             fingerprints: shape (n,).
             sums: bit sums, shape (n, 64).
             proved: shape (n,).
+            segmented: which articles were cut into words, shape (n,).
         """
         weighed = self._index.weighed(self._features, sums)
-        self._rows = self._rows._replace(fingerprints=fingerprints, flags=self._rows.flags | (WEIGHED * weighed).astype(np.uint8))
+        flags = self._rows.flags | (WEIGHED * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
+        self._rows = self._rows._replace(fingerprints=fingerprints, flags=flags)
         keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
         occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
         self._keys[SIMHASH] = numbered = keys.only(occupied | keys.own_among_looked_up()).numbered()
@@ -146,28 +144,7 @@ class Search:
         self._want(found, near)
 
     def candidates(self) -> Candidates:
-        """Return all that was found."""
-        return self._candidates()
-
-    def _look_up_first(self) -> None:
-        found = self._find(CONTENT, self._keys[CONTENT])
-        self._want(found, np.ones(len(found.postings.entries), np.bool_))
-        marks = self._keys[LANDMARK]
-        first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
-        found = self._find(LANDMARK, first)
-        self._want(found, sharing_many(_looked_up(first, found), *found.postings))
-
-    def _find(self, kind: int, keys: NumberedKeys) -> PostingLists:
-        """Read the lists of keys that were not read yet, and return all that were read."""
-        lists = self._lists[kind]
-        missing = lists.missing(keys.looked_up)
-        lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
-        return lists.lists
-
-    def _want(self, lists: PostingLists, wanted: Bool) -> None:
-        self._read.read(lists.postings.entries[wanted])
-
-    def _candidates(self) -> Candidates:
+        """Return what was found so far; before the tables were looked up the batch has no fingerprints."""
         lists = [lists.lists for lists in self._lists]
         firsts = np.cumsum([0, *(len(one.keys) for one in lists)])
         keys = list(zip(self._keys, firsts, strict=False))
@@ -187,6 +164,24 @@ class Search:
                 _rows_of_numbers(numbers, np.concatenate([one.postings.entries for one in lists])),
             ),
         )
+
+    def _look_up_first(self) -> None:
+        found = self._find(CONTENT, self._keys[CONTENT])
+        self._want(found, np.ones(len(found.postings.entries), np.bool_))
+        marks = self._keys[LANDMARK]
+        first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
+        found = self._find(LANDMARK, first)
+        self._want(found, sharing_many(_looked_up(first, found), *found.postings))
+
+    def _find(self, kind: int, keys: NumberedKeys) -> PostingLists:
+        """Read the lists of keys that were not read yet, and return all that were read."""
+        lists = self._lists[kind]
+        missing = lists.missing(keys.looked_up)
+        lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
+        return lists.lists
+
+    def _want(self, lists: PostingLists, wanted: Bool) -> None:
+        self._read.read(lists.postings.entries[wanted])
 
 
 class _Lists:

@@ -25,8 +25,9 @@ from stream_dedup.index.records import damage
 from stream_dedup.index.store import StoreDamagedError
 
 # Flags of an entry: which keys it has (none in reserve), whether it is a drifted copy, whether its cluster takes no
-# further ones into the index, and whether it is bare of content: then it has no keys at all.
-COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED, BARE = 1, 2, 4, 8, 16, 32
+# further ones into the index, whether it is bare of content: then it has no keys at all; and whether it was not cut
+# into words: then it has no fingerprint.
+COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED, BARE, UNSEGMENTED = 1, 2, 4, 8, 16, 32, 64
 _MARK = np.uint64((1 << MARK_BITS) - 1)
 _LEAST_ROWS = 2
 

@@ -296,6 +296,11 @@ class TextSettings(_Group):
         "compiled",
         description="Which segmenter cuts the words. `compiled` gives those of `rjieba`, several times faster.",
     )
+    segment: Literal["all", "unproved"] = Field(
+        "all",
+        description="Which articles are cut into words. `unproved`: not those that their content or their first landmarks "
+        "prove to be copies; their links have no Hamming distance and no fingerprint.",
+    )
     hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")
     simplify: bool = Field(True, description="Whether traditional characters count as their simplified ones.")
     strip_html: bool = Field(True, description="Whether left-over tags and entities are removed.")

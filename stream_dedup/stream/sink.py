@@ -121,8 +121,10 @@ def readable_headers(message: Message) -> list[Header]:
     return headers
 
 
-def _own_headers(**fields: str) -> Headers:
-    return [(OWN_HEADERS + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in fields.items()]
+def _own_headers(**fields: str | None) -> Headers:
+    """Return headers of ours; those without a value are left out."""
+    known = {name: value for name, value in fields.items() if value is not None}
+    return [(OWN_HEADERS + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in known.items()]
 
 
 def _incoming_headers(message: Message) -> list[Header] | None:

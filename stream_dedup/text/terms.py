@@ -38,6 +38,13 @@ class Terms:
     slots: I64
     markers: Bool
 
+    @classmethod
+    def none(cls, articles: int) -> "Terms":
+        """Return those of articles without any."""
+        nothing: I64 = np.empty(0, np.int64)
+        offsets = np.zeros(articles + 1, np.int64)
+        return cls(offsets, nothing.astype(np.uint64), nothing, nothing, nothing, nothing.astype(np.bool_))
+
     def of(self, article: int) -> slice:
         """Return where the terms of one article stand."""
         return slice(int(self.offsets[article]), int(self.offsets[article + 1]))

@@ -92,7 +92,7 @@ class Population:
             )
         )
         return Features(
-            _no_terms(count), None, sketches, numbers, places, np.zeros(count, np.bool_), EndLines.none(count)
+            Terms.none(count), None, sketches, numbers, places, np.zeros(count, np.bool_), EndLines.none(count)
         )
 
     def _hashes(self, count: int) -> U32:
@@ -122,10 +122,3 @@ def slices(count: int, size: int) -> Iterator[slice]:
 def _related(centres: F64, correlation: F64 | float, own: F64) -> F64:
     """Return sums of which two with one centre have the correlation."""
     return np.asarray(np.sqrt(correlation) * centres + np.sqrt(1 - np.asarray(correlation)) * own)
-
-
-def _no_terms(count: int) -> Terms:
-    nothing = np.empty(0, np.int64)
-    return Terms(
-        np.zeros(count + 1, np.int64), nothing.astype(np.uint64), nothing, nothing, nothing, nothing.astype(np.bool_)
-    )

@@ -189,17 +189,8 @@ class Filling:
             _small(contents, members, size)
             for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
         )
-        nothing: I64 = np.empty(0, np.int64)
-        terms = Terms(
-            np.zeros(count + 1, np.int64),
-            nothing.astype(np.uint64),
-            nothing,
-            nothing,
-            nothing,
-            nothing.astype(np.bool_),
-        )
         return Features(
-            terms, None, sketches, of_numbers, of_places, np.zeros(count, np.bool_), EndLines.none(count)
+            Terms.none(count), None, sketches, of_numbers, of_places, np.zeros(count, np.bool_), EndLines.none(count)
         )
 
 
@@ -259,7 +250,7 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     store = cast("Store", _ClockedStore(cast("RocksStore", state.store), clock))
     search = Search(index, store, question.features, times, scopes, floor, None)
     clock.lap("look_up")
-    first = search.proving()
+    first = search.candidates()
     rows = np.full(len(first.names) + count, -1, np.int64)
     proven = proved(
         first,
@@ -273,7 +264,7 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     )
     clock.lap("verify")
     search.go_on(proven)
-    search.look_up_tables(question.fingerprints, question.sums, proven)
+    search.look_up_tables(question.fingerprints, question.sums, proven, ~np.zeros(count, np.bool_))
     clock.lap("look_up")
     found = search.candidates()
     clock.lap("verify")
