@@ -10,7 +10,9 @@ from stream_dedup.index.runs import bloom
 from stream_dedup.index.runs.bloom import empty_filter, put_in_filter
 from stream_dedup.index.runs.run import mark_present
 
-_KEYS = st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=300).map(lambda keys: np.array(keys, np.uint64))
+_KEYS = st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=300).map(
+    lambda keys: np.array(keys, np.uint64)
+)
 
 
 def _present(words: U64, keys: U64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

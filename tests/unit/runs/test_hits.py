@@ -1,9 +1,8 @@
 """Promises of hits: what several sources found is put together key by key, the oldest source first."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-import numpy as np
 
 from stream_dedup.index.runs.hits import Hits, lists_of
 from tests.unit.runs.plain import u64

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_dedup.index.postings import PostingKind
+from stream_dedup.index.postings import Detail, PostingKind
 from stream_dedup.index.runs import merging
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.merging import merge_runs, merged_lists
@@ -19,7 +19,7 @@ from tests.unit.runs.plain import Posting, flat_of, newest, rows_of, sorted_rows
 
 _KEYS = st.integers(0, 8) | st.integers(0, 2**64 - 1) | st.just(2**64 - 1)
 _ENTRIES = 100  # of each run
-_DETAILS = ("none", "size", "fingerprint")
+_DETAILS: tuple[Detail, ...] = ("none", "size", "fingerprint")
 
 Lists = dict[int, list[Posting]]
 
@@ -61,7 +61,9 @@ def test_merged_lists_are_those_of_a_dictionary(sources: list[Lists], cap: int, 
 
 @pytest.mark.parametrize("stretch", [1, 2, 1024])
 @given(
-    sections=st.tuples(*map(_sources, DETAIL_BYTES)), cap=st.sampled_from([1, 3, 64]), floor=st.integers(0, 3 * _ENTRIES)
+    sections=st.tuples(*map(_sources, DETAIL_BYTES)),
+    cap=st.sampled_from([1, 3, 64]),
+    floor=st.integers(0, 3 * _ENTRIES),
 )
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_merged_run_is_the_run_of_the_merged_lists(

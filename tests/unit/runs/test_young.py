@@ -15,7 +15,8 @@ _ASKED = st.lists(st.tuples(_KEYS, st.integers(0, 6)), max_size=12, unique_by=la
 
 def _rows(batches: list[list[tuple[int, int]]]) -> list[list[tuple[int, int, int]]]:
     """Return batches of keys and distances to the next entry as rows; several postings may be of one entry."""
-    entry, rows = 5, []
+    entry = 5
+    rows: list[list[tuple[int, int, int]]] = []
     for batch in batches:
         rows.append([])
         for key, further in batch:
