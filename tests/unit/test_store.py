@@ -374,6 +374,17 @@ def test_files_are_there_after_a_kill(tmp_path: Path) -> None:
     again.close()
 
 
+def test_files_are_safe_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a file are on the disk before its name is, and the name before anyone hears that it is there."""
+    store = _rocks(tmp_path)
+    synced: list[tuple[int, list[str]]] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, store.file_names())))
+    _make_file(store, "run", b"x")
+    directories = [(path.stat().st_ino, ["run"]) for path in (tmp_path / "files", tmp_path)]
+    assert synced == [((tmp_path / "files" / "run").stat().st_ino, []), *directories]
+    store.close()
+
+
 def test_missing_file_is_damage(tmp_path: Path) -> None:
     """A file that is gone is heard as such, with the directory and its name."""
     store = _rocks(tmp_path)
