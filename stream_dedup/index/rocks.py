@@ -265,6 +265,9 @@ class RocksStore:
                 os.fsync(file.fileno())
             (self._directory / _FILES).mkdir(exist_ok=True)
             (scratch / name).replace(self._directory / _FILES / name)
+            # A file that is on the disk is not found after a loss of power where its name is not.
+            for directory in (self._directory / _FILES, self._directory):
+                _sync_directory(directory)
 
     def open_file(self, name: str) -> int:
         """See `FileStore`.
@@ -483,6 +486,14 @@ def opened_store(directory: Path, settings: StateSettings) -> Iterator[RocksStor
             store.close()
         raise
     store.close()
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _close(database: Rdict) -> None:

@@ -5,17 +5,22 @@ Knows the order of a commit and that a transaction is whole or not at all; knows
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
 
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.batch import Change
 from stream_dedup.index.changelog import Commit, CommitReader, LogRecord, commit_records
 from stream_dedup.index.ledger import ChangelogPlace, Positions
-from stream_dedup.index.store import Family, MemoryStore, Store
+from stream_dedup.index.runs.shelf import RUN_KEYS
+from stream_dedup.index.store import Family, FileStore, MemoryStore, StoreError
 from tests.engine.model import Item
 
 TOPIC = "changelog"
 _START = b"start/"
 
+Lists = dict[tuple[int, int], list[tuple[int, int]]]
 Contents = dict[Family, list[tuple[bytes, bytes]]]
 
 
@@ -73,12 +78,17 @@ def written(engine: Deduplicator, log: Log, batches: Sequence[Sequence[Item]]) -
 
 
 def restored(
-    log: Log, settings: EngineSettings, groups: Sequence[int] = (), store: Store | None = None
+    log: Log, settings: EngineSettings, groups: Sequence[int] = (), store: FileStore | None = None
 ) -> Deduplicator:
     """Return an engine whose state was made from a log, some commits at a time; what is left goes in one at last."""
     engine = Deduplicator(settings=settings, store=store or MemoryStore())
     place = engine.state.place
-    follow(engine, log, place.offset if place else 0, groups)
+    try:
+        follow(engine, log, place.offset if place else 0, groups)
+    except StoreError:
+        # A process that dies lets go of its files; the store lives on.
+        engine.state.index.close()
+        raise
     engine.state.refresh()
     return engine
 
@@ -92,8 +102,27 @@ def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = (
         waiting = waiting[group:]
 
 
+def shown_lists(engine: Deduplicator) -> Lists:
+    """Return what each posting list shows, by the place of its kind and its key: entries and what postings carry."""
+    shelf, floor = engine.state.index.shelf, engine.progress.generations[0].first_entry
+    keys: dict[int, set[int]] = {}
+    for place, flat in shelf.flats():
+        keys.setdefault(place, set()).update(flat.keys.tolist())
+    lists: Lists = {}
+    for place, own in keys.items():
+        found = shelf.find(place, np.array(sorted(own), np.uint64), floor, None)
+        postings = list(zip(*(column.tolist() for column in found.postings), strict=True))
+        bounds = pairwise(found.offsets.tolist())
+        lists |= {(place, key): postings[start:stop] for key, (start, stop) in zip(sorted(own), bounds, strict=True)}
+    return {key: shown for key, shown in lists.items() if shown}
+
+
 def contents(engine: Deduplicator, *, starts: bool = True) -> Contents:
-    """Return all that a state holds; without `starts`, but for where in the changelog each generation begins."""
+    """Return all that a state holds but for which posting lists are in runs by now.
+
+    Without `starts`, but for where in the changelog each generation begins too.
+    """
     pairs = {family: list(engine.state.store.items(family)) for family in Family}
-    pairs[Family.META] = [pair for pair in pairs[Family.META] if starts or not pair[0].startswith(_START)]
+    left_out = RUN_KEYS if starts else (_START, *RUN_KEYS)
+    pairs[Family.META] = [pair for pair in pairs[Family.META] if not pair[0].startswith(left_out)]
     return pairs

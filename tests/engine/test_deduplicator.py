@@ -5,6 +5,7 @@ Knows the Deduplicator and its stores; knows no broker. Which texts are copies i
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -21,16 +22,18 @@ import stream_dedup
 from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Relation, Source
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.hashing import hash_words
+from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, MemoryStore, Store, StoreError, StoreLockedError, Write
+from stream_dedup.index.runs.shelf import RUN_KEYS
+from stream_dedup.index.store import Drop, Family, MemoryStore, Put, Store, StoreError, StoreLockedError, Write
 from stream_dedup.text.lexicon import read_words, shipped_list
+from tests.engine.durable import shown_lists
 from tests.engine.samples import LIGHT, articles, bodies, settings
 
 _EPOCH = 100
 _SETTINGS = settings(idf={"epoch_articles": _EPOCH}, window={"days": 7})
 _REPOST = "本报讯（记者 李明）"
 _KEPT_OF_A_CLUSTER = 2  # entries: the canonical article's and that of a copy
-_MARK_BYTES, _PREFIX_BYTES = 6, 13  # of a posting: 5 of an entry number, then the class of a size, or a fingerprint
 
 
 @cache
@@ -53,7 +56,10 @@ def _decisions(
 
 
 def _contents(store: Store) -> dict[Family, list[tuple[bytes, bytes]]]:
-    return {family: list(store.items(family)) for family in Family}
+    """Return what a store holds, but for which posting lists are in runs by now."""
+    pairs = {family: list(store.items(family)) for family in Family}
+    pairs[Family.META] = [pair for pair in pairs[Family.META] if not pair[0].startswith(RUN_KEYS)]
+    return pairs
 
 
 # ------------------------------------------------------------------------------------------ batches and stores
@@ -158,11 +164,14 @@ def test_rocks_and_memory_decide_the_same(tmp_path: Path) -> None:
 
 def test_rocks_and_memory_hold_the_same(tmp_path: Path) -> None:
     """The same articles leave the same keys and values in both stores."""
-    memory, rocks = MemoryStore(), RocksStore(tmp_path)
-    for store in (memory, rocks):
-        Deduplicator(settings=_SETTINGS, store=store).add_batch(articles()[:150])
-    assert _contents(memory) == _contents(rocks)
-    rocks.close()
+    with (
+        Deduplicator(settings=_SETTINGS, store=MemoryStore()) as memory,
+        Deduplicator(settings=_SETTINGS, store=RocksStore(tmp_path)) as rocks,
+    ):
+        for engine in (memory, rocks):
+            engine.add_batch(articles()[:150])
+        assert _contents(memory.state.store) == _contents(rocks.state.store)
+        assert shown_lists(memory) == shown_lists(rocks)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -180,51 +189,57 @@ def test_reopening_changes_no_decision(tmp_path: Path, seed: int) -> None:
 # ---------------------------------------------------------------------------------------- decisions and changes
 
 
-class WatchedStore:
-    """A store that counts its writes and fails when it is told to."""
+class WatchedStore(MemoryStore):
+    """A store that counts its writes and fails when it is told to.
+
+    Attributes:
+        writes: so far, but for those which only say what posting lists are in runs by now.
+        broken: whether the next one fails.
+    """
 
     def __init__(self) -> None:
-        self.inner = MemoryStore()
+        super().__init__()
         self.writes: list[list[Write]] = []
         self.broken = False
-
-    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `Store`."""
-        return self.inner.get_many(family, keys)
-
-    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """See `Store`."""
-        return self.inner.items(family, prefix)
 
     def write(self, writes: Sequence[Write]) -> None:
         """See `Store`."""
         if self.broken:
             raise StoreError("the disk is full")
-        self.writes.append(list(writes))
-        self.inner.write(writes)
-
-    def load(self, writes: Sequence[Write]) -> None:
-        """See `Store`."""
-        self.write(writes)
-
-    def close(self) -> None:
-        """See `Store`."""
-        self.inner.close()
+        if not all(map(_is_of_runs, writes)):
+            self.writes.append(list(writes))
+        super().write(writes)
 
 
-def _engine_with(count: int) -> tuple[Deduplicator, WatchedStore]:
-    """Return an engine that has judged the first articles of the stream, and its store."""
-    store = WatchedStore()
-    engine = Deduplicator(settings=_SETTINGS, store=store)
-    engine.add_batch(articles()[:count])
-    return engine, store
+def _is_of_runs(write: Write) -> bool:
+    return (isinstance(write, Put) and write.key.startswith(RUN_KEYS)) or (
+        isinstance(write, Drop) and write.begin.startswith(RUN_KEYS)
+    )
+
+
+EngineWith = Callable[[int], tuple[Deduplicator, WatchedStore]]
+
+
+@pytest.fixture
+def engine_with() -> Iterator[EngineWith]:
+    """A maker of engines that have judged the first articles of the stream, each with its store."""
+    with ExitStack() as made:
+
+        def make(count: int) -> tuple[Deduplicator, WatchedStore]:
+            store = WatchedStore()
+            engine = made.enter_context(Deduplicator(settings=_SETTINGS, store=store))
+            engine.add_batch(articles()[:count])
+            return engine, store
+
+        yield make
 
 
 @pytest.mark.parametrize(("before", "count"), [(0, 30), (130, 70), (150, 50), (310, 60)])
-def test_deciding_changes_nothing(before: int, count: int) -> None:
+def test_deciding_changes_nothing(before: int, count: int, engine_with: EngineWith) -> None:
     """A batch that is decided but not applied leaves no trace: deciding again gives the same, change and all."""
-    engine, store = _engine_with(before)
+    engine, store = engine_with(before)
     contents, progress, words = _contents(store), engine.progress, engine.vocabulary()
+    writes, files = len(store.writes), store.file_names()
     batch = articles()[before : before + count]
     engine.decide(articles()[before + 5 : before + 25])  # another one, dropped
     first, second = engine.decide(batch), engine.decide(batch)
@@ -232,13 +247,14 @@ def test_deciding_changes_nothing(before: int, count: int) -> None:
     assert first.change.writes == second.change.writes
     assert first.change.progress == second.change.progress
     assert (_contents(store), engine.progress, engine.vocabulary()) == (contents, progress, words)
+    assert (len(store.writes), store.file_names()) == (writes, files)
     assert engine.epoch.number == before // _EPOCH
 
 
 @pytest.mark.parametrize("count", [1, 40, 50])
-def test_applying_is_one_write(count: int) -> None:
+def test_applying_is_one_write(count: int, engine_with: EngineWith) -> None:
     """A change is one write with the positions in it, also where it ends an epoch."""
-    engine, store = _engine_with(150)
+    engine, store = engine_with(150)
     judged = engine.decide(articles()[150 : 150 + count])
     store.writes.clear()
     engine.apply(judged.change, {("articles.in", 0): 7, ("articles.in", 1): 9})
@@ -246,9 +262,9 @@ def test_applying_is_one_write(count: int) -> None:
     assert engine.positions() == {("articles.in", 0): 7, ("articles.in", 1): 9}
 
 
-def test_failed_write_changes_nothing() -> None:
+def test_failed_write_changes_nothing(engine_with: EngineWith) -> None:
     """A write that fails leaves the engine as it was: the batch can be tried again with the same decisions."""
-    engine, store = _engine_with(150)
+    engine, store = engine_with(150)
     judged = engine.decide(articles()[150:200])
     progress, words, epoch = engine.progress, engine.vocabulary(), engine.epoch.number
     store.broken = True
@@ -271,9 +287,9 @@ def test_positions_stay_with_the_change(tmp_path: Path) -> None:
         assert engine.progress.judged == 3
 
 
-def test_batch_may_cross_epochs() -> None:
+def test_batch_may_cross_epochs(engine_with: EngineWith) -> None:
     """A batch that goes over the ends of epochs is one change, with the decisions and epochs of single articles."""
-    engine, store = _engine_with(130)
+    engine, store = engine_with(130)
     judged = engine.decide(articles()[130:330])
     assert judged.decisions == list(_one_by_one()[130:330])
     store.writes.clear()
@@ -282,9 +298,9 @@ def test_batch_may_cross_epochs() -> None:
     assert (engine.epoch.number, engine.progress.judged) == (3, 330)
 
 
-def test_change_is_made_once_and_in_order() -> None:
+def test_change_is_made_once_and_in_order(engine_with: EngineWith) -> None:
     """A change that was made already, or was decided before another was made, is refused and changes nothing."""
-    engine, store = _engine_with(150)
+    engine, store = engine_with(150)
     first, other = engine.decide(articles()[150:160]), engine.decide(articles()[150:170])
     engine.apply(first.change)
     contents = _contents(store)
@@ -378,9 +394,9 @@ def test_canonical_articles_are_indexed_and_exact_copies_are_not() -> None:
     assert 0 < late < 20
 
 
-def test_progress_counts_entries() -> None:
+def test_progress_counts_entries(engine_with: EngineWith) -> None:
     """Progress counts the articles judged, and the entries of those that can be found and of a copy a cluster."""
-    engine, store = _engine_with(300)
+    engine, store = engine_with(300)
     assert engine.progress.judged == 300
     decided = _one_by_one()[:300]
     kept: Counter[str] = Counter()
@@ -390,7 +406,7 @@ def test_progress_counts_entries() -> None:
         kept[cluster] += decision.indexed or (not redelivered and kept[cluster] < _KEPT_OF_A_CLUSTER)
     assert engine.progress.entries == kept.total()
     assert len(list(store.items(Family.ENTRIES))) == kept.total()
-    found = {int.from_bytes(value, "little") for _, value in store.items(Family.CONTENTS)}
+    found = {postings[0] for (place, _), postings in shown_lists(engine).items() if place == CONTENT}
     # Under each text stands the newest article that has it.
     renewed = [one for one in decided if one.indexed and one.link and one.link.relation is Relation.EXACT]
     assert len(found) == sum(decision.indexed for decision in decided) - len(renewed)
@@ -458,32 +474,32 @@ def _variants() -> tuple[Article, ...]:
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_capped_landmarks_show_the_newest(size: int) -> None:
-    """More articles than `cap` under a landmark: the newest are found, whatever the batches, and no more are kept."""
+    """More articles than `cap` under a landmark: the newest are found, whatever the batches, and no more are shown."""
     capped = settings(landmarks={"cap": 3}, simhash={"enabled": False}, verify={"duplicates": []})
-    store = MemoryStore()
-    engine = Deduplicator(settings=capped, store=store)
     found: list[Decision] = []
-    for start in range(0, 40, size):
-        found += engine.add_batch(_variants()[start : start + size])
+    with Deduplicator(settings=capped) as engine:
+        for start in range(0, 40, size):
+            found += engine.add_batch(_variants()[start : start + size])
+        shown = shown_lists(engine)
     assert all(decision.indexed and decision.unique for decision in found)
     for place, decision in enumerate(found[1:], 1):
         assert decision.link is not None
         assert place - 3 <= int(decision.link.matched) < place
-    assert max(len(value) for _, value in store.items(Family.LANDMARKS)) == 3 * _MARK_BYTES
+    assert max(len(postings) for (place, _), postings in shown.items() if place == LANDMARK) == 3
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_capped_tables_keep_working(size: int) -> None:
     """More articles than `bucket_cap` under a table's key: copies are found, the same ones in batches of any size."""
     capped = settings(landmarks={"enabled": False}, simhash={"bucket_cap": 2, "probes": 4}, verify={"duplicates": []})
-    store = MemoryStore()
-    engine = Deduplicator(settings=capped, store=store)
     found: list[Decision] = []
-    for start in range(0, 40, size):
-        found += engine.add_batch(_variants()[start : start + size])
+    with Deduplicator(settings=capped) as engine:
+        for start in range(0, 40, size):
+            found += engine.add_batch(_variants()[start : start + size])
+        shown = shown_lists(engine)
     assert found == _decisions(_variants(), [], capped)
     assert all(decision.link for decision in found[1:])
-    assert max(len(value) for _, value in store.items(Family.TABLES)) == 2 * _PREFIX_BYTES
+    assert max(len(postings) for (place, _), postings in shown.items() if place == SIMHASH) == 2
 
 
 # --------------------------------------------------------------------------------------- states and settings

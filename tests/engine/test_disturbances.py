@@ -107,6 +107,10 @@ class Disturbed(RuleBasedStateMachine):
         place = ChangelogPlace(TOPIC, self.topics.log.end - 1)
         return lambda: self.engine.apply(judged.change, positions, place)
 
+    def _new_standby(self) -> None:
+        self.standby.close()
+        self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+
     def _restart(self) -> None:
         self.engine.close()
         self.engine = self._started()
@@ -162,7 +166,7 @@ class Disturbed(RuleBasedStateMachine):
                     self.standby.state.replay(waiting[:group], TOPIC)
                 waiting = waiting[group:]
         except ChangelogError:
-            self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+            self._new_standby()
 
     @rule(count=st.integers(1, 12))
     def standby_takes_over(self, count: int) -> None:
@@ -171,7 +175,7 @@ class Disturbed(RuleBasedStateMachine):
         try:
             self._catch_up(self.standby, (1, 2))
         except ChangelogError:
-            self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
+            self._new_standby()
             self._catch_up(self.standby)
         assert contents(self.standby, starts=False) == contents(self.engine, starts=False)
         self.engine.close()
@@ -182,6 +186,7 @@ class Disturbed(RuleBasedStateMachine):
     @rule()
     def machine_with_the_disk_takes_over(self) -> None:
         """Let the one that was taken over from come back with its old directory."""
+        self.engine.close()
         self.engine = self._started()
 
     @rule(tombstones=st.booleans())
@@ -209,6 +214,7 @@ class Disturbed(RuleBasedStateMachine):
         assert self.topics.clusters == self.model.clusters
         assert self.topics.successions == self.model.successions
         self.engine.close()
+        self.standby.close()
         shutil.rmtree(self.root)
 
 

@@ -18,7 +18,7 @@ from stream_dedup.article import Withdrawal
 from stream_dedup.index import changelog
 from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records
 from stream_dedup.index.store import Family, MemoryStore, StoreError, Write
-from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, written
+from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts
 from tests.engine.samples import bodies
 from tests.engine.scoped import scoped_streams
@@ -69,11 +69,13 @@ def test_replayed_state_is_the_state(stream: list[Item], cuts: set[int], groups:
     """However the commits are grouped, every family holds the same keys and values, and the next decisions agree."""
     live, log = _live(stream, cuts)
     copy = restored(log, _SETTINGS, groups)
-    assert contents(copy) == contents(live)
-    assert copy.positions() == live.positions()
-    assert copy.state.place == live.state.place
-    _goes_on_alike(live, copy)
-    assert contents(copy) == contents(live)
+    with live, copy:
+        assert contents(copy) == contents(live)
+        assert shown_lists(copy) == shown_lists(live)
+        assert copy.positions() == live.positions()
+        assert copy.state.place == live.state.place
+        _goes_on_alike(live, copy)
+        assert contents(copy) == contents(live)
 
 
 @given(stream=scoped_streams(), cuts=CUTS, groups=_GROUPS, tombstones=st.booleans())
@@ -90,9 +92,10 @@ def test_changelog_needs_nothing_from_before_the_window(
     log.cut(live.state.begin_of_changelog() or 0)
     log.compact(tombstones=tombstones)
     copy = restored(log, _SETTINGS, groups)
-    assert contents(copy, starts=False) == contents(live, starts=False)
-    _goes_on_alike(live, copy)
-    assert contents(copy, starts=False) == contents(live, starts=False)
+    with live, copy:
+        assert contents(copy, starts=False) == contents(live, starts=False)
+        _goes_on_alike(live, copy)
+        assert contents(copy, starts=False) == contents(live, starts=False)
 
 
 def test_changelog_is_bounded_by_the_window() -> None:
@@ -102,11 +105,12 @@ def test_changelog_is_bounded_by_the_window() -> None:
     written(live, log, batches[:20])
     log.cut(live.state.begin_of_changelog() or 0)
     copy = restored(log, _SETTINGS)
-    written(copy, log, batches[20:])
-    begin = copy.state.begin_of_changelog()
-    assert begin is not None
-    assert begin > log.end * 2 // 3
-    assert log.begin < begin
+    with live, copy:
+        written(copy, log, batches[20:])
+        begin = copy.state.begin_of_changelog()
+        assert begin is not None
+        assert begin > log.end * 2 // 3
+        assert log.begin < begin
 
 
 def test_tables_that_were_replayed_are_probed() -> None:
@@ -116,20 +120,22 @@ def test_tables_that_were_replayed_are_probed() -> None:
     originals = [Article(f"o{n}", body) for n, body in enumerate(bodies()[:20])]
     written(live, log, [originals[:7], originals[7:]])
     copy = restored(log, tables_alone)
-    found = [copy.decide([Article("c", f"本报讯{body}")]).decisions[0].link for body in bodies()[:20]]
+    with live, copy:
+        found = [copy.decide([Article("c", f"本报讯{body}")]).decisions[0].link for body in bodies()[:20]]
     assert [link and link.duplicate_of for link in found] == [article.id for article in originals]
 
 
 def test_state_that_stopped_anywhere_goes_on_from_there() -> None:
     """A state that has followed a part of the changelog takes the rest, and becomes the state that wrote it."""
     live, log = _live(_long_stream(), set(range(5, 160, 9)))
-    for stop in range(1, 17, 3):
-        copy = Deduplicator(settings=_SETTINGS)
-        first = list(commits(log, CommitReader(copy.state.index.format)))[:stop]
-        copy.state.replay(first, TOPIC)
-        assert copy.state.place is not None
-        follow(copy, log, copy.state.place.offset)
-        assert contents(copy) == contents(live)
+    with live:
+        for stop in range(1, 17, 3):
+            with Deduplicator(settings=_SETTINGS) as copy:
+                first = list(commits(log, CommitReader(copy.state.index.format)))[:stop]
+                copy.state.replay(first, TOPIC)
+                assert copy.state.place is not None
+                follow(copy, log, copy.state.place.offset)
+                assert contents(copy) == contents(live)
 
 
 class _Breaking(MemoryStore):
@@ -170,8 +176,12 @@ def test_replay_that_dies_in_a_load_is_made_again(
         with pytest.raises(StoreError, match="killed"):
             restored(log, _SETTINGS, [], store)
         copy = restored(log, _SETTINGS, groups, store)
-    assert contents(copy) == contents(live)
-    _goes_on_alike(live, copy)
+    copy.state.index.close()
+    with live, Deduplicator(settings=_SETTINGS, store=store) as reopened:
+        assert contents(reopened) == contents(live)
+        # What removed entries stood under is in the lists of a state that is opened too.
+        assert shown_lists(reopened) == shown_lists(live)
+        _goes_on_alike(live, reopened)
 
 
 @pytest.mark.parametrize("missing", [1, 5, 15])
@@ -179,17 +189,18 @@ def test_gap_is_refused(missing: int) -> None:
     """A commit that does not follow the state is refused, nothing of it is made, and the message says what to do."""
     live, log = _live(_long_stream(), set(range(5, 160, 9)))
     copy = Deduplicator(settings=_SETTINGS)
-    all_commits = list(commits(log, CommitReader(live.state.index.format)))
-    copy.state.replay(all_commits[:missing], TOPIC)
-    before = contents(copy)
-    for wrong in (all_commits[missing + 1 :], all_commits[missing - 1 :]):
-        with pytest.raises(ChangelogError, match="Remove the state directory"):
-            copy.state.replay(wrong, TOPIC)
-    with pytest.raises(ChangelogError):
-        copy.state.replay([all_commits[missing], *all_commits[missing + 2 :]], TOPIC)
-    assert contents(copy) == before
-    copy.state.replay(all_commits[missing:], TOPIC)
-    assert contents(copy) == contents(live)
+    with live, copy:
+        all_commits = list(commits(log, CommitReader(live.state.index.format)))
+        copy.state.replay(all_commits[:missing], TOPIC)
+        before = contents(copy)
+        for wrong in (all_commits[missing + 1 :], all_commits[missing - 1 :]):
+            with pytest.raises(ChangelogError, match="Remove the state directory"):
+                copy.state.replay(wrong, TOPIC)
+        with pytest.raises(ChangelogError):
+            copy.state.replay([all_commits[missing], *all_commits[missing + 2 :]], TOPIC)
+        assert contents(copy) == before
+        copy.state.replay(all_commits[missing:], TOPIC)
+        assert contents(copy) == contents(live)
 
 
 # ----------------------------------------------------------------------------------------------------- records
@@ -285,13 +296,15 @@ def test_what_a_killed_writer_left_is_passed_over(monkeypatch: pytest.MonkeyPatc
     # The one after it reads another batch first: an article that it has seen, which counts no words.
     written(live, log, [stream[:1], stream[2:3], stream[3:]])
     copy = restored(log, _SETTINGS, [1, 2])
-    assert contents(copy, starts=False) == contents(live, starts=False)
-    assert copy.vocabulary() == live.vocabulary()
+    with live, copy:
+        assert contents(copy, starts=False) == contents(live, starts=False)
+        assert copy.vocabulary() == live.vocabulary()
 
 
 def test_keys_of_a_commit_are_its_own() -> None:
     """No two records of a changelog have the same key but those of counts: compaction leaves all steps alone."""
-    _, log = _live(_long_stream(), set(range(5, 160, 9)))
+    live, log = _live(_long_stream(), set(range(5, 160, 9)))
+    live.close()
     keys = [key for _, (key, _) in log.records if key[:1] == b"c"]
     assert len(set(keys)) == len(keys)
     numbers = [struct.unpack_from(">Q", key, 1)[0] for key in keys]
@@ -301,23 +314,25 @@ def test_keys_of_a_commit_are_its_own() -> None:
 def test_offsets_of_all_partitions_stand_where_a_generation_begins() -> None:
     """A partition that has long been silent keeps its offset though its own commit is cut off."""
     live, log = Deduplicator(settings=_SETTINGS), Log()
-    judged = live.decide([article("first")])
-    live.apply(judged.change, {("silent", 4): 77}, append(live, judged.change, {("silent", 4): 77}, log))
-    written(live, log, parts(_long_stream()[40:], set(range(3, 160, 7))))
-    begin = live.state.begin_of_changelog()
-    assert begin
-    log.cut(begin)
-    assert restored(log, _SETTINGS).positions()[("silent", 4)] == 77
+    with live:
+        judged = live.decide([article("first")])
+        live.apply(judged.change, {("silent", 4): 77}, append(live, judged.change, {("silent", 4): 77}, log))
+        written(live, log, parts(_long_stream()[40:], set(range(3, 160, 7))))
+        begin = live.state.begin_of_changelog()
+        assert begin
+        log.cut(begin)
+        with restored(log, _SETTINGS) as copy:
+            assert copy.positions()[("silent", 4)] == 77
 
 
 def test_replay_of_counts_on_the_last_step_alone_is_equal() -> None:
     """Where in a commit its counts stand does not matter: a reader puts them all on its last step."""
     live, log = _live(_long_stream(), {80})
-    copy = Deduplicator(settings=_SETTINGS)
     moved = []
-    for commit, offset in commits(log, CommitReader(copy.state.index.format)):
-        counts = [put for step in commit.steps for put in step.counts]
-        steps = [replace(step, counts=[]) for step in commit.steps]
-        moved.append((Commit([replace(steps[0], counts=counts), *steps[1:]], commit.positions), offset))
-    copy.state.replay(moved, TOPIC)
-    assert dict(contents(copy)[Family.COUNTS]) == dict(contents(live)[Family.COUNTS])
+    with live, Deduplicator(settings=_SETTINGS) as copy:
+        for commit, offset in commits(log, CommitReader(copy.state.index.format)):
+            counts = [put for step in commit.steps for put in step.counts]
+            steps = [replace(step, counts=[]) for step in commit.steps]
+            moved.append((Commit([replace(steps[0], counts=counts), *steps[1:]], commit.positions), offset))
+        copy.state.replay(moved, TOPIC)
+        assert dict(contents(copy)[Family.COUNTS]) == dict(contents(live)[Family.COUNTS])

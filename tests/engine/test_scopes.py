@@ -5,9 +5,7 @@ Knows outcomes and stored keys; the random walks over two scopes are in the othe
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -16,13 +14,13 @@ from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn, link_json
 from stream_dedup.decode import Decoder
-from stream_dedup.hashing import U64
+from stream_dedup.index.candidates import SIMHASH
 from stream_dedup.index.integrity import Integrity
+from stream_dedup.index.keys import BatchKeys
 from stream_dedup.index.store import Family, MemoryStore
-from stream_dedup.scope import scope_hash
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.learnt import rule_of
-from tests.engine.durable import contents
+from tests.engine.durable import contents, shown_lists
 from tests.engine.model import BASES, BEGIN, CUTS, VARIANTS, Item, article, engine_settings, parts, seen, streams
 from tests.engine.samples import LIGHT, bodies
 from tests.engine.scoped import SCOPES, Scopes
@@ -92,57 +90,50 @@ def test_withdrawals_stay_in_their_scope(size: int) -> None:
     ]
 
 
-def _scopes_that_share_tables() -> tuple[str, str]:
-    """Return two scopes whose numbers agree in the 27 bits that the keys of tables have of them."""
-    seen_bits: dict[int, str] = {}
-    for number in count():
-        scope = f"tenant-{number}"
-        other = seen_bits.setdefault(scope_hash(scope) >> 37, scope)
-        if other != scope:
-            return other, scope
-    raise AssertionError
-
-
-@_SIZES
-def test_scopes_that_share_lists_do_not_mix(size: int) -> None:
-    """Two scopes with the same keys in all tables, which find copies alone here, have shared lists and no link."""
-    one, other = _scopes_that_share_tables()
-    stream: list[Item] = []
-    for number, body in enumerate(bodies()[:10]):
-        stream += [Article(f"{number}", body, scope=one), Article(f"{number}-1", body, scope=other)]
-        stream += [Article(f"{number}-2", f"转载：{body}", scope=scope) for scope in (one, other)]
-    with Deduplicator(settings=_TABLES_ALONE) as engine:
-        found = [one for batch in _cut(stream, size) for one in engine.process(batch).decisions]
-        lists = [value for _, value in engine.state.store.items(Family.TABLES)]
-    assert {len(value) % 26 for value in lists} == {
-        0
-    }  # two postings a text, each a number of 5 bytes and a fingerprint
-    links = [decision.link and decision.link.duplicate_of for decision in found]
-    assert links == [link for number in range(10) for link in (None, None, f"{number}", f"{number}-1")]
-
-
-def _no_masks(scopes: U64) -> tuple[U64, U64, U64]:
-    none = np.zeros_like(scopes)
-    return none, none, none
-
-
-@given(stream=streams(scopes=SCOPES), cuts=CUTS)
-@hypothesis_settings(
-    max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
-def test_outcomes_hold_where_all_keys_are_shared(stream: list[Item], cuts: set[int]) -> None:
-    """Were the keys of two scopes the same in every family, each outcome would still be that of the model."""
-    settings = engine_settings(2)
-    model = Scopes(settings)
+@pytest.fixture(scope="class")
+def shared_keys() -> Iterator[None]:
+    """Let all scopes have the same keys, as if their numbers were no part of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream_dedup.index.candidates.scope_masks", _no_masks)
+        patch.setattr(BatchKeys, "masked", lambda keys, _: keys)
+        patch.setattr("stream_dedup.index.multi.masked", lambda own, _: own)
+        yield
+
+
+@pytest.mark.usefixtures("shared_keys")
+class TestSharedKeys:
+    """What holds even where no key tells two scopes apart: they are told apart by their entries."""
+
+    @_SIZES
+    def test_scopes_that_share_lists_do_not_mix(self, size: int) -> None:
+        """Two scopes with the same keys in all tables, which find copies alone here, share lists and no link."""
+        stream: list[Item] = []
+        for number, body in enumerate(bodies()[:10]):
+            stream += [Article(f"{number}", body, scope="甲"), Article(f"{number}-1", body, scope="乙")]
+            stream += [Article(f"{number}-2", f"转载：{body}", scope=scope) for scope in ("甲", "乙")]
+        with Deduplicator(settings=_TABLES_ALONE) as engine:
+            found = [one for batch in _cut(stream, size) for one in engine.process(batch).decisions]
+            lists = [postings for (place, _), postings in shown_lists(engine).items() if place == SIMHASH]
+        # Of each text there is an entry of either scope.
+        assert lists
+        assert {len(postings) % 2 for postings in lists} == {0}
+        links = [decision.link and decision.link.duplicate_of for decision in found]
+        assert links == [link for number in range(10) for link in (None, None, f"{number}", f"{number}-1")]
+
+    @given(stream=streams(scopes=SCOPES), cuts=CUTS)
+    @hypothesis_settings(
+        max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    def test_outcomes_hold_where_all_keys_are_shared(self, stream: list[Item], cuts: set[int]) -> None:
+        """Were the keys of two scopes the same in every family, each outcome would still be that of the model."""
+        settings = engine_settings(2)
+        model = Scopes(settings)
         with Deduplicator(settings=settings) as engine:
             found = [seen(outcome) for part in parts(stream, cuts) for outcome in engine.process(part).outcomes]
-    assert found == [model.feed(item) for item in stream]
+        assert found == [model.feed(item) for item in stream]
 
 
 def test_copies_of_a_scope_are_found_after_a_restart() -> None:
-    """What is occupied in the tables is read back from their keys, those of scopes among them."""
+    """Posting lists are made anew from entries under the keys of their scopes."""
     store = MemoryStore()
     originals = [Article(f"o{n}", body, scope=f"s{n % 3}") for n, body in enumerate(bodies()[:20])]
     Deduplicator(settings=_TABLES_ALONE, store=store).add_batch(originals)

@@ -12,7 +12,7 @@ from stream_dedup import Article, Deduplicator, Origin, Relation
 from stream_dedup.article import Unjudged, Withdrawal
 from stream_dedup.index.generations import EXPIRING
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, MemoryStore, Store
+from stream_dedup.index.store import Family, FileStore, MemoryStore, Store
 from tests.engine.model import BASES, BEGIN, DAY, HOUR, VARIANTS, article, engine_settings, parts
 from tests.engine.samples import LIGHT, bodies
 
@@ -170,7 +170,7 @@ def test_what_came_before_any_time_was_known_is_remembered() -> None:
 
 
 @pytest.fixture(params=["memory", "rocks"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], FileStore]:
     """A maker of stores of both kinds."""
     return lambda: MemoryStore() if request.param == "memory" else RocksStore(tmp_path / "state")
 
@@ -197,7 +197,7 @@ def _check_keys(store: Store, engine: Deduplicator) -> None:
     assert all(engine.progress.generations[0].first_entry <= entry < engine.progress.entries for entry in entries)
 
 
-def test_expired_keys_leave_the_store(make_store: Callable[[], Store]) -> None:
+def test_expired_keys_leave_the_store(make_store: Callable[[], FileStore]) -> None:
     """Keys of expired generations and their entries are gone; a reopened state holds the same and decides the same."""
     store = make_store()
     engine = Deduplicator(settings=_SETTINGS, store=store)
@@ -206,22 +206,31 @@ def test_expired_keys_leave_the_store(make_store: Callable[[], Store]) -> None:
         engine.process(part)
         _check_keys(store, engine)
     assert engine.progress.generations[0].number > 5
-    assert engine.progress.generations[0].first_entry > 0
+    floor = engine.progress.generations[0].first_entry
+    assert floor > 0
+    engine.state.index.shelf.finish_merges(engine.progress)
+    runs = engine.state.index.shelf.runs
+    assert all(run.stop > floor for run in runs)
+    assert sorted(store.file_names()) == sorted(run.name for run in runs) != []
     engine.close()
 
 
-def test_number_of_keys_reaches_a_plateau(make_store: Callable[[], Store]) -> None:
-    """On an endless stream every family but the counts stops growing after the first windows."""
-    engine = Deduplicator(settings=_SETTINGS, store=make_store())
+def test_number_of_keys_reaches_a_plateau(make_store: Callable[[], FileStore]) -> None:
+    """On an endless stream every family but the counts, and all runs, stop growing after the first windows."""
+    store = make_store()
+    engine = Deduplicator(settings=_SETTINGS, store=store)
     sizes: list[dict[Family, int]] = []
+    postings: list[int] = []
     for part in parts(_stream(600, HOUR), set(range(24, 700, 24))):
         engine.process(part)
-        sizes.append({family: len(list(engine.state.store.items(family))) for family in Family})
+        sizes.append({family: len(list(store.items(family))) for family in Family})
+        postings.append(sum(len(flat.keys) for _, flat in engine.state.index.shelf.flats()))
     most = {family: max(size[family] for size in sizes[3:9]) for family in Family}
     for family in Family:
         assert most[family] > 0
         # The windows differ by a few articles, for the texts come round in other places.
         assert max(size[family] for size in sizes[9:]) <= most[family] * 1.15 + 1
+    assert 0 < max(postings[9:]) <= max(postings[3:9]) * 1.15
     engine.close()
 
 

@@ -1,10 +1,13 @@
 """Promises of a batch's keys: numbered and joined as plain loops would."""
 
+from itertools import pairwise
+from random import Random
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.keys import NO_KEY, BatchKeys, interleaved
+from stream_dedup.index.keys import NO_KEY, BatchKeys, among, interleaved
 
 _ROWS = st.lists(st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=3, max_size=3), max_size=8)
 _FAMILIES = st.integers(0, 6).flatmap(
@@ -59,3 +62,24 @@ def test_look_ups_are_joined_article_by_article(families: list[list[list[int]]])
     expected = [[key for family in families for key in family[i]] for i in range(len(families[0]))]
     assert [numbers[joined[i] : joined[i + 1]].tolist() for i in range(len(expected))] == expected
     assert len(numbers) == sum(map(len, keys))
+
+
+@given(st.lists(st.integers(0, 20) | st.just(2**64 - 1)), st.lists(st.integers(0, 20) | st.just(2**64 - 1)))
+def test_keys_among_others_are_those_of_a_set(keys: list[int], others: list[int]) -> None:
+    """Each key is among others as Python's `in` says, 0 and the largest too."""
+    found = among(np.array(keys, np.uint64), np.array(others, np.uint64))
+    assert found.tolist() == [key in set(others) for key in keys]
+
+
+@given(_ROWS, st.randoms(use_true_random=False))
+def test_only_some_keys_are_looked_up(rows: list[list[tuple[int, bool]]], random: Random) -> None:
+    """Each article looks up those of its keys that are wanted, in order; what it is indexed under stays."""
+    same = _same(rows)
+    wanted = [random.random() < 0.5 for _ in same.looked_up]
+    keys = same.only(np.array(wanted, np.bool_))
+    for i, (start, stop) in enumerate(pairwise(same.offsets.tolist())):
+        expected = [
+            key for key, flag in zip(same.looked_up[start:stop].tolist(), wanted[start:stop], strict=True) if flag
+        ]
+        assert keys.looked_up[keys.offsets[i] : keys.offsets[i + 1]].tolist() == expected
+    assert keys.own is same.own

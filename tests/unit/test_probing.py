@@ -1,4 +1,4 @@
-"""Promises of the probing: the likeliest keys first, none missed, none twice, and bitmaps that keep no trace."""
+"""Promises of the probing: the likeliest keys first, none missed, none twice."""
 
 from itertools import combinations
 
@@ -7,7 +7,7 @@ import pytest
 
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import Occupancies, Occupancy, flip_order, probe_keys, table_keys
+from stream_dedup.index.probing import flip_order, probe_keys, table_keys
 
 
 def _sets(order: I64) -> list[tuple[int, ...]]:
@@ -68,115 +68,60 @@ def test_no_more_probes_than_there_are_keys() -> None:
     assert len(sets) == len(set(sets)) == 256
 
 
-@pytest.mark.parametrize(("tables", "prefix_bits", "probes"), [(8, 12, 64), (3, 10, 7), (5, 9, 512), (1, 8, 1)])
-def test_probed_keys_are_the_occupied_ones_of_the_naive_probing(tables: int, prefix_bits: int, probes: int) -> None:
-    """Exactly those keys are looked up that the naive implementation would try and that are occupied."""
+@pytest.mark.parametrize(
+    ("tables", "prefix_bits", "probes"), [(8, 12, 64), (3, 10, 7), (5, 9, 512), (1, 8, 1), (8, 10, 128), (2, 8, 1000)]
+)
+def test_probed_keys_are_those_of_the_naive_probing(tables: int, prefix_bits: int, probes: int) -> None:
+    """Exactly those keys are looked up that the naive implementation would try, each once, table by table."""
     plan = TablePlan(tables, prefix_bits)
     fingerprints, sums = _random(1, 30)
-    occupancy = Occupancy(plan)
-    stored, _ = _random(2, 200)
-    prefixes = plan.prefixes(np.concatenate([stored, fingerprints[::3]]))
-    occupancy.mark(prefixes)
-    occupied = [set(prefixes[:, table].tolist()) for table in range(tables)]
-    counts, keys = probe_keys(plan, fingerprints, sums, probes, occupancy)
+    keys = probe_keys(plan, fingerprints, sums, probes)
     flips = _sets(flip_order(probes, prefix_bits))
-    start = 0
-    for i, count in enumerate(counts.tolist()):
+    assert keys.shape == (30, tables * min(probes, 2**prefix_bits))
+    for i, row in enumerate(keys.reshape(30, tables, -1).tolist()):
         tried = _naive_keys(plan, int(fingerprints[i]), sums[i].tolist(), flips)
-        expected = [table << 32 | key for table in range(tables) for key in tried[table] & occupied[table]]
-        found = keys[start : start + count].tolist()
-        assert sorted(found) == sorted(expected)
-        start += count
-    assert start == len(keys)
+        assert [sorted(own) for own in row] == [
+            sorted(table << 32 | key for key in tried[table]) for table in range(tables)
+        ]
 
 
-def test_all_probes_are_tried_where_everything_is_occupied() -> None:
-    """With every key occupied each article looks up all its probes in all tables, however many there are."""
-    plan = TablePlan(8, 10)
-    occupancy = Occupancy(plan)
-    occupancy.bits[:] = np.uint64(2**64 - 1)
-    fingerprints, sums = _random(3, 300)
-    counts, keys = probe_keys(plan, fingerprints, sums, 128, occupancy)
-    assert counts.tolist() == [8 * 128] * 300
-    assert all(len(set(row)) == 8 * 128 for row in keys.reshape(300, -1).tolist())
+def test_keys_come_in_the_order_of_the_flips() -> None:
+    """In each table the own key comes first, and then one key for each set of flips, as these are ordered."""
+    plan = TablePlan(4, 12)
+    fingerprints, sums = _random(2, 20)
+    flips = _sets(flip_order(40, 12))
+    rows = probe_keys(plan, fingerprints, sums, 40).reshape(20, 4, 40).tolist()
+    for i, row in enumerate(rows):
+        for table, own in enumerate(row):
+            one_by_one = [
+                _naive_keys(plan, int(fingerprints[i]), sums[i].tolist(), [ranks])[table].pop() for ranks in flips
+            ]
+            assert own == [table << 32 | key for key in one_by_one]
 
 
 def test_likeliest_key_comes_first() -> None:
     """In each table the article's own key is tried first, then that with its most volatile bit flipped."""
     plan = TablePlan(1, 8)
-    occupancy = Occupancy(plan)
-    occupancy.bits[:] = np.uint64(2**64 - 1)
     sums = np.full((1, 64), 100, np.int64)
     sums[0, 60] = 1
-    _, keys = probe_keys(plan, np.array([0], np.uint64), sums, 2, occupancy)
-    assert keys.tolist() == [0, 1 << (60 - 56)]
+    assert probe_keys(plan, np.array([0], np.uint64), sums, 2).tolist() == [[0, 1 << (60 - 56)]]
+
+
+def test_own_keys_are_the_first_of_each_table() -> None:
+    """What an entry stands under is what a copy with the same fingerprint tries first."""
+    plan = TablePlan(5, 12)
+    fingerprints, sums = _random(6, 100)
+    first = probe_keys(plan, fingerprints, sums, 16).reshape(100, 5, 16)[:, :, 0]
+    assert (first == table_keys(plan.prefixes(fingerprints))).all()
 
 
 def test_no_articles_look_up_nothing() -> None:
     """An empty batch probes nothing."""
-    plan = TablePlan(8, 12)
-    counts, keys = probe_keys(plan, np.empty(0, np.uint64), np.empty((0, 64), np.int64), 128, Occupancy(plan))
-    assert (len(counts), len(keys)) == (0, 0)
-
-
-def test_including_leaves_no_trace() -> None:
-    """Keys that are included for a while are occupied within, and the bitmap is as before afterwards."""
-    plan = TablePlan(4, 10)
-    occupancy = Occupancy(plan)
-    fingerprints, _ = _random(4, 60)
-    occupancy.mark(plan.prefixes(fingerprints[:40]))
-    before = occupancy.bits.copy()
-    batch = plan.prefixes(np.concatenate([fingerprints[20:], fingerprints[50:]]))
-    with occupancy.including(batch):
-        within = Occupancy(plan)
-        within.mark(plan.prefixes(fingerprints))
-        assert (occupancy.bits == within.bits).all()
-    assert (occupancy.bits == before).all()
-
-
-def test_including_leaves_no_trace_after_an_error() -> None:
-    """The same when the work within fails."""
-    plan = TablePlan(4, 10)
-    occupancy = Occupancy(plan)
-    fingerprints, _ = _random(5, 20)
-    with pytest.raises(KeyError), occupancy.including(plan.prefixes(fingerprints)):
-        raise KeyError
-    assert not occupancy.bits.any()
-
-
-def test_marking_stored_keys_is_marking_prefixes() -> None:
-    """Keys as they are stored mark the same bits as the prefixes that they are made of."""
-    plan = TablePlan(5, 12)
-    fingerprints, _ = _random(6, 100)
-    prefixes = plan.prefixes(fingerprints)
-    one, other = Occupancy(plan), Occupancy(plan)
-    one.mark(prefixes)
-    other.mark_keys(key.to_bytes(8, "big") for key in table_keys(prefixes).ravel().tolist())
-    assert one.bits.any()
-    assert (one.bits == other.bits).all()
+    keys = probe_keys(TablePlan(8, 12), np.empty(0, np.uint64), np.empty((0, 64), np.int64), 128)
+    assert keys.shape == (0, 8 * 128)
 
 
 def test_table_keys_are_table_and_prefix() -> None:
     """A key is the table's number shifted by 32 bits, and the prefix."""
     prefixes = np.array([[5, 6, 7]], np.uint64)
     assert table_keys(prefixes).tolist() == [[5, 1 << 32 | 6, 2 << 32 | 7]]
-
-
-def test_occupancy_of_all_is_that_of_the_generations_left() -> None:
-    """Keys of any generation are occupied until it has expired; what it shares with others stays."""
-    plan = TablePlan(4, 10)
-    occupancies, model = Occupancies(plan), {}
-    for generation in range(4):
-        prefixes = plan.prefixes(_random(10 + generation // 2, 20 + generation)[0])
-        model[generation] = prefixes
-        if generation % 2:
-            occupancies.mark(generation, prefixes)
-        else:
-            keys = table_keys(prefixes).ravel().tolist()
-            occupancies.mark_keys(generation, (key.to_bytes(8, "big") for key in keys))
-    for live in ([0, 1, 2, 3], [1, 2, 3], [3], []):
-        occupancies.keep(live)
-        expected = Occupancy(plan)
-        for generation in live:
-            expected.mark(model[generation])
-        assert (occupancies.all.bits == expected.bits).all()

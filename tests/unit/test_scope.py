@@ -24,8 +24,7 @@ from stream_dedup.article import (
     withdrawal_json,
 )
 from stream_dedup.clusters import Member, cluster_json, found
-from stream_dedup.index.candidates import scope_masks
-from stream_dedup.index.keys import BatchKeys
+from stream_dedup.index.keys import BatchKeys, masked
 from stream_dedup.scope import id_of, name_of, scope_hash, scope_of
 from stream_dedup.versions import url_hash
 
@@ -86,13 +85,20 @@ def test_a_url_is_another_one_in_another_scope() -> None:
 
 
 def test_keys_of_another_scope_are_other_keys() -> None:
-    """In all families two scopes have no key of one text in common, and a table's key keeps its table and prefix."""
+    """A key is XORed with the scope's number: one text has other keys in each, and two texts never the same in one."""
     scopes = np.array([0, scope_hash("甲"), scope_hash("乙")], np.uint64)
-    keys = np.full(3, 5 << 32 | 77, np.uint64)
-    for masks in scope_masks(scopes):
-        assert len(set((keys ^ masks).tolist())) == 3
-    _, _, of_tables = scope_masks(scopes)
-    assert {key % 2**37 for key in (keys ^ of_tables).tolist()} == {5 << 32 | 77}
+    keys = np.array([[5 << 32 | 77, 5 << 32 | 78]] * 3, np.uint64)
+    expected = [[(5 << 32 | 77) ^ scope, (5 << 32 | 78) ^ scope] for scope in scopes.tolist()]
+    assert masked(keys, scopes).tolist() == expected
+    assert len({key for row in expected for key in row}) == 6
+
+
+def test_an_entry_stands_under_the_keys_that_its_scope_looks_up() -> None:
+    """Keys of entries that are stored, and those of articles that look them up, are masked alike."""
+    own, scopes = np.array([[1, 2], [3, 4]], np.uint64), np.array([0, scope_hash("甲")], np.uint64)
+    keys = BatchKeys.same(own, np.ones((2, 2), np.bool_)).masked(scopes)
+    assert keys.own.tolist() == masked(own, scopes).tolist()
+    assert keys.looked_up.tolist() == masked(own, scopes).ravel().tolist()
 
 
 def test_without_scopes_keys_are_as_they_are() -> None:
@@ -104,11 +110,11 @@ def test_without_scopes_keys_are_as_they_are() -> None:
 def test_masks_go_with_their_articles() -> None:
     """Own and looked-up keys of each article are XORed with its own mask."""
     own, used = np.array([[1, 2], [3, 4]], np.uint64), np.array([[True, False], [True, True]])
-    masked = BatchKeys(own, used, np.array([0, 1, 4]), np.array([1, 3, 4, 9], np.uint64)).masked(
+    keys = BatchKeys(own, used, np.array([0, 1, 4]), np.array([1, 3, 4, 9], np.uint64)).masked(
         np.array([0, 16], np.uint64)
     )
-    assert masked.own.tolist() == [[1, 2], [19, 20]]
-    assert masked.looked_up.tolist() == [1, 19, 20, 25]
+    assert keys.own.tolist() == [[1, 2], [19, 20]]
+    assert keys.looked_up.tolist() == [1, 19, 20, 25]
 
 
 def test_what_is_told_names_the_scope_only_where_there_is_one() -> None:

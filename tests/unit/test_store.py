@@ -1,5 +1,6 @@
 """Promises of the stores: all behave alike, one process at a time, damage is heard, and space comes back."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import (
     Drop,
     Family,
+    FileStore,
     MemoryStore,
     Overlay,
     Put,
@@ -26,12 +28,13 @@ from stream_dedup.index.store import (
     Store,
     StoreDamagedError,
     StoreError,
+    StoreFullError,
     StoreLockedError,
     Write,
 )
 
 _KEYS = [number.to_bytes(8, "big") for number in range(600)]
-_SOME = [Family.META, Family.TABLES]
+_SOME = [Family.META, Family.URLS]
 _BYTES = st.binary(max_size=3)
 _WRITES = st.lists(
     st.builds(Put, st.sampled_from(_SOME), _BYTES, st.none() | st.binary(max_size=4))
@@ -111,9 +114,9 @@ def _read_all(directory: Path) -> tuple[list[bytes | None], list[tuple[bytes, by
 
 def test_values_are_found_by_their_keys(store: Store) -> None:
     """Values come in the order of the keys asked for, None where there is none, also for a key asked twice."""
-    store.write([Put(Family.TABLES, b"b", b"2"), Put(Family.TABLES, b"a", b"1"), Put(Family.TABLES, b"e", b"")])
-    assert store.get_many(Family.TABLES, [b"b", b"x", b"a", b"b", b"e"]) == [b"2", None, b"1", b"2", b""]
-    assert store.get_many(Family.TABLES, []) == []
+    store.write([Put(Family.URLS, b"b", b"2"), Put(Family.URLS, b"a", b"1"), Put(Family.URLS, b"e", b"")])
+    assert store.get_many(Family.URLS, [b"b", b"x", b"a", b"b", b"e"]) == [b"2", None, b"1", b"2", b""]
+    assert store.get_many(Family.URLS, []) == []
 
 
 def test_items_are_those_of_a_prefix_in_ascending_order(store: Store) -> None:
@@ -150,11 +153,11 @@ def test_last_write_of_a_key_counts(store: Store) -> None:
 def test_drop_takes_its_range_and_nothing_else(store: Store) -> None:
     """The keys from begin up to, not including, end are gone from reads of all kinds; other families keep theirs."""
     keys = [b"a", b"b", b"b\x00", b"bz", b"c", b"c\x00"]
-    store.write([Put(family, key, key) for family in (Family.TABLES, Family.META) for key in keys])
-    store.write([Drop(Family.TABLES, b"b", b"c")])
-    assert store.get_many(Family.TABLES, keys) == [b"a", None, None, None, b"c", b"c\x00"]
-    assert list(store.items(Family.TABLES)) == [(key, key) for key in (b"a", b"c", b"c\x00")]
-    assert list(store.items(Family.TABLES, b"b")) == []
+    store.write([Put(family, key, key) for family in (Family.URLS, Family.META) for key in keys])
+    store.write([Drop(Family.URLS, b"b", b"c")])
+    assert store.get_many(Family.URLS, keys) == [b"a", None, None, None, b"c", b"c\x00"]
+    assert list(store.items(Family.URLS)) == [(key, key) for key in (b"a", b"c", b"c\x00")]
+    assert list(store.items(Family.URLS, b"b")) == []
     assert store.get_many(Family.META, keys) == keys
 
 
@@ -277,8 +280,143 @@ def test_overlay_asks_its_base_only_for_what_is_not_staged() -> None:
     overlay.get_many(Family.META, [b"a", b"b", b"c", b"d", b"e"])
     assert asked == [[b"b", b"e"]]
     keys = [b"a", b"c"]
-    overlay.get_many(Family.TABLES, keys)
+    overlay.get_many(Family.URLS, keys)
     assert asked[1] is keys
+
+
+# ------------------------------------------------------------------------------------------------------ files
+
+
+@pytest.fixture(params=["memory", "rocks"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FileStore]:
+    """Each kind of store that keeps files."""
+    store: FileStore = MemoryStore() if request.param == "memory" else _rocks(tmp_path / "state")
+    yield store
+    store.close()
+
+
+def _make_file(store: FileStore, name: str, content: bytes) -> None:
+    with store.new_file(name) as file:
+        file.write(content)
+
+
+def _fail_to_make(store: FileStore, name: str, error: Exception) -> None:
+    with store.new_file(name) as file:
+        file.write(b"half of it")
+        raise error
+
+
+def _content(store: FileStore, name: str) -> bytes:
+    with os.fdopen(store.open_file(name), "rb") as file:
+        return _read(file.fileno())
+
+
+def _read(descriptor: int) -> bytes:
+    return os.pread(descriptor, 1 << 20, 0)
+
+
+def test_files_are_there_as_they_were_written(files: FileStore) -> None:
+    """Each file has its bytes under its name, also none, and is opened as often as one likes."""
+    assert files.file_names() == []
+    contents = {"1.run": b"one", "2.run": os.urandom(200_000), "empty": b""}
+    for name, content in contents.items():
+        _make_file(files, name, content)
+    assert sorted(files.file_names()) == sorted(contents)
+    for _ in range(2):
+        assert {name: _content(files, name) for name in contents} == contents
+
+
+def test_file_is_there_once_it_is_whole(files: FileStore) -> None:
+    """While it is written there is nothing under its name; an error leaves nothing, or what was there before."""
+    with files.new_file("run") as file:
+        file.write(b"first")
+        assert files.file_names() == []
+    for name in ("run", "other"):
+        with pytest.raises((ValueError, StoreError), match="no"):
+            _fail_to_make(files, name, ValueError("no"))
+    assert files.file_names() == ["run"]
+    assert _content(files, "run") == b"first"
+
+
+def test_open_files_are_read_on(files: FileStore) -> None:
+    """What was opened keeps its bytes when the file is removed, or another comes under its name."""
+    _make_file(files, "run", b"old")
+    descriptors = [files.open_file("run")]
+    _make_file(files, "run", b"new")
+    descriptors.append(files.open_file("run"))
+    files.remove_files(["run"])
+    assert files.file_names() == []
+    assert [_read(descriptor) for descriptor in descriptors] == [b"old", b"new"]
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def test_removing_files_takes_those_named(files: FileStore) -> None:
+    """Others stay, and one that is not there is no error."""
+    for name in ("a", "b", "c"):
+        _make_file(files, name, name.encode())
+    files.remove_files(["a", "x", "c"])
+    files.remove_files([])
+    assert files.file_names() == ["b"]
+    assert _content(files, "b") == b"b"
+
+
+def test_files_are_there_after_a_kill(tmp_path: Path) -> None:
+    """A file is in the directory as soon as its context is left, and nothing half made is, nor any trace of it."""
+    store = _rocks(tmp_path / "state")
+    _make_file(store, "run", b"whole")
+    with pytest.raises(StoreError):
+        _fail_to_make(store, "other", OSError("no"))
+    assert list((tmp_path / "state" / "scratch").iterdir()) == []
+    killed = _killed(store, tmp_path / "state").parent
+    again = _rocks(killed)
+    assert {name: _content(again, name) for name in again.file_names()} == {"run": b"whole"}
+    again.close()
+
+
+def test_files_are_safe_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a file are on the disk before its name is, and the name before anyone hears that it is there."""
+    store = _rocks(tmp_path)
+    synced: list[tuple[int, list[str]]] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, store.file_names())))
+    _make_file(store, "run", b"x")
+    directories = [(path.stat().st_ino, ["run"]) for path in (tmp_path / "files", tmp_path)]
+    assert synced == [((tmp_path / "files" / "run").stat().st_ino, []), *directories]
+    store.close()
+
+
+def test_missing_file_is_damage(tmp_path: Path) -> None:
+    """A file that is gone is heard as such, with the directory and its name."""
+    store = _rocks(tmp_path)
+    _make_file(store, "1.run", b"x")
+    (tmp_path / "files" / "1.run").unlink()
+    with pytest.raises(StoreDamagedError, match=rf"{tmp_path}.*it is damaged.*1\.run"):
+        store.open_file("1.run")
+    store.close()
+
+
+def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
+    """What the system says of space is the error of a full disk, whoever writes the file."""
+    store = _rocks(tmp_path)
+    with pytest.raises(StoreFullError, match="disk is full"):
+        _fail_to_make(store, "run", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert store.file_names() == []
+    store.close()
+
+
+def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
+    """Whoever opens a directory to read it sees its files, and leaves them all there."""
+    store = _rocks(tmp_path)
+    _make_file(store, "run", b"x")
+    reading = RocksStore(tmp_path, read_only=True)
+    assert _content(reading, "run") == b"x"
+    reading.remove_files(reading.file_names())
+    assert store.file_names() == ["run"]
+    reading.close()
+    store.close()
+
+
+# ----------------------------------------------------------------------------------------------------- RocksDB
 
 
 def test_dropped_keys_stay_gone(tmp_path: Path) -> None:
@@ -462,6 +600,14 @@ while error is None:
     except StoreFullError as full:
         error = full
 assert str(disk / "state") in str(error) and "disk is full" in str(error), error
+try:
+    with store.new_file("large") as file:
+        file.write(bytes(32 << 20))
+except StoreFullError as full:
+    assert "disk is full" in str(full), full
+else:
+    raise AssertionError("a file larger than the disk was written")
+assert store.file_names() == []
 assert not store.usable()
 keys, values = zip(*written)
 assert store.get_many(Family.META, keys) == list(values)
@@ -480,7 +626,7 @@ print("written", len(written))
 
 
 def test_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
-    """Without space a write fails as such; what succeeded is read on, and is there after opening again with space."""
+    """Without space writes of pairs and files fail as such; what succeeded is there, also after opening with space."""
     mount = f'mount -t tmpfs -o size=16m tmpfs "{tmp_path}"'
     if subprocess.run(["unshare", "-rm", "sh", "-c", mount], check=False, capture_output=True).returncode:  # noqa: S607
         pytest.skip("no right to mount a small disk")
@@ -500,7 +646,7 @@ def _write_generations(store: RocksStore) -> None:
     for generation in range(3):
         for number in range(3000):
             key = bytes([generation]) + number.to_bytes(8, "big")
-            store.write([Put(Family.TABLES, key, os.urandom(800))])
+            store.write([Put(Family.URLS, key, os.urandom(800))])
 
 
 def _sst_bytes(directory: Path) -> int:
@@ -514,24 +660,24 @@ def test_space_of_a_dropped_range_comes_back(tmp_path: Path) -> None:
     store.close()
     store = _rocks(tmp_path)
     before = _sst_bytes(tmp_path)
-    kept = list(store.items(Family.TABLES, b"\x01"))
+    kept = list(store.items(Family.URLS, b"\x01"))
     stop = threading.Event()
 
     def read() -> None:
         while not stop.is_set():
-            store.get_many(Family.TABLES, [key for key, _ in kept])
+            store.get_many(Family.URLS, [key for key, _ in kept])
 
     reader = threading.Thread(target=read)
     reader.start()
-    store.write([Drop(Family.TABLES, b"\x00", b"\x01")])
-    store.reclaim(Family.TABLES, b"\x00", b"\x01")
+    store.write([Drop(Family.URLS, b"\x00", b"\x01")])
+    store.reclaim(Family.URLS, b"\x00", b"\x01")
     stop.set()
     reader.join()
     assert _sst_bytes(tmp_path) < before * 0.7
-    assert store.sizes()[Family.TABLES] < before * 0.7
-    assert list(store.items(Family.TABLES, b"\x00")) == []
-    assert list(store.items(Family.TABLES, b"\x01")) == kept
-    assert len(list(store.items(Family.TABLES))) == 6000
+    assert store.sizes()[Family.URLS] < before * 0.7
+    assert list(store.items(Family.URLS, b"\x00")) == []
+    assert list(store.items(Family.URLS, b"\x01")) == kept
+    assert len(list(store.items(Family.URLS))) == 6000
     store.close()
 
 
@@ -539,14 +685,14 @@ def test_closing_cuts_a_reclaim_short_and_loses_nothing(tmp_path: Path) -> None:
     """A store may be closed while a thread reclaims: neither that one nor a later one fails, and nothing is lost."""
     store = _rocks(tmp_path)
     _write_generations(store)
-    store.write([Drop(Family.TABLES, b"\x00", b"\x01"), Put(Family.META, b"last", b"1")])
-    thread = threading.Thread(target=store.reclaim, args=(Family.TABLES, b"\x00", b"\x01"))
+    store.write([Drop(Family.URLS, b"\x00", b"\x01"), Put(Family.META, b"last", b"1")])
+    thread = threading.Thread(target=store.reclaim, args=(Family.URLS, b"\x00", b"\x01"))
     thread.start()
     store.close()
     thread.join()
-    store.reclaim(Family.TABLES, b"\x00", b"\x01")
+    store.reclaim(Family.URLS, b"\x00", b"\x01")
     again = _rocks(tmp_path)
-    assert len(list(again.items(Family.TABLES))) == 6000
+    assert len(list(again.items(Family.URLS))) == 6000
     assert again.get_many(Family.META, [b"last"]) == [b"1"]
     again.close()
 
@@ -564,6 +710,24 @@ def test_checkpoint_is_a_store_of_its_own(tmp_path: Path) -> None:
     assert list(store.items(Family.META)) == [(b"first", b"1")]
     assert list(copy.items(Family.META)) == [(b"copy", b"2")]
     assert len(list(store.items(Family.ENTRIES))) == 300
+    copy.close()
+    store.close()
+
+
+def test_checkpoint_takes_files_along(tmp_path: Path) -> None:
+    """The copy has the files that were there, under one name on the disk; what either makes or removes is its own."""
+    store = _rocks(tmp_path / "state")
+    for name in ("a", "b"):
+        _make_file(store, name, name.encode())
+    store.checkpoint(tmp_path / "copy")
+    assert (tmp_path / "copy" / "files" / "a").stat().st_nlink == 2
+    store.remove_files(["a"])
+    _make_file(store, "b", b"another")
+    _make_file(store, "c", b"later")
+    copy = _rocks(tmp_path / "copy")
+    copy.remove_files(["b"])
+    assert {name: _content(copy, name) for name in copy.file_names()} == {"a": b"a"}
+    assert {name: _content(store, name) for name in store.file_names()} == {"b": b"another", "c": b"later"}
     copy.close()
     store.close()
 

@@ -153,7 +153,7 @@ def unpack_blocks(packed: Bytes, stops: I64, first_keys: U64, widths: Widths) ->
         if not sound(packed, start, stop):
             nothing = np.empty(0, np.uint64)
             return Flat(nothing, nothing, nothing), False
-        room += np.int64(_get(packed, start, _HEADER_BYTES - 1))
+        room += _header(packed, start)[0]
         start = stop
     flat = Flat(np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64))
     used, start = 0, 0

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numba import types
@@ -47,7 +47,7 @@ _LANDING = 64  # blocks between two landings
 _LARGEST_BLOCK = 1 << 12  # bytes that are room for nearly all blocks
 
 # C's pread(descriptor, buffer, count, offset): numba finds it in the process.
-_pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
+_pread: Any = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
 
 
 class Section(NamedTuple):
@@ -105,7 +105,7 @@ class RunWriter:
         for flat in parts:
             packed = pack_blocks(flat, widths)
             put_in_filter(words, flat.keys)
-            self._file.write(packed.packed)
+            self._file.write(packed.packed.data)
             blocks.append(packed._replace(packed=packed.packed[:0], stops=packed.stops + (self._used - start)))
             self._used += len(packed.packed)
             postings += len(flat.keys)

@@ -238,10 +238,8 @@ class Shelf:
             closed = generation < len(starts)
             if closed and (last := _fitting(group)):
                 return last
-            for at in range(len(group) - _FAN_OUT, -1, -1):
-                equals = group[at : at + _FAN_OUT]
-                if len({_level(run) for run in equals}) == 1 and _fits(equals):
-                    return equals
+            if equals := _equals(group):
+                return equals
         return []
 
     def _merged(self, runs: Sequence[Run], floor: int) -> str:
@@ -309,6 +307,16 @@ def _level(run: Run) -> int:
     while run.entries >= entries:
         level, entries = level + 1, entries * _FAN_OUT
     return level
+
+
+def _equals(runs: Sequence[Run]) -> list[Run]:
+    """Return the smallest runs of a size that follow one another, as many as are merged.
+
+    Of these the oldest: were it the newest, those before them would be left between larger ones.
+    """
+    windows = [list(runs[at : at + _FAN_OUT]) for at in range(len(runs) - _FAN_OUT + 1)]
+    equals = [window for window in windows if len({_level(run) for run in window}) == 1 and _fits(window)]
+    return min(equals, key=lambda window: _level(window[0]), default=[])
 
 
 def _fits(runs: Sequence[Run]) -> bool:

@@ -3,12 +3,16 @@
 Knows keys and postings; knows nothing of files.
 """
 
+from typing import TypeVar
+
 import numpy as np
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64, mix64
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import Hits
+
+_Numbers = TypeVar("_Numbers", I64, U64)
 
 _FREE = -1
 _LEAST = 1 << 10  # slots of an empty table
@@ -79,7 +83,7 @@ class YoungLists:
         self._keys, self._heads = keys, heads
 
 
-def _grown(part: I64 | U64, size: int) -> I64 | U64:
+def _grown(part: _Numbers, size: int) -> _Numbers:
     return np.concatenate([part, np.empty(size - len(part), part.dtype)])
 
 

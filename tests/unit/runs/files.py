@@ -1,0 +1,42 @@
+"""Run files for the tests: written in a directory, opened, damaged.
+
+Knows how a run is written and opened; knows nothing of what a test expects.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.run import Run, RunWriter, open_run
+
+DETAIL_BYTES = (0, 1, 8)  # of the kinds that the index has
+
+
+def write_run(path: Path, first: int, stop: int, sections: Sequence[Sequence[Flat]]) -> None:
+    """Write a run whose sections have these parts and carry 0, 1 and 8 bytes."""
+    with path.open("wb") as file:
+        writer = RunWriter(file, first, stop)
+        for parts, detail_bytes in zip(sections, DETAIL_BYTES, strict=False):
+            writer.section(iter(parts), sum(len(set(part.keys.tolist())) for part in parts), detail_bytes)
+        writer.finish()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Run]:
+    """Open a run and close it."""
+    run = open_run(path.name, os.open(path, os.O_RDONLY))
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+def flip(path: Path, place: int) -> None:
+    """Damage the byte at a place of a file."""
+    with path.open("r+b") as file:
+        file.seek(place)
+        (byte,) = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte ^ (1 + place % 255)]))

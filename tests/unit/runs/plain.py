@@ -1,0 +1,64 @@
+"""Posting lists in plain Python, for the tests of runs.
+
+Knows dictionaries of lists; knows nothing of blocks, files or filters.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from stream_dedup.hashing import I64, U64
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.hits import Hits
+
+Posting = tuple[int, int]  # an entry, and what its posting carries
+Lists = Mapping[int, Sequence[Posting]]
+
+
+def u64(numbers: Iterable[int]) -> U64:
+    """Return numbers as an array."""
+    return np.array([*numbers], np.uint64)
+
+
+def flat_of(rows: Iterable[tuple[int, int, int]]) -> Flat:
+    """Return postings of rows of key, entry and detail."""
+    listed = [*rows]
+    return Flat(*(u64(row[column] for row in listed) for column in range(3)))
+
+
+def rows_of(flat: Flat) -> list[tuple[int, int, int]]:
+    """Return postings as rows of key, entry and detail."""
+    return list(zip(flat.keys.tolist(), flat.entries.tolist(), flat.details.tolist(), strict=True))
+
+
+def sorted_rows(lists: Lists) -> list[tuple[int, int, int]]:
+    """Return the rows of lists in ascending order of their keys."""
+    return [(key, *posting) for key in sorted(lists) for posting in lists[key]]
+
+
+def lists_of_rows(rows: Iterable[tuple[int, int, int]]) -> dict[int, list[Posting]]:
+    """Return the lists that rows make."""
+    lists: dict[int, list[Posting]] = {}
+    for key, entry, detail in rows:
+        lists.setdefault(key, []).append((entry, detail))
+    return lists
+
+
+def newest(lists: Lists, key: int, room: int, floor: int) -> list[Posting]:
+    """Return the newest postings of a key whose entries have not expired, oldest first."""
+    live = [posting for posting in lists.get(key, []) if posting[0] >= floor]
+    return live[max(0, len(live) - room) :]
+
+
+def hits_of(hits: Hits, keys: int) -> list[list[Posting]]:
+    """Return what was found of each key; the places of its key ascend."""
+    assert (np.diff(hits.places) >= 0).all()
+    found: list[list[Posting]] = [[] for _ in range(keys)]
+    for place, *posting in zip(*(column.tolist() for column in hits), strict=True):
+        found[place].append((posting[0], posting[1]))
+    return found
+
+
+def rooms(*numbers: int) -> I64:
+    """Return how many postings of each key are wanted."""
+    return np.array(numbers, np.int64)

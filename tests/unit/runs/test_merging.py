@@ -1,0 +1,94 @@
+"""Promises of merging: the run of several runs shows what they show together."""
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stream_dedup.index.postings import Detail, PostingKind
+from stream_dedup.index.runs import merging
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.merging import merge_runs, merged_lists
+from stream_dedup.index.runs.run import open_run
+from tests.unit.runs.files import DETAIL_BYTES, opened, write_run
+from tests.unit.runs.plain import Posting, flat_of, newest, rows_of, sorted_rows
+
+_KEYS = st.integers(0, 8) | st.integers(0, 2**64 - 1) | st.just(2**64 - 1)
+_ENTRIES = 100  # of each run
+_DETAILS: tuple[Detail, ...] = ("none", "size", "fingerprint")
+
+Lists = dict[int, list[Posting]]
+
+
+@st.composite
+def _sources(draw: st.DrawFn, detail_bytes: int = 8) -> list[Lists]:
+    """Draw the lists of runs that follow one another, with many keys in common, and some in one of them alone."""
+    sources = []
+    for place in range(draw(st.integers(1, 5))):
+        begin = place * _ENTRIES
+        entries = st.lists(st.integers(begin, begin + _ENTRIES - 1), min_size=1, max_size=6, unique=True).map(sorted)
+        drawn = draw(st.dictionaries(_KEYS, entries, max_size=10))
+        many = draw(st.sampled_from([0, 0, 400]))
+        drawn |= {2**33 + key * (place + 1): [begin] for key in range(many)}
+        sources.append(
+            {key: [(entry, entry * 7 % 256**detail_bytes) for entry in found] for key, found in drawn.items()}
+        )
+    return sources
+
+
+def _merged(sources: list[Lists], cap: int, floor: int) -> Lists:
+    """Merge in plain Python."""
+    together: Lists = {}
+    for lists in sources:
+        for key, found in lists.items():
+            together[key] = [*together.get(key, []), *found]
+    kept = {key: newest(together, key, cap, floor) for key in together}
+    return {key: found for key, found in kept.items() if found}
+
+
+@given(sources=_sources(), cap=st.sampled_from([1, 2, 3, 64]), floor=st.integers(0, 6 * _ENTRIES))
+def test_merged_lists_are_those_of_a_dictionary(sources: list[Lists], cap: int, floor: int) -> None:
+    """Of each key the newest of all sources, up to the cap, and none whose entry has expired."""
+    parts = [sorted_rows(lists) for lists in sources]
+    bounds = np.cumsum([0, *map(len, parts)])
+    joined = flat_of(row for rows in parts for row in rows)
+    assert rows_of(merged_lists(joined, bounds, cap, floor)) == sorted_rows(_merged(sources, cap, floor))
+
+
+@pytest.mark.parametrize("stretch", [1, 2, 1024])
+@given(
+    sections=st.tuples(*map(_sources, DETAIL_BYTES)),
+    cap=st.sampled_from([1, 3, 64]),
+    floor=st.integers(0, 3 * _ENTRIES),
+)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_merged_run_is_the_run_of_the_merged_lists(
+    tmp_path: Path, stretch: int, sections: tuple[list[Lists], ...], cap: int, floor: int
+) -> None:
+    """However many blocks are taken at a time, each section holds the merged lists; so does a run of one alone."""
+    kinds = [PostingKind(detail, cap, detail) for detail in _DETAILS]
+    count = max(map(len, sections))
+    padded = [[*sources, *[{}] * (count - len(sources))] for sources in sections]
+    runs = []
+    for place, (begin, end) in enumerate(pairwise(range(0, (count + 1) * _ENTRIES, _ENTRIES))):
+        path = tmp_path / f"{place}.run"
+        write_run(path, begin, end, [[flat_of(sorted_rows(sources[place]))] for sources in padded])
+        runs.append(open_run(path.name, os.open(path, os.O_RDONLY)))
+    with pytest.MonkeyPatch.context() as patch, (tmp_path / "merged.run").open("wb") as file:
+        patch.setattr(merging, "_STRETCH_BLOCKS", stretch)
+        merge_runs(file, runs, kinds, floor)
+    for run in runs:
+        run.close()
+    with opened(tmp_path / "merged.run") as merged:
+        assert (merged.first, merged.stop) == (0, count * _ENTRIES)
+        for kind, sources in enumerate(padded):
+            expected = _merged(sources, cap, floor)
+            flat = merged.part(kind, DETAIL_BYTES[kind], 0, None)
+            assert rows_of(flat) == sorted_rows(expected)
+            keys = np.array(sorted(expected), np.uint64)
+            hits, _ = merged.find(kind, DETAIL_BYTES[kind], keys, np.full(len(keys), cap), 0)
+            assert rows_of(Flat(keys[hits.places], hits.entries, hits.details)) == sorted_rows(expected)

@@ -1,0 +1,199 @@
+"""Promises of run files: dictionaries of lists that never change, and no damage that is not heard."""
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stream_dedup.hashing import U64
+from stream_dedup.index.runs.run import Run
+from stream_dedup.index.store import StoreDamagedError
+from tests.unit.runs.files import DETAIL_BYTES, flip, opened, write_run
+from tests.unit.runs.plain import Posting, flat_of, hits_of, newest, rooms, rows_of, sorted_rows, u64
+
+_FIRST, _STOP = 1000, 1500
+_KEYS = st.integers(0, 40) | st.integers(0, 2**64 - 1) | st.sampled_from([2**64 - 1, 2**63])
+_ASKED = st.lists(_KEYS, max_size=20, unique=True).map(sorted)
+_IN_DIRECTORY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+Lists = dict[int, list[Posting]]
+
+
+@st.composite
+def _lists(draw: st.DrawFn, detail_bytes: int) -> Lists:
+    keys = draw(st.lists(_KEYS, max_size=30, unique=True))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    keys += rng.integers(0, 2**64, draw(st.sampled_from([0, 0, 500])), np.uint64, endpoint=False).tolist()
+    return {key: _postings(rng, draw(st.sampled_from([1, 2, 70])) if key < 40 else 1, detail_bytes) for key in keys}
+
+
+def _postings(rng: np.random.Generator, count: int, detail_bytes: int) -> list[Posting]:
+    entries = np.unique(rng.integers(_FIRST, _STOP, count)).tolist()
+    return [(entry, int(rng.integers(0, 2**63)) % 256**detail_bytes) for entry in entries]
+
+
+_SECTIONS = st.tuples(*map(_lists, DETAIL_BYTES))
+
+
+def _write(path: Path, sections: tuple[Lists, ...], parts: int = 1) -> None:
+    """Write a run; each section in some parts, of which the keys of each are greater than those before."""
+    split = [np.array_split(np.array(sorted(lists), np.uint64), parts) for lists in sections]
+    write_run(
+        path,
+        _FIRST,
+        _STOP,
+        [
+            [flat_of(sorted_rows({key: lists[key] for key in keys.tolist()})) for keys in part]
+            for lists, part in zip(sections, split, strict=True)
+        ],
+    )
+
+
+def _sample() -> tuple[Lists, ...]:
+    """Return three sections of several blocks each."""
+    rng = np.random.default_rng(8)
+    keys = rng.integers(0, 2**64, (3, 300), np.uint64, endpoint=False).tolist()
+    return tuple(
+        {key: _postings(rng, 2, detail) for key in own} for own, detail in zip(keys, DETAIL_BYTES, strict=True)
+    )
+
+
+def _read_all(run: Run, kind: int, keys: U64) -> list[list[Posting]]:
+    return hits_of(run.find(kind, DETAIL_BYTES[kind], keys, np.full(len(keys), 9), 0)[0], len(keys))
+
+
+@given(sections=_SECTIONS, parts=st.sampled_from([1, 3]), asked=_ASKED, room=st.integers(0, 4), floor=st.data())
+@_IN_DIRECTORY
+def test_found_is_what_a_dictionary_has(
+    tmp_path: Path, sections: tuple[Lists, ...], parts: int, asked: list[int], room: int, floor: st.DataObject
+) -> None:
+    """In each section the newest postings of each key, as many as there is room for, of entries from the floor on."""
+    _write(tmp_path / "run", sections, parts)
+    lowest = floor.draw(st.integers(_FIRST - 1, _STOP + 1))
+    with opened(tmp_path / "run") as run:
+        assert (run.first, run.stop, run.entries) == (_FIRST, _STOP, _STOP - _FIRST)
+        for kind, lists in enumerate(sections):
+            keys = sorted({*asked, *lists})
+            # Some keys want nothing.
+            wanted = rooms(*(room if place % 5 else 0 for place in range(len(keys))))
+            expected = [newest(lists, key, most, lowest) for key, most in zip(keys, wanted.tolist(), strict=True)]
+            left = [most - len(found) for most, found in zip(wanted.tolist(), expected, strict=True)]
+            hits, blocks = run.find(kind, DETAIL_BYTES[kind], u64(keys), wanted, lowest)
+            assert hits_of(hits, len(keys)) == expected
+            assert wanted.tolist() == left
+            assert blocks <= len(run.sections[kind].first_keys)
+            assert run.sections[kind].keys == len(lists)
+            assert run.sections[kind].postings == sum(map(len, lists.values()))
+
+
+@given(sections=_SECTIONS, bounds=st.lists(_KEYS, max_size=4).map(sorted))
+@_IN_DIRECTORY
+def test_parts_are_the_postings_between_two_keys(
+    tmp_path: Path, sections: tuple[Lists, ...], bounds: list[int]
+) -> None:
+    """Cut at any keys, the parts of a section one behind the other are the section."""
+    _write(tmp_path / "run", sections)
+    with opened(tmp_path / "run") as run:
+        for kind, lists in enumerate(sections):
+            for begin, end in pairwise([0, *bounds, None]):
+                assert begin is not None
+                part = {key: found for key, found in lists.items() if begin <= key and (end is None or key < end)}
+                assert rows_of(run.part(kind, DETAIL_BYTES[kind], begin, end)) == sorted_rows(part)
+
+
+def test_a_block_is_read_once_for_all_its_keys(tmp_path: Path) -> None:
+    """Keys that stand in one block take one read, and keys that are nowhere take nearly none."""
+    lists = {key: [(_FIRST, 0)] for key in range(0, 2000, 2)}
+    _write(tmp_path / "run", (lists,))
+    with opened(tmp_path / "run") as run:
+        blocks = len(run.sections[0].first_keys)
+        assert blocks == 8
+        assert run.find(0, 0, u64(lists), np.full(1000, 1), 0)[1] == blocks
+        assert run.find(0, 0, u64(range(0, 200, 2)), np.full(100, 1), 0)[1] == 1
+        hits, absent = run.find(0, 0, u64(range(1, 2000, 2)), np.full(1000, 1), 0)
+        assert len(hits.places) == 0
+        # Of 1,000 absent keys the filter takes one or two for present.
+        assert absent < blocks
+
+
+def test_a_list_larger_than_most_blocks_is_found(tmp_path: Path) -> None:
+    """A block has all postings of its keys: one of 500 entries of eight bytes each is far larger than others."""
+    lists = {7: [(entry, entry) for entry in range(_FIRST, _STOP)], 9: [(_FIRST, 1)]}
+    _write(tmp_path / "run", ({}, {}, lists))
+    with opened(tmp_path / "run") as run:
+        hits, _ = run.find(2, 8, u64([6, 7, 8, 9]), np.full(4, 1000), 0)
+        assert hits_of(hits, 4) == [[], lists[7], [], lists[9]]
+
+
+# ------------------------------------------------------------------------------------------------ damage
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_every_flipped_byte_of_a_block_is_heard_when_it_is_read(tmp_path: Path, kind: int) -> None:
+    """Looked up or read as a part, a block with another byte is damage that names the file; other blocks are read."""
+    sections, path = _sample(), tmp_path / "0-1.run"
+    _write(path, sections)
+    with opened(path) as run:
+        section = run.sections[kind]
+    fences = [*section.first_keys.tolist(), 2**64]
+    keys = [sorted(key for key in sections[kind] if begin <= key < end) for begin, end in pairwise(fences)]
+    begin, end = section.stops[:2].tolist()
+    for place in range(begin, end):
+        flip(path, section.start + place)
+        with opened(path) as run:
+            with pytest.raises(StoreDamagedError, match=r"0-1\.run .*checksum of a block"):
+                _read_all(run, kind, u64(keys[1][:1]))
+            with pytest.raises(StoreDamagedError, match=r"0-1\.run .*checksum of a block"):
+                run.part(kind, DETAIL_BYTES[kind], 0, None)
+            assert _read_all(run, kind, u64(keys[0][:1])) == [sections[kind][keys[0][0]]]
+        flip(path, section.start + place)
+    with opened(path) as run:
+        assert _read_all(run, kind, u64(keys[1])) == [sections[kind][key] for key in keys[1]]
+
+
+def test_every_flipped_byte_behind_the_blocks_is_heard_at_opening(tmp_path: Path) -> None:
+    """Fences, filters and footer: a run of which one of their bytes is another one does not open."""
+    path = tmp_path / "0-1.run"
+    _write(path, _sample())
+    with opened(path) as run:
+        behind = run.sections[-1].start + int(run.sections[-1].stops[-1])
+    size = path.stat().st_size
+    for place in [*range(behind, size - 200, 7), *range(size - 200, size)]:
+        flip(path, place)
+        with pytest.raises(StoreDamagedError, match=r"0-1\.run .*state restore --fresh"):
+            _open(path)
+        flip(path, place)
+    _open(path)
+
+
+def _open(path: Path) -> None:
+    with opened(path):
+        pass
+
+
+def test_a_file_cut_short_does_not_open(tmp_path: Path) -> None:
+    """Wherever its end is gone, or something stands behind it, it is no run."""
+    path = tmp_path / "0-1.run"
+    _write(path, _sample())
+    sound = path.read_bytes()
+    sizes = [*range(0, len(sound), 97), *range(len(sound) - 60, len(sound))]
+    for content in (*(sound[:size] for size in sizes), sound + b"\0"):
+        path.write_bytes(content)
+        with pytest.raises(StoreDamagedError, match=r"0-1\.run"):
+            _open(path)
+
+
+def test_blocks_that_are_gone_are_heard(tmp_path: Path) -> None:
+    """A file that is cut short while it is open fails both ways of reading."""
+    path, sections = tmp_path / "0-1.run", _sample()
+    _write(path, sections)
+    with opened(path) as run:
+        os.truncate(path, 100)
+        with pytest.raises(StoreDamagedError, match="cannot be read"):
+            _read_all(run, 2, u64(sorted(sections[2])))
+        with pytest.raises(StoreDamagedError, match="cannot be read"):
+            run.part(2, 8, 0, None)

@@ -1,0 +1,547 @@
+"""Promises of the shelf: what is found depends on what was added alone, whatever is frozen, merged, lost or full."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.postings import PostingKind, PostingLists
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.runs import shelf as shelf_module
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.shelf import Shelf, Young, load_removed, removed_put
+from stream_dedup.index.store import (
+    Family,
+    FileStore,
+    MemoryStore,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    Write,
+)
+from tests.unit.runs.plain import Posting, flat_of, newest, rows_of, u64
+
+_KINDS = (PostingKind("contents", 1), PostingKind("landmarks", 3, "size"), PostingKind("tables", 8, "fingerprint"))
+_YOUNG = 4
+_KEYS = u64(range(12)) * np.uint64(2**60 + 3)
+
+Lists = list[dict[int, list[Posting]]]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs begin with 4 entries and end with 64."""
+    monkeypatch.setattr(shelf_module, "YOUNG_ENTRIES", _YOUNG)
+    monkeypatch.setattr(shelf_module, "_LARGEST_ENTRIES", 64)
+
+
+class FaultyStore(MemoryStore):
+    """A store that fails when it is told to.
+
+    Attributes:
+        error: of the next writes of files or pairs.
+        at: which of the two.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.error: StoreError | None = None
+        self.at = "files"
+
+    @contextmanager
+    def new_file(self, name: str) -> Iterator[BinaryIO]:
+        """See `FileStore`."""
+        with super().new_file(name) as file:
+            yield file
+            if self.error is not None and self.at == "files":
+                raise self.error
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """See `Store`."""
+        if self.error is not None and self.at == "pairs":
+            raise self.error
+        super().write(writes)
+
+
+def _entry_keys(number: int) -> list[list[int]]:
+    """Return the keys of an entry of each kind: few, so that lists fill up."""
+    rng = np.random.default_rng(number)
+    return [rng.choice(_KEYS, size, replace=False).tolist() for size in (1, 3, 2)]
+
+
+def _detail(kind: PostingKind, number: int) -> int:
+    return number * 0x9E3779B97F4A7C15 % (1 << 8 * kind.detail_bytes)
+
+
+class Walk:
+    """A shelf beside dictionaries of lists.
+
+    Args:
+        store: where runs are kept.
+    """
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+        self.lists: Lists = [{} for _ in _KINDS]
+        self.progress = Progress()
+        self.shelf = Shelf(store, _KINDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shelf.close()
+        self._store.close()
+
+    def flats(self, numbers: Sequence[int]) -> list[Flat]:
+        """Return the postings of entries."""
+        return [
+            flat_of((key, number, _detail(kind, number)) for number in numbers for key in _entry_keys(number)[place])
+            for place, kind in enumerate(_KINDS)
+        ]
+
+    def add(self, entries: int) -> None:
+        """Add entries, after what is due has been done, as a state does it."""
+        self.shelf.settle(self.progress)
+        first = self.progress.entries
+        numbers = range(first, first + entries)
+        for lists, flat in zip(self.lists, self.flats(numbers), strict=True):
+            for key, number, detail in rows_of(flat):
+                lists.setdefault(key, []).append((number, detail))
+        self.shelf.add(self.flats(numbers), first + entries)
+        self.progress = Progress(entries=first + entries, generations=self.progress.generations)
+
+    def begin_generation(self) -> None:
+        """Let another part of the window begin, and at most three live."""
+        last = self.progress.generations[-1]
+        generations = (*self.progress.generations, Generation(last.number + 1, 0, self.progress.entries))
+        self.progress = Progress(entries=self.progress.entries, generations=generations[-3:])
+
+    def finish(self) -> None:
+        """Merge all that is due."""
+        self.shelf.finish_merges(self.progress)
+
+    def reopen(self) -> None:
+        """Close the shelf and open it again, with the entries that no run holds."""
+        self.shelf.close()
+        self.shelf = Shelf(self._store, _KINDS)
+        first = max(self.shelf.young_first, self.floor)
+        for number in range(first, self.progress.entries):
+            self.shelf.add(self.flats([number]), number + 1)
+
+    @property
+    def floor(self) -> int:
+        """Number of the first entry that has not expired."""
+        return self.progress.generations[0].first_entry
+
+    def check(self, pending: int = 0) -> None:
+        """Compare all lists with the dictionaries, also with entries that are about to be added."""
+        first = self.progress.entries
+        young = Young(_KINDS) if pending else None
+        lists: Lists = [{key: [*found] for key, found in one.items()} for one in self.lists]
+        if young is not None:
+            flats = self.flats(range(first, first + pending))
+            young.add(flats)
+            for kind_lists, flat in zip(lists, flats, strict=True):
+                for key, number, detail in rows_of(flat):
+                    kind_lists.setdefault(key, []).append((number, detail))
+        for place, kind in enumerate(_KINDS):
+            expected = [newest(lists[place], key, kind.cap, self.floor) for key in _KEYS.tolist()]
+            assert _found(self.shelf.find(place, _KEYS, self.floor, young)) == expected
+            may_be = self.shelf.may_hold(place, _KEYS, young)
+            assert all(may_be[at] for at, found in enumerate(expected) if found)
+
+    def check_files(self) -> None:
+        """See that there are the files of the runs and no others, of entries that follow one another."""
+        assert sorted(self._store.file_names()) == sorted(run.name for run in self.shelf.runs)
+        assert all(one.stop == other.first for one, other in pairwise(self.shelf.runs))
+        assert all(run.entries <= max(64, _YOUNG) for run in self.shelf.runs)
+
+
+def _found(lists: PostingLists) -> list[list[Posting]]:
+    entries, details = (column.tolist() for column in lists.postings)
+    postings = list(zip(entries, details, strict=True))
+    return [postings[start:stop] for start, stop in pairwise(lists.offsets.tolist())]
+
+
+def _stored(shelf: Shelf) -> set[tuple[int, int, int, int]]:
+    return {(place, *row) for place, flat in shelf.flats() for row in rows_of(flat)}
+
+
+_MOVES = st.one_of(
+    st.integers(1, 6).map(lambda entries: ("add", entries)),
+    st.integers(1, 6).map(lambda entries: ("add", entries)),
+    st.sampled_from([("generation", 0), ("reopen", 0), ("finish", 0)]),
+    st.integers(1, 9).map(lambda entries: ("pending", entries)),
+)
+
+
+def _move(walk: Walk, name: str, entries: int) -> None:
+    if name == "add":
+        walk.add(entries)
+    elif name == "generation":
+        walk.begin_generation()
+    elif name == "reopen":
+        walk.reopen()
+    elif name == "finish":
+        walk.finish()
+    walk.check(entries if name == "pending" else 0)
+
+
+@given(moves=st.lists(_MOVES, max_size=60))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_found_is_what_dictionaries_hold_after_any_walk(moves: list[tuple[str, int]]) -> None:
+    """After every step each look-up is that of plain lists with a cap: frozen, merged, expired and reopened or not."""
+    with Walk(MemoryStore()) as walk:
+        for name, entries in moves:
+            _move(walk, name, entries)
+        walk.finish()
+        walk.check()
+        walk.check_files()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_walk_in_a_directory(tmp_path: Path, seed: int) -> None:
+    """So over hundreds of steps, with files in a directory, of which none is left over at the end."""
+    rng = np.random.default_rng(seed)
+    store = RocksStore(tmp_path)
+    with Walk(store) as walk:
+        names = rng.choice(["add", "generation", "reopen", "finish", "pending"], 300, p=[0.8, 0.03, 0.03, 0.04, 0.1])
+        for name in names.tolist():
+            _move(walk, name, int(rng.integers(1, 9)))
+        walk.reopen()
+        walk.check_files()
+
+
+def test_runs_are_merged_to_few_that_are_not_too_large() -> None:
+    """Of a thousand entries in runs of 4 some are 64 long, none longer, and none of a size is there four times."""
+    with Walk(MemoryStore()) as walk:
+        for _ in range(250):
+            walk.add(4)
+        walk.finish()
+        sizes = [run.entries for run in walk.shelf.runs]
+        assert max(sizes) == 64
+        assert sizes == sorted(sizes, reverse=True)
+        assert all(sizes.count(size) < 4 for size in (4, 16))
+        walk.check()
+        walk.check_files()
+
+
+def test_generations_are_merged_for_themselves() -> None:
+    """Once a generation is over its runs become one, and the run of a generation that has expired is dropped."""
+    with Walk(MemoryStore()) as walk:
+        for _ in range(5):
+            for _ in range(5):
+                walk.add(3)
+            walk.begin_generation()
+        walk.add(1)
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(45, 60), (60, 75)]
+        assert walk.floor == 45
+        walk.check()
+        walk.check_files()
+
+
+def test_a_run_of_two_generations_lives_as_long_as_the_younger() -> None:
+    """Where a batch has entries of both, only those of the older are not found any more once it has expired."""
+    with Walk(MemoryStore()) as walk:
+        older, younger = Generation(0, 0, 0), Generation(1, 0, 2)
+        walk.add(3)
+        walk.progress = Progress(entries=3, generations=(older, younger))
+        walk.add(1)
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 3)]
+        walk.check()
+        walk.progress = Progress(entries=4, generations=(younger,))
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 3)]
+        walk.check()
+        walk.progress = Progress(entries=4, generations=(Generation(2, 0, 3),))
+        walk.finish()
+        assert not walk.shelf.runs
+        walk.check()
+        walk.check_files()
+
+
+def test_nothing_is_frozen_before_it_is_due() -> None:
+    """Fewer entries than a run begins with stay in memory: there is no file, and no write."""
+    with Walk(MemoryStore()) as walk:
+        walk.add(_YOUNG - 1)
+        walk.shelf.settle(walk.progress)
+        assert not walk.shelf.runs
+        walk.add(1)
+        walk.shelf.settle(walk.progress)
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, _YOUNG)]
+        assert walk.shelf.young_first == _YOUNG
+
+
+def test_all_postings_are_walked_over() -> None:
+    """A walk over all postings meets all that can be found, in runs and in memory, and nothing that was not added."""
+    with Walk(MemoryStore()) as walk:
+        for _ in range(30):
+            walk.add(3)
+        met = _stored(walk.shelf)
+        added = {
+            (place, key, *posting)
+            for place, one in enumerate(walk.lists)
+            for key, found in one.items()
+            for posting in found
+        }
+        shown = {
+            (place, key, *posting)
+            for place, kind in enumerate(_KINDS)
+            for key in _KEYS.tolist()
+            for posting in newest(walk.lists[place], key, kind.cap, 0)
+        }
+        assert shown <= met <= added
+
+
+def test_look_ups_are_counted() -> None:
+    """Each key that is asked for counts once, and a block for each time it is read."""
+    with Walk(MemoryStore()) as walk:
+        walk.add(3)
+        walk.check()
+        assert (walk.shelf.reads.keys, walk.shelf.reads.blocks) == (3 * len(_KEYS), 0)
+        walk.add(1)
+        walk.finish()
+        walk.check()
+        assert walk.shelf.reads.keys == 6 * len(_KEYS)
+        assert walk.shelf.reads.blocks == 3
+
+
+# ------------------------------------------------------------------------------------------------ failures
+
+
+def _fail(store: FaultyStore, at: str, error: StoreError) -> None:
+    store.at, store.error = at, error
+
+
+@pytest.mark.parametrize("at", ["files", "pairs"])
+@pytest.mark.parametrize("error", [StoreFullError("full"), StoreError("broken")], ids=["full", "broken"])
+def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None:
+    """An error of the file or of the registry is raised; all is found as before, and the next attempt freezes."""
+    store = FaultyStore()
+    with Walk(store) as walk:
+        walk.add(_YOUNG)
+        descriptors = _descriptors()
+        _fail(store, at, error)
+        for _ in range(3):
+            with pytest.raises(type(error), match=str(error)):
+                walk.shelf.settle(walk.progress)
+            assert not walk.shelf.runs
+            assert not list(store.items(Family.META))
+            walk.check()
+        store.error = None
+        assert _descriptors() - descriptors <= len(store.file_names())
+        walk.add(2)
+        walk.reopen()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, _YOUNG)]
+        walk.check()
+        walk.check_files()
+
+
+def _descriptors() -> int:
+    """Return how many files this process has open."""
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # no paths are wanted
+
+
+@pytest.mark.parametrize("at", ["files", "pairs"])
+def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """While there is no space for a merged run its parts are read on without an error; later it is made."""
+    store = FaultyStore()
+    with Walk(store) as walk:
+        _add_unmerged(walk, monkeypatch)
+        registry, parts = list(store.items(Family.META)), [run.name for run in walk.shelf.runs]
+        merger = _Now()
+        monkeypatch.setattr(walk.shelf, "_merger", merger)
+        descriptors = _descriptors()
+        _fail(store, at, StoreFullError("full"))
+        for _ in range(4):
+            walk.shelf.settle(walk.progress)
+            assert [run.name for run in walk.shelf.runs] == parts
+            assert list(store.items(Family.META)) == registry
+            walk.check()
+        assert merger.submitted >= 3
+        store.error = None
+        assert _descriptors() - descriptors <= 1
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 4 * _YOUNG)]
+        walk.check()
+
+
+class _Now(Executor):
+    """An executor that does at once what it is given, and keeps errors for whoever asks for the result."""
+
+    def __init__(self) -> None:
+        self.submitted = 0
+
+    def submit(self, function: Callable[..., Any], /, *arguments: object, **named: object) -> Future[Any]:
+        """See `Executor`."""
+        self.submitted += 1
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except StoreError as error:
+            future.set_exception(error)
+        return future
+
+
+def _add_unmerged(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill a shelf so that four runs are to be merged, and let nothing else be due."""
+    with monkeypatch.context() as waiting:
+        waiting.setattr(Shelf, "_due_merge", lambda *_: [])
+        for _ in range(5):
+            walk.add(_YOUNG)
+    assert len(walk.shelf.runs) == 4
+    monkeypatch.setattr(walk.shelf, "_is_due", lambda _: False)
+
+
+def test_other_errors_of_a_merge_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge that meets damage, or breaks for another reason than space, is not kept quiet."""
+    store = FaultyStore()
+    with Walk(store) as walk:
+        _add_unmerged(walk, monkeypatch)
+        monkeypatch.setattr(walk.shelf, "_merger", _Now())
+        _fail(store, "files", StoreError("broken"))
+        walk.shelf.settle(walk.progress)
+        with pytest.raises(StoreError, match="broken"):
+            walk.shelf.settle(walk.progress)
+        walk.check()
+
+
+@pytest.mark.parametrize("merging", [False, True], ids=["freezing", "merging"])
+def test_a_crash_between_file_and_registry_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, merging: bool) -> None:
+    """A run that was written and not registered is gone after the next opening, and all is found as before."""
+    store = MemoryStore()
+    with Walk(store) as walk:
+        if merging:
+            _add_unmerged(walk, monkeypatch)
+            monkeypatch.setattr(walk.shelf, "_merger", _Now())
+        else:
+            walk.add(_YOUNG)
+        before = store.file_names()
+        with monkeypatch.context() as dying:
+            dying.setattr(Shelf, "_register", _die)
+            with pytest.raises(KeyboardInterrupt):
+                _settle_twice(walk)
+        assert len(store.file_names()) == len(before) + 1
+        walk.reopen()
+        assert store.file_names() == before
+        walk.check()
+        walk.check_files()
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _settle_twice(walk: Walk) -> None:
+    """Let a merge begin, and be there."""
+    walk.shelf.settle(walk.progress)
+    walk.shelf.settle(walk.progress)
+
+
+def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing waits for a merge under way and forgets it; the next opening removes its file and merges again."""
+    store = RocksStore(tmp_path)
+    with Walk(store) as walk:
+        _add_unmerged(walk, monkeypatch)
+        parts = sorted(store.file_names())
+        walk.shelf.settle(walk.progress)
+        walk.shelf.close()
+        assert len(store.file_names()) == len(parts) + 1
+        walk.reopen()
+        assert sorted(store.file_names()) == parts
+        walk.check()
+        walk.finish()
+        assert (walk.shelf.runs[0].first, walk.shelf.runs[0].stop) == (0, 4 * _YOUNG)
+        walk.check()
+        walk.check_files()
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "flipped block"])
+def test_damage_of_a_run_is_heard(tmp_path: Path, damage: str) -> None:
+    """A run that is gone, cut short or changed is heard when the shelf is opened, or else when its block is read."""
+    store = RocksStore(tmp_path)
+    with Walk(store) as walk:
+        for _ in range(3):
+            walk.add(_YOUNG)
+        (path, *_) = sorted((tmp_path / "files").iterdir())
+        walk.shelf.close()
+        content = bytearray(path.read_bytes())
+        path.unlink()
+        if damage != "missing":
+            content[10 if damage == "flipped block" else -30] ^= 1
+            path.write_bytes(content[:-7] if damage == "cut" else content)
+        descriptors = _descriptors()
+        if damage == "flipped block":
+            walk.reopen()
+            with pytest.raises(StoreDamagedError, match=path.name):
+                walk.check()
+            walk.shelf.close()
+        else:
+            with pytest.raises(StoreDamagedError, match=path.name):
+                Shelf(store, _KINDS)
+        assert _descriptors() == descriptors
+        store.close()
+
+
+def test_a_store_that_is_read_keeps_the_files_of_its_writer(tmp_path: Path) -> None:
+    """Whoever only reads removes no run that the writer has made and not yet registered."""
+    store = RocksStore(tmp_path)
+    with Walk(store) as walk:
+        for _ in range(3):
+            walk.add(_YOUNG)
+        with store.new_file("000000000900-000000000904.run") as file:
+            file.write(b"not yet registered")
+        reading = RocksStore(tmp_path, read_only=True)
+        shelf = Shelf(reading, _KINDS)
+        assert [run.name for run in shelf.runs] == [run.name for run in walk.shelf.runs]
+        assert "000000000900-000000000904.run" in store.file_names()
+        shelf.close()
+        reading.close()
+
+
+# ------------------------------------------------------------------------------------------------ removed entries
+
+
+def test_what_removed_entries_stood_under_is_kept_until_a_run_holds_it() -> None:
+    """It is there after reopening as it was given; once the entries are in a run it is gone, that of others stays."""
+    store = MemoryStore()
+    with Walk(store) as walk:
+        walk.add(3)
+        store.write([removed_put(1, b"one"), removed_put(2, b"two"), removed_put(4, b"four")])
+        assert load_removed(store) == {1: b"one", 2: b"two", 4: b"four"}
+        walk.reopen()
+        walk.add(1)
+        assert load_removed(store) == {1: b"one", 2: b"two", 4: b"four"}
+        walk.shelf.settle(walk.progress)
+        assert load_removed(store) == {4: b"four"}
+
+
+def test_the_same_postings_make_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are a function of their entries: two shelves that froze and merged at the same times have the same bytes."""
+    contents = []
+    for _ in range(2):
+        store = MemoryStore()
+        with Walk(store) as walk:
+            monkeypatch.setattr(walk.shelf, "_merger", _Now())
+            for size in (1, 2, 3, 4, 5) * 8:
+                walk.add(size)
+            contents.append({name: _content(store, name) for name in store.file_names()})
+    assert contents[0] == contents[1]
+    assert len(contents[0]) > 3
+
+
+def _content(store: FileStore, name: str) -> bytes:
+    descriptor = store.open_file(name)
+    with os.fdopen(descriptor, "rb") as file:
+        return os.pread(file.fileno(), 1 << 20, 0)
