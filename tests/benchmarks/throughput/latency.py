@@ -6,7 +6,7 @@ Knows how to pace and to read; knows nothing of throughput. Both clocks are the 
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.benchmarks.throughput.figures import Latency, latency_of
 from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, reader
 from tests.stream.harness import Service, Topics, fresh_topics
 
-WARM_UP_SECONDS = 2.0  # of load that do not count
+WARM_UP = 1_024  # articles that are through before the load begins: a start takes seconds
 _STEP_SECONDS = 0.001  # between looks at what is due
 
 
@@ -36,12 +36,11 @@ def measure_latency(
 
     Raises:
         TimeoutError: not all articles came out.
-        ValueError: they last for the warm-up alone.
+        ValueError: there are none but for the warm-up.
     """
-    uncounted = round(rate * WARM_UP_SECONDS)
-    load = articles[: uncounted + round(rate * seconds)]
-    if len(load) <= uncounted:
-        raise ValueError(f"{len(articles)} articles are too few for {WARM_UP_SECONDS:.0f} s at {rate:.0f}/s")
+    load = articles[WARM_UP : WARM_UP + round(rate * seconds)]
+    if not load:
+        raise ValueError(f"{len(articles)} articles are too few: {WARM_UP} of them are for the warm-up")
     topics = fresh_topics(bootstrap, partitions=PARTITIONS)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -49,25 +48,19 @@ def measure_latency(
         # A process of its own: a reader in a thread would wait for this one's turns at the interpreter.
         ProcessPoolExecutor(1, get_context("spawn")) as process,
     ):
-        process.submit(time.time).result()  # it has started
         service.wait_ready()
-        latencies = process.submit(_read, bootstrap, topics, len(load))
-        _produce_at(bootstrap, topics.input, load, rate, id_path, latencies)
-        counted = sorted(latencies.result())[uncounted:]
+        _produce_at(bootstrap, topics.input, articles[:WARM_UP], rate, id_path)
+        process.submit(_read, bootstrap, topics, WARM_UP).result()
+        latencies = process.submit(_read, bootstrap, topics, WARM_UP + len(load))
+        _produce_at(bootstrap, topics.input, load, rate, id_path)
+        counted = sorted(latencies.result())[WARM_UP:]
     return latency_of(rate, [milliseconds for _, milliseconds in counted])
 
 
-def _produce_at(
-    bootstrap: str,
-    topic: str,
-    articles: Sequence[bytes],
-    rate: float,
-    id_path: str,
-    reading: Future[list[tuple[int, float]]],
-) -> None:
+def _produce_at(bootstrap: str, topic: str, articles: Sequence[bytes], rate: float, id_path: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
     began, sent = time.monotonic(), 0
-    while sent < len(articles) and not reading.done():
+    while sent < len(articles):
         due = min(len(articles), int((time.monotonic() - began) * rate))
         for number in range(sent, due):
             value = renamed(articles[number], id_path, f"{time.time_ns()}-{number}")
