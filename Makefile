@@ -49,9 +49,10 @@ format: $(READY) ## Format the code
 broker: $(READY) ## A Kafka on this machine, until Ctrl-C
 	@$(BIN)/python -m deploy.broker
 
-bench: $(READY) ## Throughput of the whole service beside bare segmenting (ARTICLES=, LINKS=, TRUTH=)
+bench: $(READY) ## The whole service beside its references: rates, ratios, latency (ARTICLES=, LINKS=, TRUTH=, ROUNDS=, OUT=)
 	@$(if $(TRUTH),$(if $(and $(ARTICLES),$(LINKS)),,$(error TRUTH= wants ARTICLES= and LINKS= too)))
-	@$(BIN)/python -m tests.benchmarks.throughput $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
+	@$(BIN)/python -m tests.benchmarks.throughput --json $(or $(OUT),out/bench.json) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
 	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 
 bench-window: $(READY) ## Disk, memory and index on an endless stream in compressed time (WINDOWS=, OUT=)

@@ -24,7 +24,7 @@ from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.replay import Follower
 from stream_dedup.stream.topics import Topics, state_topics
-from tests.benchmarks.throughput import sample_articles
+from tests.benchmarks.throughput.articles import sample_articles
 
 _BATCH = 512
 console = Console(highlight=False)

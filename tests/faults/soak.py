@@ -29,7 +29,7 @@ from rich.table import Table
 
 from deploy.broker import KafkaBroker
 from deploy.demo.samples import Sample
-from tests.benchmarks.throughput import sample_articles
+from tests.benchmarks.throughput.articles import sample_articles
 from tests.faults.chaos import Progress, Replica, active_one, delete_state, disk_bytes
 from tests.faults.outcome import faults, read_outcome
 from tests.faults.workload import Labelled, endless, sample_stories

@@ -1,0 +1,1 @@
+"""The whole service beside its references, in one run: `python -m tests.benchmarks.throughput`."""

@@ -1,0 +1,108 @@
+"""The articles that a benchmark runs over: out of a file, or made of the demo's samples.
+
+Knows lines of JSON and the settings' field names; knows nothing of what is timed.
+"""
+
+import gzip
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+import orjson
+import rjieba
+
+from deploy.demo.samples import sample_stream
+from stream_dedup import Article
+from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.settings import InputSettings
+
+_REPOSTS, _LEAPS = 0.4, 0.3
+
+
+def read_articles(path: Path) -> list[bytes]:
+    """Return the lines of a JSONL file, plain or .gz, without blank ones."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as lines:
+        return [line.rstrip(b"\r\n") for line in lines if line.strip()]
+
+
+def write_articles(path: Path, articles: Iterable[bytes]) -> Path:
+    """Write articles a line each and return the path."""
+    path.write_bytes(b"".join(article + b"\n" for article in articles))
+    return path
+
+
+def decoded(articles: Iterable[bytes], settings: InputSettings) -> list[Article]:
+    """Return the articles that the service would judge; what it would call a dead letter is left out."""
+    decoder, now_ms = Decoder(settings), time.time_ns() // 1_000_000
+    found = []
+    for value in articles:
+        try:
+            item = decoder.decode(value, now_ms)
+        except UndecodableError:
+            continue
+        if isinstance(item, Article):
+            found.append(item)
+    return found
+
+
+def renamed(article: bytes, path: str, name: str) -> bytes:
+    """Return an article under another id.
+
+    Args:
+        article: JSON.
+        path: of the id, dotted.
+        name: the new id.
+    """
+    fields = orjson.loads(article)
+    *outer, last = path.split(".")
+    inner = fields
+    for part in outer:
+        inner = inner.setdefault(part, {})
+    inner[last] = name
+    return orjson.dumps(fields)
+
+
+def sample_articles(count: int, seed: int = 7) -> list[bytes]:
+    """Return articles drawn from the words of the demo's samples, each word after one that it follows there.
+
+    Two fifths are reposts of an earlier one, cut at the end. They read like nothing, but their words, lengths and
+    n-grams are as varied as those of news.
+    """
+    source = random.Random(seed)
+    follows = _word_pairs()
+    firsts = sorted(follows)
+    texts: list[str] = []
+    articles: list[bytes] = []
+    for number in range(count):
+        if texts and source.random() < _REPOSTS:
+            body = source.choice(texts)[: -source.randrange(1, 200)]
+        else:
+            body = _walk(follows, firsts, source.randrange(150, 900), source)
+            texts.append(body)
+        fields = {"id": f"bench-{number}", "title": body[:20], "body": body, "published_at": 1_790_000_000 + number}
+        articles.append(orjson.dumps(fields))
+    return articles
+
+
+def _word_pairs() -> dict[str, list[str]]:
+    follows: dict[str, list[str]] = defaultdict(list)
+    for sample in sample_stream():
+        if sample.value and sample.dead_reason is None and sample.repost_of is None:
+            for first, second in pairwise(rjieba.cut(orjson.loads(sample.value)["body"])):
+                follows[first].append(second)
+    return follows
+
+
+def _walk(follows: dict[str, list[str]], firsts: list[str], words: int, source: random.Random) -> str:
+    word = source.choice(firsts)
+    text = [word]
+    while len(text) < words:
+        # Now and then a leap, or the walk would retell whole sentences.
+        leap = source.random() < _LEAPS or word not in follows
+        word = source.choice(firsts if leap else follows[word])
+        text.append(word)
+    return "".join(text)

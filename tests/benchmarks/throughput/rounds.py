@@ -1,0 +1,111 @@
+"""What is timed in which order: references and the service in turns, so that a noisy machine treats them alike.
+
+Knows the order; knows nothing of how one of them is timed or shown.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from deploy.broker import kafka_for_session
+from stream_dedup.settings import load_settings
+from tests.benchmarks.throughput.articles import write_articles
+from tests.benchmarks.throughput.figures import Latency
+from tests.benchmarks.throughput.latency import measure_latency
+from tests.benchmarks.throughput.references import Reference, Timed
+from tests.benchmarks.throughput.service import ServiceRun, Variant, run_service
+
+WARM_UP = 4_000  # articles, for the broker, the kernels and the page cache
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be timed.
+
+    Attributes:
+        articles: JSON each.
+        variants: of the service; the latency is measured with the first.
+        references: that are installed.
+        rounds: how often each is timed.
+        latency_seconds: of load at half of the top rate; 0: the latency is not measured.
+        flags: settings, as `group.name=value`.
+    """
+
+    articles: Sequence[bytes]
+    variants: Sequence[Variant]
+    references: Sequence[Reference]
+    rounds: int
+    latency_seconds: float
+    flags: Sequence[str]
+
+
+@dataclass(slots=True)
+class Results:
+    """What was timed, by name, a run a round."""
+
+    services: dict[str, list[ServiceRun]] = field(default_factory=dict)
+    references: dict[str, list[Timed]] = field(default_factory=dict)
+    latency: Latency | None = None
+
+    def rates(self) -> dict[str, list[float]]:
+        """Return articles a second of everything."""
+        runs: dict[str, list[ServiceRun] | list[Timed]] = {**self.services, **self.references}
+        return {name: [run.rate for run in timed] for name, timed in runs.items()}
+
+
+def in_turns(first: Sequence[Entry], second: Sequence[Entry], number: int) -> Iterator[Entry]:
+    """Yield entries of both in turns; every other round backwards, so that a drift of the machine cancels out.
+
+    Args:
+        first: begins.
+        second: follows.
+        number: of the round, from 0.
+    """
+    pairs = chain.from_iterable(zip_longest(first, second))
+    order = [entry for entry in pairs if entry is not None]
+    yield from order if number % 2 == 0 else reversed(order)
+
+
+def timed_in_rounds(plan: Plan, tell: Callable[[str], object]) -> Results:
+    """Time everything on a real broker, after a warm-up.
+
+    Args:
+        plan: what.
+        tell: is told what is timed next.
+
+    Raises:
+        TimeoutError: not all articles came out of the service.
+    """
+    results = Results()
+    references: Sequence[Reference | Variant] = plan.references
+    variants: Sequence[Reference | Variant] = plan.variants
+    with kafka_for_session() as bootstrap, tempfile.TemporaryDirectory() as folder:
+        path = write_articles(Path(folder) / "articles.jsonl", plan.articles)
+        for variant in plan.variants:
+            tell(f"warming up: broker, kernels, page cache ({variant.name})")
+            run_service(bootstrap, plan.articles[:WARM_UP], variant, plan.flags)
+        for number in range(plan.rounds):
+            for one in in_turns(references, variants, number):
+                tell(f"round {number + 1} of {plan.rounds}: {one.name}")
+                if isinstance(one, Variant):
+                    run = run_service(bootstrap, plan.articles, one, plan.flags)
+                    results.services.setdefault(one.name, []).append(run)
+                else:
+                    results.references.setdefault(one.name, []).append(one.timed(path, plan.flags))
+        if plan.latency_seconds and plan.variants:
+            tell("latency at half of the top rate")
+            results.latency = _latency(bootstrap, plan, results)
+    return results
+
+
+def _latency(bootstrap: str, plan: Plan, results: Results) -> Latency:
+    variant = plan.variants[0]
+    half = median(run.rate for run in results.services[variant.name]) / 2
+    id_path = load_settings(flags=plan.flags).input.fields.id
+    flags = [*variant.flags(), *plan.flags]
+    return measure_latency(bootstrap, plan.articles, half, plan.latency_seconds, id_path, flags)

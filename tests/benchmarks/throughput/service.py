@@ -1,0 +1,156 @@
+"""The whole service, Kafka to Kafka, as a process of its own over a topic that was filled beforehand.
+
+Knows how to run and to measure it once; knows nothing of references or of how figures are shown.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from tests.benchmarks.throughput.cores import pinned
+from tests.benchmarks.throughput.figures import steady_rate
+from tests.stream.harness import Service, Topics, fresh_topics
+
+PARTITIONS = 3
+TIMEOUT_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run the service.
+
+    Attributes:
+        name: what the tables call it.
+        guarantee: `commit.guarantee`.
+        cores: that it is pinned to; None: all. The broker always has all.
+    """
+
+    name: str
+    guarantee: str
+    cores: int | None = None
+
+    def flags(self) -> list[str]:
+        """Return its settings."""
+        return [f"commit.guarantee={self.guarantee}"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRun:
+    """One run over all articles.
+
+    Attributes:
+        rate: articles a second, by the outputs' own times, without the start.
+        once: whether each article came out exactly once.
+        links: as JSON.
+        cpu_seconds: for 1,000 articles, from the first output on.
+        memory: resident at the end, bytes.
+        disk: of the state, bytes an article.
+        stages: seconds for 1,000 articles by stage, as the service's metrics tell them.
+    """
+
+    rate: float
+    once: bool
+    links: list[bytes]
+    cpu_seconds: float
+    memory: int
+    disk: float
+    stages: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    topic: str
+    key: bytes
+    value: bytes
+    stamp_ms: int
+
+
+def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, flags: Sequence[str]) -> ServiceRun:
+    """Fill a topic, run the service over it and measure.
+
+    Raises:
+        TimeoutError: not all articles came out.
+    """
+    topics = fresh_topics(bootstrap, partitions=PARTITIONS)
+    fill(bootstrap, topics.input, articles)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        with pinned(variant.cores):
+            service = stack.enter_context(Service(Path(folder), bootstrap, topics, *variant.flags(), *flags))
+        return _measured(bootstrap, topics, service, articles)
+
+
+def _measured(bootstrap: str, topics: Topics, service: Service, articles: Sequence[bytes]) -> ServiceRun:
+    process = psutil.Process(service.pid)
+    marks: list[tuple[int, float]] = []
+    outputs = _collect(bootstrap, topics, len(articles), lambda seen: marks.append((seen, _cpu_seconds(process))))
+    (seen, cpu_before), cpu_after = marks[0], _cpu_seconds(process)
+    memory = sum(one.memory_info().rss for one in _family(process))
+    stages = service.metrics().by("stage_seconds_total", "stage")
+    service.stop()
+    disk = sum(path.stat().st_size for path in (service.directory / "state").rglob("*") if path.is_file())
+    count = len(articles)
+    return ServiceRun(
+        rate=steady_rate([output.stamp_ms for output in outputs]),
+        once=len({output.key for output in outputs}) == len(outputs) == count,
+        links=[output.value for output in outputs if output.topic == topics.duplicates],
+        cpu_seconds=1000 * (cpu_after - cpu_before) / max(1, count - seen),
+        memory=memory,
+        disk=disk / count,
+        stages={stage: 1000 * seconds / count for (stage,), seconds in stages.items()},
+    )
+
+
+def fill(bootstrap: str, topic: str, articles: Sequence[bytes]) -> None:
+    """Produce the articles, spread round over the partitions."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
+    for number, article in enumerate(articles):
+        producer.produce(topic, article, partition=number % PARTITIONS)
+        if number % 1000 == 0:
+            producer.poll(0)
+            if len(producer) > 50 * 1000:
+                producer.flush()
+    producer.flush()
+
+
+def reader(bootstrap: str, topics: Topics) -> Consumer:
+    """Return a read_committed consumer of the three outputs, from the beginning.
+
+    It is assigned their partitions: joining a group takes seconds, in which nothing would be read.
+    """
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": f"{topics.group}-reader", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition(name, 0, OFFSET_BEGINNING) for name in topics.outputs])
+    return consumer
+
+
+def _collect(bootstrap: str, topics: Topics, expected: int, first_seen: Callable[[int], None]) -> list[_Output]:
+    consumer = reader(bootstrap, topics)
+    outputs: list[_Output] = []
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while len(outputs) < expected:
+        before = len(outputs)
+        for message in consumer.consume(2000, 0.2):
+            if message.error() is None:
+                key, value = bytes(message.key() or b""), bytes(message.value() or b"")
+                outputs.append(_Output(str(message.topic()), key, value, message.timestamp()[1]))
+        if outputs and not before:
+            first_seen(len(outputs))
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"only {len(outputs)} of {expected} articles came out within {TIMEOUT_SECONDS:.0f} s")
+    consumer.close()
+    return outputs
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    return sum(times.user + times.system for times in (one.cpu_times() for one in _family(process)))
