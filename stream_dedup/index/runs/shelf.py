@@ -24,9 +24,9 @@ from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # frozen to a run when there are so many
-_FAN_OUT = 4  # runs of a size that are merged to one
-_LARGEST_ENTRIES = 1 << 22  # of a run
-_MOST_RUNS_BEHIND = 3 * _FAN_OUT  # of the smallest size: then all wait for the merge under way
+FAN_OUT = 4  # runs of a size that are merged to one
+LARGEST_ENTRIES = 1 << 22  # of a run
+_MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then all wait for the merge under way
 _RUN_PREFIX = b"run/"
 _REMOVED_PREFIX = b"removed/"
 RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # which differ between two states of the same entries
@@ -238,8 +238,8 @@ class Shelf:
             closed = generation < len(starts)
             if closed and (last := _fitting(group)):
                 return last
-            for at in range(len(group) - _FAN_OUT, -1, -1):
-                equals = group[at : at + _FAN_OUT]
+            for at in range(len(group) - FAN_OUT, -1, -1):
+                equals = group[at : at + FAN_OUT]
                 if len({_level(run) for run in equals}) == 1 and _fits(equals):
                     return equals
         return []
@@ -305,14 +305,14 @@ def _run_name(first: int, stop: int) -> str:
 
 
 def _level(run: Run) -> int:
-    level, entries = 0, YOUNG_ENTRIES * _FAN_OUT
+    level, entries = 0, YOUNG_ENTRIES * FAN_OUT
     while run.entries >= entries:
-        level, entries = level + 1, entries * _FAN_OUT
+        level, entries = level + 1, entries * FAN_OUT
     return level
 
 
 def _fits(runs: Sequence[Run]) -> bool:
-    return sum(run.entries for run in runs) <= _LARGEST_ENTRIES
+    return sum(run.entries for run in runs) <= LARGEST_ENTRIES
 
 
 def _fitting(runs: Sequence[Run]) -> list[Run]:
