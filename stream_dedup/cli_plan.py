@@ -130,10 +130,12 @@ def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
     yield "distance that is always found", f"{shape.plan.guaranteed_distance()}"
     yield "recall of the tables", f"{expected.recall:.4f}"
     yield "keys looked up an article", f"{expected.keys:,.0f}"
+    yield "blocks read an article", f"{expected.blocks:,.0f}"
     yield "postings read an article", f"{expected.postings:,.0f}"
     yield "candidates an article", f"{expected.candidates:,.1f}"
     yield "time of the tables an article", f"{expected.time_us / 1000:,.2f} ms"
-    yield "bitmaps in memory", _bytes(space.bitmaps)
+    yield "filters of the tables in memory", _bytes(space.filters)
+    yield "posting lists in memory", _bytes(space.lists)
     yield "process in memory", _bytes(space.memory)
     yield "tables on disk an indexed article", f"{expected.disk_per_entry:,.0f} B"
     yield "tables on disk", _bytes(space.tables)

@@ -24,6 +24,15 @@ from stream_dedup.settings import EngineSettings
 _CHUNK = 4_096  # entries read at once
 
 
+def posting_kinds(settings: EngineSettings) -> tuple[PostingKind, ...]:
+    """Return the kinds of posting lists: of contents, of landmarks and of the tables."""
+    return (
+        PostingKind("contents", cap=1),
+        PostingKind("landmarks", settings.landmarks.cap, "size"),
+        PostingKind("tables", settings.simhash.bucket_cap, "fingerprint"),
+    )
+
+
 class Pending:
     """Entries of a batch that its later articles shall find, before they are in the index.
 
@@ -68,11 +77,7 @@ class MultiIndex:
         sketch = settings.sketch
         self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
-        self.kinds = (
-            PostingKind("contents", cap=1),
-            PostingKind("landmarks", settings.landmarks.cap, "size"),
-            PostingKind("tables", settings.simhash.bucket_cap, "fingerprint"),
-        )
+        self.kinds = posting_kinds(settings)
         self.sharing = sharing_of(settings)
         self.shelf = Shelf(store, self.kinds)
         try:

@@ -4,13 +4,15 @@ Knows how the parts of the model go together; knows nothing of which settings ar
 """
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.planner.costs import GENERATIONS, Space, Traffic, microseconds, space_of, weighed
+from stream_dedup.planner.costs import Space, Traffic, microseconds, space_of, weighed
 from stream_dedup.planner.distances import F64, FlipMixture
 from stream_dedup.planner.found import FARTHEST, found_pairs
+from stream_dedup.planner.lists import packed, runs_of, tables_of
 from stream_dedup.planner.strangers import meetings
 from stream_dedup.settings import Settings
 
@@ -39,23 +41,27 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What to expect of a shape, of each article where nothing else is said.
+    """What to expect of a shape, of each new article where nothing else is said.
+
+    What contents and first landmarks prove to be a copy is not looked up in the tables.
 
     Attributes:
         shape: the settings.
         recall: share of the copies whose original is among the candidates of the SimHash tables.
-        keys: looked up, after the bitmap of occupied keys, in each live generation.
+        keys: looked up: the article's own, and those others that the filter of some run may hold.
+        blocks: read for them.
         postings: read.
         candidates: entries within the largest distance, to read and to compare.
         space: bytes of the whole index.
         disk_per_entry: bytes of the SimHash tables an indexed article.
         time_us: of the tables, microseconds of one core.
-        cost: time, memory and disk as one figure, microseconds.
+        cost: time, memory and disk as one figure, microseconds an article of the stream.
     """
 
     shape: Shape
     recall: float
     keys: float
+    blocks: float
     postings: float
     candidates: float
     space: Space
@@ -91,10 +97,10 @@ def recalls(tables: int, prefix_bits: int, probes: int, model: Model) -> F64:
 def kept_share(prefix_bits: int, model: Model) -> float:
     """Return the share of the originals that are among the newest of their posting lists.
 
-    Each generation keeps `simhash.bucket_cap` postings a key. Lists are taken to be as long as that of an article
-    drawn at random: families of bulletins make them longer than the mean over keys.
+    `simhash.bucket_cap` postings of a key are seen. Lists are taken to be as long as that of an article drawn at
+    random: families of bulletins make them longer than the mean over keys.
     """
-    length = model.traffic.entries / GENERATIONS * model.strangers.agreement(prefix_bits)
+    length = model.traffic.entries * model.strangers.agreement(prefix_bits)
     return min(1.0, model.settings.simhash.bucket_cap / max(length, 1.0))
 
 
@@ -105,19 +111,27 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
     ]
     entries = model.traffic.entries
     candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
-    met = meetings(model.strangers, shape.prefix_bits, entries)
+    tables, runs = tables_of(shape.plan, model.settings), runs_of(entries)
+    wrong = {size: packed(tables, size).wrong for size in set(runs)}
+    right_of_all = prod(1 - wrong[size] for size in runs)
+    met = meetings(model.strangers, shape.prefix_bits, entries, 1 - right_of_all)
     tried = min(shape.probes, len(met.keys))
-    keys, postings = (float(shape.tables * one[tried - 1]) for one in (met.keys, met.postings))
+    # An article's own key is looked up in any case: later articles of its batch stand under it.
+    keys, postings = shape.tables * (1 + met.keys[tried - 1] - met.keys[0]), shape.tables * met.postings[tried - 1]
+    blocks = shape.tables * sum(
+        meetings(model.strangers, shape.prefix_bits, size, wrong[size]).keys[tried - 1] for size in runs
+    )
     space = space_of(shape.plan, model.traffic, model.settings)
-    time_us = microseconds(shape.tables, shape.tables * tried, keys, postings, candidates, model.traffic.indexed_share)
+    time_us = microseconds(shape.tables, shape.tables * tried, len(runs), blocks, postings, candidates)
     return Expectation(
         shape,
         float(recalls(shape.tables, shape.prefix_bits, shape.probes, model)[shape.max_distance]),
-        keys,
-        postings,
+        float(keys),
+        float(blocks),
+        float(postings),
         candidates,
         space,
         space.tables / max(entries, 1.0),
-        time_us,
-        weighed(time_us, space),
+        float(time_us),
+        weighed(float(time_us) * model.traffic.indexed_share, space),
     )

@@ -23,7 +23,8 @@ class Meetings:
     """What an article meets in one table, by the number of keys that it tries there.
 
     Attributes:
-        keys: occupied ones among the first i + 1 that are tried, its own always among them, shape (probes,).
+        keys: among the first i + 1 that are tried, those that are occupied or that a filter takes for it, shape
+            (probes,).
         postings: of strangers, under the first i + 1, shape (probes,).
     """
 
@@ -32,7 +33,7 @@ class Meetings:
 
 
 @lru_cache(maxsize=256)
-def meetings(strangers: FlipMixture, prefix_bits: int, entries: float) -> Meetings:
+def meetings(strangers: FlipMixture, prefix_bits: int, entries: float, wrong: float) -> Meetings:
     """Return what an article meets in a table.
 
     Strangers come independently of one another, so the keys that they occupy are those of a Poisson process.
@@ -41,10 +42,10 @@ def meetings(strangers: FlipMixture, prefix_bits: int, entries: float) -> Meetin
         strangers: flip probabilities of unrelated pairs.
         prefix_bits: bits of a key.
         entries: in the table.
+        wrong: share of the absent keys that a filter takes for occupied.
     """
     expected = entries * _chances(strangers, prefix_bits)
-    occupied = -np.expm1(-expected)
-    occupied[:, 0] = 1.0  # an article's own key is read in any case, to write to it
+    occupied = 1 - (1 - wrong) * np.exp(-expected)
     return Meetings(occupied.mean(axis=0).cumsum(), expected.mean(axis=0).cumsum())
 
 

@@ -42,7 +42,7 @@ def _small_runs(young: int) -> Iterator[None]:
     """Let runs begin with so many entries, and end with sixteen times as many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shelf, "YOUNG_ENTRIES", young)
-        patch.setattr(shelf, "_LARGEST_ENTRIES", 16 * young)
+        patch.setattr(shelf, "LARGEST_ENTRIES", 16 * young)
         yield
 
 

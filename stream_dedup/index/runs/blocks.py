@@ -90,6 +90,17 @@ def widths_of(first_entry: int, stop_entry: int, detail_bytes: int) -> Widths:
     return Widths(first_entry, max(1, -(-(stop_entry - first_entry - 1).bit_length() // 8)), detail_bytes)
 
 
+def block_bytes(postings: int, key_bytes: int, widths: Widths) -> int:
+    """Return the bytes of a block.
+
+    Args:
+        postings: how many it has.
+        key_bytes: of each key.
+        widths: of all else.
+    """
+    return _words(_HEADER_BYTES + postings * (key_bytes + widths.entry_bytes + widths.detail_bytes)) + _WORD
+
+
 @kernel
 def pack_blocks(flat: Flat, widths: Widths) -> PackedBlocks:
     """Pack postings."""

@@ -44,6 +44,8 @@ _SECTION = struct.Struct("<QQQQQ")  # first byte, blocks, words of the filter, k
 _MAGIC = b"postrun1"
 _SOUND, _UNREADABLE, _DAMAGED = 0, 1, 2
 _LANDING = 64  # blocks between two landings
+FENCE_BYTES = 16  # of a block, beside its own: its smallest key and the byte behind it
+HELD_BYTES = FENCE_BYTES + 8 / _LANDING + 1  # in memory, where there are landings, and whether it was checked
 _LARGEST_BLOCK = 1 << 12  # bytes that are room for nearly all blocks
 
 # C's pread(descriptor, buffer, count, offset): numba finds it in the process.

@@ -24,9 +24,9 @@ from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # frozen to a run when there are so many
-_FAN_OUT = 4  # runs of a size that are merged to one
-_LARGEST_ENTRIES = 1 << 22  # of a run
-_MOST_RUNS_BEHIND = 3 * _FAN_OUT  # of the smallest size: then all wait for the merge under way
+FAN_OUT = 4  # runs of a size that are merged to one
+LARGEST_ENTRIES = 1 << 22  # of a run
+_MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then all wait for the merge under way
 _RUN_PREFIX = b"run/"
 _REMOVED_PREFIX = b"removed/"
 RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # which differ between two states of the same entries
@@ -303,9 +303,9 @@ def _run_name(first: int, stop: int) -> str:
 
 
 def _level(run: Run) -> int:
-    level, entries = 0, YOUNG_ENTRIES * _FAN_OUT
+    level, entries = 0, YOUNG_ENTRIES * FAN_OUT
     while run.entries >= entries:
-        level, entries = level + 1, entries * _FAN_OUT
+        level, entries = level + 1, entries * FAN_OUT
     return level
 
 
@@ -314,13 +314,13 @@ def _equals(runs: Sequence[Run]) -> list[Run]:
 
     Of these the oldest: were it the newest, those before them would be left between larger ones.
     """
-    windows = [list(runs[at : at + _FAN_OUT]) for at in range(len(runs) - _FAN_OUT + 1)]
+    windows = [list(runs[at : at + FAN_OUT]) for at in range(len(runs) - FAN_OUT + 1)]
     equals = [window for window in windows if len({_level(run) for run in window}) == 1 and _fits(window)]
     return min(equals, key=lambda window: _level(window[0]), default=[])
 
 
 def _fits(runs: Sequence[Run]) -> bool:
-    return sum(run.entries for run in runs) <= _LARGEST_ENTRIES
+    return sum(run.entries for run in runs) <= LARGEST_ENTRIES
 
 
 def _fitting(runs: Sequence[Run]) -> list[Run]:

@@ -41,7 +41,7 @@ Lists = list[dict[int, list[Posting]]]
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs begin with 4 entries and end with 64."""
     monkeypatch.setattr(shelf_module, "YOUNG_ENTRIES", _YOUNG)
-    monkeypatch.setattr(shelf_module, "_LARGEST_ENTRIES", 64)
+    monkeypatch.setattr(shelf_module, "LARGEST_ENTRIES", 64)
 
 
 class FaultyStore(MemoryStore):

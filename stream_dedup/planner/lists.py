@@ -1,0 +1,169 @@
+"""What posting lists take: into which runs entries are divided, and the bytes of each in memory and on disk.
+
+Knows how runs are made and packed; knows nothing of records, of recall or of time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import erf, expm1, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_dedup.fingerprint.features import landmark_rule
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS, landmark_count
+from stream_dedup.index.multi import posting_kinds
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.runs.blocks import BLOCK_POSTINGS, block_bytes, widths_of
+from stream_dedup.index.runs.bloom import KEY_BITS, LINE_BITS, filter_bytes
+from stream_dedup.index.runs.run import FENCE_BYTES, HELD_BYTES
+from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
+from stream_dedup.settings import EngineSettings
+
+GENERATIONS = 3  # that are live: two make a window, and a third is being written to
+TYPICAL_GRAMS = 920  # distinct n-grams of an article that has 38 landmarks, as many as articles have in the mean
+# On 18,000 labelled articles a landmark was new with a probability of (1 + t / 32,000)^-0.065 after t landmarks.
+NEW_SCALE, NEW_DECAY = 32_000.0, 0.065
+_CONTENT_VALUES = 2.0**64
+_KEY_BYTES = 8  # of the longest key
+_MOST_IN_LINE = 2 * LINE_BITS  # keys; more come together nowhere
+
+
+class Packed(NamedTuple):
+    """A kind's part of a run.
+
+    Attributes:
+        blocks: how many it has.
+        packed: bytes of these.
+        filter: bytes of the filter.
+        wrong: share of the absent keys that the filter takes for present.
+    """
+
+    blocks: float
+    packed: float
+    filter: int
+    wrong: float
+
+    @property
+    def memory(self) -> float:
+        """Bytes of filter and fences."""
+        return self.filter + self.blocks * HELD_BYTES
+
+    @property
+    def disk(self) -> float:
+        """Bytes of the file."""
+        return self.packed + self.filter + self.blocks * FENCE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Posting lists of a kind.
+
+    Attributes:
+        postings: of an entry.
+        values: over which keys are spread evenly.
+        detail_bytes: of what a posting carries.
+        recurring: whether keys come again as phrases do, and not by chance alone.
+    """
+
+    postings: int
+    values: float
+    detail_bytes: int
+    recurring: bool = False
+
+    def keys(self, entries: float) -> float:
+        """Return how many distinct keys so many entries stand under."""
+        postings = self.postings * entries
+        if self.recurring:
+            # The sum of the probabilities that each is new.
+            left = 1 - NEW_DECAY
+            postings = NEW_SCALE / left * ((1 + postings / NEW_SCALE) ** left - 1)
+        return -self.values * expm1(-postings / self.values)
+
+
+def tables_of(plan: TablePlan, settings: EngineSettings) -> Lists:
+    """Return the posting lists of the SimHash tables."""
+    _, _, kind = posting_kinds(settings)
+    return Lists(plan.tables, plan.tables * 2.0**plan.prefix_bits, kind.detail_bytes)
+
+
+def others_of(settings: EngineSettings) -> Iterator[Lists]:
+    """Yield the posting lists of contents, and those of landmarks where there are any."""
+    contents, landmarks, _ = posting_kinds(settings)
+    yield Lists(1, _CONTENT_VALUES, contents.detail_bytes)
+    if settings.landmarks.enabled:
+        marks = landmark_count(TYPICAL_GRAMS, landmark_rule(settings))
+        # Of the hashes of all n-grams they are the smallest.
+        values = 2.0**LANDMARK_BITS * min(1.0, marks / TYPICAL_GRAMS)
+        yield Lists(marks, values, landmarks.detail_bytes, recurring=True)
+
+
+@lru_cache
+def runs_of(entries: float) -> tuple[int, ...]:
+    """Return of how many entries each run is, when all generations are full and all that is due is merged."""
+    generation = round(entries / GENERATIONS)
+    closed = [LARGEST_ENTRIES] * (generation // LARGEST_ENTRIES)
+    if generation % LARGEST_ENTRIES:
+        closed.append(generation % LARGEST_ENTRIES)
+    return (*closed * (GENERATIONS - 1), *_open_runs(generation))
+
+
+def _open_runs(entries: int) -> Iterator[int]:
+    """Yield the runs of the generation that is written to: fewer of each size than are merged to the next."""
+    size = LARGEST_ENTRIES
+    while size >= YOUNG_ENTRIES:
+        yield from [size] * (entries // size)
+        entries, size = entries % size, size // FAN_OUT
+    if entries:
+        yield entries  # not in a run yet, but soon
+
+
+@lru_cache(maxsize=4096)
+def packed(lists: Lists, entries: int) -> Packed:
+    """Return what a kind's part of a run of so many entries takes."""
+    postings, keys = lists.postings * entries, lists.keys(entries)
+    # A block ends with the last posting of a key. Where keys meet by chance, one that is met has as many others as
+    # there are in the mean, half of which are behind the one that fills the block.
+    density = postings / lists.values
+    in_block = BLOCK_POSTINGS + density / 2
+    widths = widths_of(0, entries, lists.detail_bytes)
+    block = sum(
+        share * block_bytes(round(in_block), key_bytes, widths)
+        for key_bytes, share in enumerate(_key_bytes((BLOCK_POSTINGS - 1) / density))
+    )
+    blocks = max(1.0, postings / in_block)
+    # A filter is made before it is known how many keys the runs that are merged have in common.
+    frozen = entries <= YOUNG_ENTRIES
+    most = postings if frozen else FAN_OUT * lists.keys(entries / FAN_OUT)
+    size = filter_bytes(round(most))
+    return Packed(blocks, postings / in_block * block, size, wrong_share(8 * size / keys))
+
+
+def _key_bytes(span: float) -> list[float]:
+    """Return the share of the blocks whose keys have 0, 1, ... 8 bytes.
+
+    What lies between the keys of a block is a sum of as many exponential gaps, all but normally distributed.
+
+    Args:
+        span: from the smallest key of a block to the largest, in the mean.
+    """
+    deviation = span / sqrt(BLOCK_POSTINGS - 1)
+    longer = [(1 - erf((256.0**count - span) / deviation / sqrt(2))) / 2 for count in range(_KEY_BYTES)]
+    return (-np.diff([1.0, *longer, 0.0])).tolist()
+
+
+def wrong_share(bits: float) -> float:
+    """Return the share of absent keys that a filter takes for present.
+
+    Putze, Sanders and Singler 2007, section 3: a Bloom filter for each line, of as many keys as a Poisson
+    distribution gives it.
+
+    Args:
+        bits: of the filter, a key.
+    """
+    counts = np.arange(1, _MOST_IN_LINE)
+    mean = LINE_BITS / bits
+    chances = np.exp(np.cumsum(np.log(mean / counts)) - mean)
+    wrong = (1 - (1 - 1 / LINE_BITS) ** (KEY_BITS * counts)) ** KEY_BITS
+    return float(chances @ wrong + max(0.0, 1 - np.exp(-mean) - chances.sum()))
