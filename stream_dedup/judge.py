@@ -233,17 +233,18 @@ def proved(
     limits: Limits,
     duplicates: Bool,
 ) -> Bool:
-    """Tell which articles contents and first landmarks prove to be copies of stored entries, or are skipped, shape (n,).
+    """Tell which articles contents and first landmarks prove to be copies of stored entries, shape (n,).
 
-    `judge` finds all of these proved too, whatever it makes of the articles before them, so that their other keys
-    need not be looked up. For the arguments see there.
+    Those that are skipped are among them. `judge` finds all of these proved too, whatever it makes of the articles
+    before them, so that their other keys need not be looked up. For the arguments see there.
     """
     # Under a key that an article has itself, so many others of the batch may come before the stored entries.
     own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
     crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
     batch = _Batch(modes, owners, siblings, floors, floors, candidates.keyed, caps, crowds, duplicates)
     workspace = _workspace(candidates, caps)
-    return _proved(candidates.rows, batch, limits, workspace, Verdicts.empty(len(modes))) | (modes == SKIP)
+    found = _proved(candidates.rows, batch, limits, workspace, Verdicts.empty(len(modes)))
+    return np.asarray(found | (modes == SKIP))
 
 
 def _workspace(candidates: Candidates, caps: I64) -> _Workspace:
@@ -411,7 +412,7 @@ def _count_under(
 
 @kernel
 def _is_covered(i: int, rows: Rows, batch: _Batch, verdicts: Verdicts) -> bool:
-    """Tell whether most of article i stands in the text that it is a copy of: then it is not more of a copy of another."""
+    """Tell whether most of article i stands in what it is a copy of: then it is not more of a copy of another."""
     row, match = len(rows.fingerprints) - len(batch.modes) + i, verdicts.rows[i]
     if not _is_copy(i, batch, verdicts):
         return False
@@ -522,7 +523,7 @@ def _choose(
     workspace: _Workspace,
     verdicts: Verdicts,
 ) -> float:
-    """Compare article i with some of its candidates, write down a match that is better, and return how good the best is."""
+    """Compare article i with some of its candidates, write down a better match, return how good the best is."""
     row = len(rows.fingerprints) - len(batch.modes) + i
     for place in range(first, stop):
         candidate = workspace.found[place]

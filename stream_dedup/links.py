@@ -11,7 +11,16 @@ import numpy as np
 from stream_dedup.article import Article, Decision, Link, Relation, Source, SuccessionReason
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.candidates import NO_ROW, Candidates
-from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, UNSEGMENTED, WEIGHED, EntryFormat, Rows, rows_of_entries
+from stream_dedup.index.entries import (
+    BARE,
+    COMPARABLE,
+    RESERVE,
+    UNSEGMENTED,
+    WEIGHED,
+    EntryFormat,
+    Rows,
+    rows_of_entries,
+)
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived, seen_ms
 from stream_dedup.index.store import Family, Store
 from stream_dedup.judge import RELATIONS, SKIP, SOURCES, Limits, Match, Verdicts, compare

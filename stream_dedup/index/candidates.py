@@ -148,7 +148,9 @@ class Search:
         lists = [lists.lists for lists in self._lists]
         firsts = np.cumsum([0, *(len(one.keys) for one in lists)])
         keys = list(zip(self._keys, firsts, strict=False))
-        offsets, looked_up = interleaved([kind.offsets for kind in self._keys], [kind.looked_up + first for kind, first in keys])
+        offsets, looked_up = interleaved(
+            [kind.offsets for kind in self._keys], [kind.looked_up + first for kind, first in keys]
+        )
         entries, names, numbers = self._read.sorted()
         return Candidates(
             rows_of_entries(entries).followed_by(self._rows),
@@ -158,7 +160,9 @@ class Search:
             KeyedRows(
                 offsets,
                 looked_up,
-                np.concatenate([np.where(kind.own == NO_KEY, NO_KEY, kind.own + first) for kind, first in keys], axis=1),
+                np.concatenate(
+                    [np.where(kind.own == NO_KEY, NO_KEY, kind.own + first) for kind, first in keys], axis=1
+                ),
                 np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
                 _joined_offsets([one.offsets for one in lists]),
                 _rows_of_numbers(numbers, np.concatenate([one.postings.entries for one in lists])),

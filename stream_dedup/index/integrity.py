@@ -4,17 +4,17 @@ Knows what must hold between the families; mends nothing.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice, zip_longest
 
 import numpy as np
 
 from stream_dedup.clusters import Cluster
-from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.counts import load_counts, load_lines
 from stream_dedup.index.entries import RESERVE
 from stream_dedup.index.generations import newest
 from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
+from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.shelf import RUN_KEYS

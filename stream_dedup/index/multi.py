@@ -159,9 +159,9 @@ class MultiIndex:
         return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
 
     def weighed(self, features: Features, sums: I64) -> NDArray[np.bool_]:
-        """Tell which articles are in the tables: a text of stop words alone has no sums, and its fingerprint says nothing.
+        """Tell which articles are in the tables, shape (n,).
 
-        Shape (n,).
+        A text of stop words alone has no sums, and its fingerprint says nothing.
         """
         comparable = features.sketches.sizes >= self._settings.verify.min_grams
         return np.asarray(comparable & sums.any(axis=1) & self._settings.simhash.enabled)

@@ -56,9 +56,7 @@ def probe_keys(plan: TablePlan, fingerprints: U64, sums: I64, probes: int) -> U6
     Returns:
         Keys, shape (n, tables * probes); of prefixes with fewer keys as many as there are.
     """
-    return _probe(
-        fingerprints, np.abs(sums), plan.rotations(), plan.prefix_bits, flip_order(probes, plan.prefix_bits)
-    )
+    return _probe(fingerprints, np.abs(sums), plan.rotations(), plan.prefix_bits, flip_order(probes, plan.prefix_bits))
 
 
 def table_keys(prefixes: U64) -> U64:

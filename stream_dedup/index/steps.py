@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.entries import Entries
 from stream_dedup.index.generations import expire, put_record
 from stream_dedup.index.ledger import Progress
+from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.records import key_of, keys_of
 from stream_dedup.index.runs.shelf import removed_put
 from stream_dedup.index.store import Family, Put, Puts, Store, Write
@@ -65,7 +65,9 @@ def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -
 
 def _removals(store: Store, index: MultiIndex, step: Step) -> Iterator[Put]:
     """Yield the writes that remove entries. What those stood under is kept, without a name, until a run holds it."""
-    stored = dict(zip(step.removed, store.get_many(Family.ENTRIES, [key_of(number) for number in step.removed]), strict=True))
+    stored = dict(
+        zip(step.removed, store.get_many(Family.ENTRIES, [key_of(number) for number in step.removed]), strict=True)
+    )
     stored |= dict(zip(step.numbers().tolist(), step.packed, strict=True)) if step.removed else {}
     for number in step.removed:
         yield Put(Family.ENTRIES, key_of(number), None)

@@ -153,7 +153,7 @@ class MemoryStore:
     @contextmanager
     def new_file(self, name: str) -> Iterator[BinaryIO]:
         """See `FileStore`. It is a temporary file without a name."""
-        file = tempfile.TemporaryFile()
+        file = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open as long as it is there
         try:
             yield file
             file.flush()

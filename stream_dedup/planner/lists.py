@@ -150,7 +150,7 @@ def _key_bytes(span: float) -> list[float]:
     """
     deviation = span / sqrt(BLOCK_POSTINGS - 1)
     longer = [(1 - erf((256.0**count - span) / deviation / sqrt(2))) / 2 for count in range(_KEY_BYTES)]
-    return (-np.diff([1.0, *longer, 0.0])).tolist()
+    return [float(share) for share in -np.diff([1.0, *longer, 0.0])]
 
 
 def wrong_share(bits: float) -> float:

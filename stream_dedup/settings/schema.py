@@ -298,7 +298,7 @@ class TextSettings(_Group):
     )
     segment: Literal["all", "unproved"] = Field(
         "all",
-        description="Which articles are cut into words. `unproved`: not those that their content or their first landmarks "
+        description="Which articles are cut into words. `unproved`: not those that their content or their landmarks "
         "prove to be copies; their links have no Hamming distance and no fingerprint.",
     )
     hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")

@@ -35,8 +35,8 @@ from stream_dedup.hashing import I64, U64, mix64
 from stream_dedup.index.candidates import Candidates, Search, rows_of
 from stream_dedup.index.entries import COMPARABLE, WEIGHED
 from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.records import ArticleRecord, key_of
 from stream_dedup.index.multi import MultiIndex
+from stream_dedup.index.records import ArticleRecord, key_of
 from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Family, MemoryStore, Put, Store
@@ -173,7 +173,7 @@ class Filling:
         sums = np.concatenate(
             [self.population.sums(_BATCH - copied), self.population.copies(originals.astype(float), copies_of(0.8))]
         )
-        both = Texts(*(np.concatenate(pair) for pair in zip(new, old, strict=True)))
+        both = Texts(np.concatenate([new.landmarks, old.landmarks]), np.concatenate([new.sketches, old.sketches]))
         return Question(self.features(both, (1 << 41) + number * _BATCH), *fingerprints_of(sums), numbers)
 
     def features(self, some: Texts, first: int) -> Features:
@@ -304,7 +304,7 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
         blocks / articles,
         sum(len(candidates.numbers) for candidates in found) / articles,
         sum(hits) / len(hits),
-        opened["memory"],
+        int(opened["memory"]),
         disk / entries * (1 - _COPIES),
         written / disk,
         opened["seconds"],
@@ -360,7 +360,7 @@ def _disk(directory: Path) -> float:
 
 def _written() -> int:
     """Return the bytes that this process has written to the disk."""
-    counters: int = psutil.Process().io_counters().write_bytes  # type: ignore[attr-defined]  # on Linux it has them
+    counters: int = psutil.Process().io_counters().write_bytes
     return counters
 
 

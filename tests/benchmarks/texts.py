@@ -4,8 +4,8 @@ Knows the fitted model of landmarks; knows nothing of fingerprints or of the ind
 
 The more articles there are, the more of the landmarks of a new one are known already, since phrases come again. On
 18,000 labelled articles a landmark is new with a probability of (1 + t / 32,000)^-0.065 after t landmarks, within 0.5%
-from 19,000 to 450,000 of them; otherwise it is that of an earlier one, t v^2.6 with v uniform, which gives the commonest
-as many articles as there. Each landmark follows from its number alone, so nothing is kept of millions.
+from 19,000 to 450,000 of them; otherwise it is that of an earlier one, t v^2.6 with v uniform, under which there are
+about as many articles then as there. Each landmark follows from its number alone, so nothing is kept of millions.
 """
 
 from typing import NamedTuple
@@ -62,13 +62,13 @@ def copies(numbers: U64, marks: int, salt: int) -> Texts:
     """Return copies of texts, given by their numbers, shape (n,); another salt makes others."""
     made = Texts(np.empty((len(numbers), marks), np.uint64), np.empty((len(numbers), VALUES), np.uint32))
     for text in range(len(numbers)):
-        original = texts(np.int64(numbers[text]), 1, marks)
+        original = texts(int(numbers[text]), 1, marks)
         for place in range(marks):
             landmark = original.landmarks[0, place]
             changed = _uniform(landmark + np.uint64(salt), _COPY) >= _KEPT
             made.landmarks[text, place] = landmark + np.uint64(3 << _DROPPED) * np.uint64(changed)
         made.landmarks[text].sort()
-        _fill_sketch(made, text, np.int64(numbers[text]), marks)
+        _fill_sketch(made, text, int(numbers[text]), marks)
         for place in range(marks, VALUES):
             value = made.sketches[text, place]
             made.sketches[text, place] += np.uint32(_uniform(np.uint64(value) + np.uint64(salt), _COPY) >= _KEPT)

@@ -70,11 +70,11 @@ def _judged(engine_settings: EngineSettings) -> _Judged:
     judged = _Judged(set(), {}, 0)
     with Deduplicator(settings=engine_settings) as engine:
         originals = engine.add_batch([Article(text.id, text.body) for text in _originals()])
-        fingerprints = {decision.article.id: decision.fingerprint for decision in originals}
+        fingerprints = {decision.article.id: decision.fingerprint or 0 for decision in originals}
         for copies in _copies():
             decisions = engine.decide([copy for _, copy in copies]).decisions
             for (original, copy), decision in zip(copies, decisions, strict=True):
-                judged.distances[copy.id] = (fingerprints[original] ^ decision.fingerprint).bit_count()
+                judged.distances[copy.id] = (fingerprints[original] ^ (decision.fingerprint or 0)).bit_count()
                 if decision.link and decision.link.duplicate_of == original:
                     judged.found.add(copy.id)
         return _Judged(judged.found, judged.distances, engine.epoch.number)

@@ -40,17 +40,35 @@ def test_distinct_keys_are_those_used_or_looked_up(rows: list[list[tuple[int, bo
     same = _same(rows)
     keys = BatchKeys(same.own, same.used, np.array([0, len(others)]), np.array(others, np.uint64))
     expected = {key for row in rows for key, used in row if used} | set(others)
-    assert keys.distinct().tolist() == sorted(expected)
+    assert keys.numbered().distinct.tolist() == sorted(expected)
 
 
-@given(_ROWS, st.integers(0, 1000))
-def test_numbers_are_places_among_the_distinct_keys(rows: list[list[tuple[int, bool]]], first: int) -> None:
-    """A key's number is its place in the distinct keys, counted from `first`; an unused key has none."""
+@given(_ROWS)
+def test_numbers_are_places_among_the_distinct_keys(rows: list[list[tuple[int, bool]]]) -> None:
+    """A key's number is its place in the distinct keys; an unused key has none."""
+    numbered = _same(rows).numbered()
+    distinct = numbered.distinct.tolist()
+    assert numbered.own.tolist() == [[distinct.index(key) if used else NO_KEY for key, used in row] for row in rows]
+    assert numbered.looked_up.tolist() == [distinct.index(key) for row in rows for key, used in row if used]
+
+
+@given(_ROWS, st.data())
+def test_only_some_are_looked_up(rows: list[list[tuple[int, bool]]], data: st.DataObject) -> None:
+    """Of the keys that an article looks up those stay that are wanted, in order."""
     keys = _same(rows)
-    distinct = keys.distinct().tolist()
-    own, looked_up = keys.numbered(keys.distinct(), first)
-    assert own.tolist() == [[first + distinct.index(key) if used else NO_KEY for key, used in row] for row in rows]
-    assert looked_up.tolist() == [first + distinct.index(key) for row in rows for key, used in row if used]
+    wanted = data.draw(st.lists(st.booleans(), min_size=len(keys.looked_up), max_size=len(keys.looked_up)))
+    some = keys.only(np.array(wanted, np.bool_))
+    for i in range(len(rows)):
+        mine = slice(int(keys.offsets[i]), int(keys.offsets[i + 1]))
+        expected = [key for key, want in zip(keys.looked_up[mine].tolist(), wanted[mine], strict=True) if want]
+        assert some.looked_up[some.offsets[i] : some.offsets[i + 1]].tolist() == expected
+
+
+@given(st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)))
+def test_among(keys: list[int], some: list[int]) -> None:
+    """A key is among some if it is one of them; 0 is a key as any other."""
+    found = among(np.array(keys, np.uint64), np.array(some, np.uint64))
+    assert found.tolist() == [key in some for key in keys]
 
 
 @given(_FAMILIES)

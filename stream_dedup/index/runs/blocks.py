@@ -106,9 +106,7 @@ def pack_blocks(flat: Flat, widths: Widths) -> PackedBlocks:
     """Pack postings."""
     postings = len(flat.keys)
     most = postings // BLOCK_POSTINGS + 1
-    packed = np.empty(
-        _words(postings * (8 + widths.entry_bytes + widths.detail_bytes)) + most * 4 * _WORD, np.uint8
-    )
+    packed = np.empty(_words(postings * (8 + widths.entry_bytes + widths.detail_bytes)) + most * 4 * _WORD, np.uint8)
     first_keys, stops = np.empty(most, np.uint64), np.empty(most, np.int64)
     blocks = keys = used = first = 0
     stop = 0
