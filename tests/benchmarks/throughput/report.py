@@ -59,7 +59,7 @@ def service_figures(runs: Sequence[ServiceRun]) -> dict[str, float | bool]:
     """Return what is shown of the service besides its rate."""
     return {
         "each out exactly once": all(run.once for run in runs),
-        "links": median(len(run.links) for run in runs),
+        "links": round(median(len(run.links) for run in runs)),
         "CPU, s / 1,000 articles": round(median(run.cpu_seconds for run in runs), 3),
         "resident, MB": round(median(run.memory for run in runs) / 1e6),
         "state on disk, bytes / article": round(median(run.disk for run in runs)),
