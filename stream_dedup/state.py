@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stream_dedup.fingerprint.drift import DriftSample
-from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.counts import load_counts, load_lines
 from stream_dedup.index.ledger import (
@@ -23,6 +22,7 @@ from stream_dedup.index.ledger import (
     position_puts,
     start_put,
 )
+from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.runs.shelf import is_removed_put
 from stream_dedup.index.steps import Step, joined, step_writes
 from stream_dedup.index.store import Family, FileStore, Overlay, Put, Write
@@ -91,7 +91,6 @@ class State:
         if base != self.progress:
             raise ValueError("this change was decided on another state: apply each once, before the next decide")
         self.index.shelf.settle(self.progress)
-        after = steps[-1].progress
         places = [place.put(), *self._starts(base, [(Commit(steps, positions), place.offset)])] if place else []
         self.store.write([*writes, *position_puts(positions), *places])
         self._advance(steps, place)

@@ -37,10 +37,8 @@ def lists_of(parts: Sequence[Hits], keys: int) -> tuple[I64, U64, U64]:
         Offsets of the lists, shape (keys + 1,), their entries, oldest first, and what these postings carry.
     """
     if len(parts) == 1:
-        joined = parts[0]
-    else:
-        joined = Hits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return _lists_of(joined, keys)
+        return _lists_of(parts[0], keys)
+    return _lists_of(Hits(*(np.concatenate(column) for column in zip(*parts, strict=True))), keys)
 
 
 @kernel

@@ -117,9 +117,7 @@ class RunWriter:
             part.tobytes() for section in self._sections for part in (section.first_keys, section.stops, section.words)
         )
         tail += b"".join(
-            _SECTION.pack(
-                section.start, len(section.first_keys), len(section.words), section.keys, section.postings
-            )
+            _SECTION.pack(section.start, len(section.first_keys), len(section.words), section.keys, section.postings)
             for section in self._sections
         )
         tail += _FOOTER.pack(_MAGIC, self._first, self._stop, self._used, len(self._sections))
@@ -170,7 +168,8 @@ class Run:
         section, widths = self.sections[kind], self.widths(detail_bytes)
         hits, blocks, state = _find(self.descriptor, section, widths, keys, room, floor)
         if state != _SOUND:
-            raise self._damaged("a block cannot be read" if state == _UNREADABLE else "the checksum of a block is wrong")
+            what = "a block cannot be read" if state == _UNREADABLE else "the checksum of a block is wrong"
+            raise self._damaged(what)
         return hits, blocks
 
     def part(self, kind: int, detail_bytes: int, first_key: int, stop_key: int | None) -> Flat:
@@ -279,9 +278,7 @@ def mark_present(words: U64, keys: U64, may_be: Bool) -> None:
 
 
 @kernel
-def _find(
-    descriptor: int, section: Section, widths: Widths, keys: U64, room: I64, floor: int
-) -> tuple[Hits, int, int]:
+def _find(descriptor: int, section: Section, widths: Widths, keys: U64, room: I64, floor: int) -> tuple[Hits, int, int]:
     hits = Hits(np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64))
     nothing = Hits(hits.places[:0], hits.entries[:0], hits.details[:0])
     buffer = np.empty(_LARGEST_BLOCK, np.uint8)

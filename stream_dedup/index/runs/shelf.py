@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,7 +170,7 @@ class Shelf:
         for place, kind in enumerate(self._kinds):
             for run in self._runs:
                 bounds = [0, *run.sections[place].first_keys[1024::1024].tolist(), None]
-                for begin, end in zip(bounds, bounds[1:], strict=False):
+                for begin, end in pairwise(bounds):
                     yield place, run.part(place, kind.detail_bytes, begin, end)
             yield place, self._young.lists[place].sorted(kind.cap)
 
