@@ -3,7 +3,7 @@
 Knows outcomes and what lists show; the runs themselves have tests of their own in tests/unit/runs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.article import Withdrawal
 from stream_dedup.index.integrity import Integrity
 from stream_dedup.index.runs import shelf
-from stream_dedup.index.store import Family, FileStore, MemoryStore
+from stream_dedup.index.store import Family, FileStore, MemoryStore, StoreError, Write
 from stream_dedup.text.learnt import rule_of
 from tests.engine.durable import Log, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
@@ -30,6 +30,7 @@ _WIDE = engine_settings(2)
 _NARROW = _WIDE.model_validate(
     {**_WIDE.model_dump(), "landmarks": {"cap": 2}, "simhash": {**_WIDE.simhash.model_dump(), "bucket_cap": 2}}
 )
+_LONG = _NARROW.model_validate({**_NARROW.model_dump(), "window": {"days": 40}})
 _SETTINGS = st.sampled_from([_WIDE, _NARROW])
 _YOUNG = st.integers(1, 6)
 _GIVEN = hypothesis_settings(
@@ -131,15 +132,42 @@ def test_replayed_state_that_is_opened_again_shows_the_same(
 ) -> None:
     """What removed entries stood under is known to a state that was replayed, however, and then opened again."""
     monkeypatch.setattr("stream_dedup.state._MANY_ARTICLES", many)
-    long_window = _NARROW.model_validate({**_NARROW.model_dump(), "window": {"days": 40}})
-    live, log = Deduplicator(settings=long_window), Log()
+    live, log = Deduplicator(settings=_LONG), Log()
     written(live, log, parts(_corrections(), set(range(2, 150, 6))))
     store = MemoryStore()
-    restored(log, long_window, groups, store).state.index.close()
-    with live, Deduplicator(settings=long_window, store=store) as reopened:
+    restored(log, _LONG, groups, store).state.index.close()
+    with live, Deduplicator(settings=_LONG, store=store) as reopened:
         assert shown_lists(reopened) == shown_lists(live)
         shown = {number for postings in shown_lists(live).values() for number, _ in postings}
         kept = {int.from_bytes(key) for key, _ in store.items(Family.ENTRIES)}
         assert shown - kept, "some lists show entries that were removed"
         more = [article(f"more-{n}", n % BASES, n % VARIANTS, at=BEGIN + 200 * HOUR + n) for n in range(30)]
         assert reopened.process(more).outcomes == live.process(more).outcomes
+
+
+class _DyingLate(MemoryStore):
+    """A store that dies behind its second load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loads = 0
+
+    def load(self, writes: Sequence[Write]) -> None:
+        """See `Store`."""
+        super().load(writes)
+        self._loads += 1
+        if self._loads == 2:
+            raise StoreError("killed")
+
+
+def test_replay_that_dies_forgets_no_removed_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that a bulk of commits removed is not there when they are made again: what it stood under still is."""
+    monkeypatch.setattr("stream_dedup.state._MANY_ARTICLES", 1)
+    live, log = Deduplicator(settings=_LONG), Log()
+    written(live, log, parts(_corrections(), set(range(2, 150, 6))))
+    store = _DyingLate()
+    with pytest.raises(StoreError, match="killed"):
+        restored(log, _LONG, [9], store)
+    restored(log, _LONG, [], store).state.index.close()
+    with live, Deduplicator(settings=_LONG, store=store) as reopened:
+        assert shown_lists(reopened) == shown_lists(live)

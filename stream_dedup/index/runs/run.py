@@ -173,9 +173,8 @@ class Run:
         section, widths = self.sections[kind], self.widths(detail_bytes)
         hits, blocks, state = _find(self.descriptor, section, widths, keys, room, floor)
         if state != _SOUND:
-            raise self._damaged(
-                "a block cannot be read" if state == _UNREADABLE else "the checksum of a block is wrong"
-            )
+            what = "a block cannot be read" if state == _UNREADABLE else "the checksum of a block is wrong"
+            raise self._damaged(what)
         return hits, blocks
 
     def part(self, kind: int, detail_bytes: int, first_key: int, stop_key: int | None) -> Flat:
