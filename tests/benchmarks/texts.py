@@ -4,8 +4,8 @@ Knows the fitted model of landmarks; knows nothing of fingerprints or of the ind
 
 The more articles there are, the more of the landmarks of a new one are known already, since phrases come again. On
 18,000 labelled articles a landmark is new with a probability of (1 + t / 32,000)^-0.065 after t landmarks, within 0.5%
-from 19,000 to 450,000 of them; otherwise it is that of an earlier one, t v^2.6 with v uniform, which gives the commonest
-as many articles as there. Each landmark follows from its number alone, so nothing is kept of millions.
+from 19,000 to 450,000 of them; otherwise it is that of an earlier one, t v^2.6 with v uniform, which gives the
+commonest as many articles as there. Each landmark follows from its number alone, so nothing is kept of millions.
 """
 
 from typing import NamedTuple
@@ -15,10 +15,11 @@ import numpy as np
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS
 from stream_dedup.hashing import U32, U64, mix64
+from stream_dedup.planner.lists import NEW_DECAY, NEW_SCALE, TYPICAL_GRAMS
 
-GRAMS = 920  # distinct n-grams of an article: it has 38 landmarks then, as many as articles have in the mean
+GRAMS = TYPICAL_GRAMS
 VALUES = 256  # of a sketch
-_SCALE, _DECAY, _AGE = 32_000.0, 0.065, 2.6
+_SCALE, _DECAY, _AGE = NEW_SCALE, NEW_DECAY, 2.6
 _KEPT = 0.87  # of the n-grams of a copy's original: a Jaccard of 0.77
 _DROPPED = LANDMARK_BITS - VALUE_BITS
 _UNIT = 1.0 / 2**53
