@@ -29,12 +29,13 @@ _ENTRY_BYTES = 21  # of an entry's key, and what RocksDB adds
 _RECORD_BYTES = 75  # of an article's record and its URL's, of real names and sources
 _PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
 
-_PROBE_US = 0.1  # a key computed
-_ASK_US = 0.02  # and asked of the filter of one run
-_KEY_US = 3.5  # a block read, and a key found in it
-_POSTING_US = 0.4  # a posting read and its distance taken
+_ARTICLE_US = 10.0  # whatever is asked
+_PROBE_US = 0.05  # a key computed
+_ASK_US = 0.035  # and asked of the filter of one run
+_BLOCK_US = 2.5  # a block read, and a key found in it
+_POSTING_US = 0.1  # a posting read and its distance taken
 _ENTRY_US = 20.0  # an entry read, and compared
-_INSERT_US = 8.0  # a posting written, its merges included
+_INSERT_US = 0.65  # a posting written, its merges included
 # What a core costs that judges an article in 450 us is what 8 GB of memory cost, or 250 GB of disk.
 _US_PER_MEMORY_GB = 450 / 8
 _US_PER_DISK_GB = 450 / 250
@@ -112,8 +113,9 @@ def microseconds(tables: int, probes: float, runs: int, blocks: float, postings:
         candidates: entries read.
     """
     return (
-        (_PROBE_US + _ASK_US * runs) * probes
-        + _KEY_US * blocks
+        _ARTICLE_US
+        + (_PROBE_US + _ASK_US * runs) * probes
+        + _BLOCK_US * blocks
         + _POSTING_US * postings
         + _ENTRY_US * candidates
         + _INSERT_US * tables

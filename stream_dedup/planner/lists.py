@@ -6,6 +6,7 @@ Knows how runs are made and packed; knows nothing of records, of recall or of ti
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import erf, expm1, sqrt
 from typing import NamedTuple
 
@@ -150,7 +151,7 @@ def _key_bytes(span: float) -> list[float]:
     """
     deviation = span / sqrt(BLOCK_POSTINGS - 1)
     longer = [(1 - erf((256.0**count - span) / deviation / sqrt(2))) / 2 for count in range(_KEY_BYTES)]
-    return [float(share) for share in -np.diff([1.0, *longer, 0.0])]
+    return [more - most for more, most in pairwise([1.0, *longer, 0.0])]
 
 
 def wrong_share(bits: float) -> float:

@@ -3,6 +3,7 @@
 Knows entries, records and generations; knows nothing of what is asked of it.
 """
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,11 +14,17 @@ from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.entries import COMPARABLE, WEIGHED
 from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.multi import posting_kinds
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.probing import table_keys
 from stream_dedup.index.records import ArticleRecord, key_of
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, Put
-from stream_dedup.planner.costs import GENERATIONS
+from stream_dedup.index.store import Family, MemoryStore, Put
 from stream_dedup.planner.distances import F64
+from stream_dedup.planner.lists import GENERATIONS
+from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from tests.benchmarks.population import Population, fingerprints_of, slices
 
@@ -26,11 +33,10 @@ RECORDED = 8  # one article in so many has its record written; the bytes of reco
 RECORDS = (Family.ARTICLES, Family.URLS)
 _DAY_MS = 86_400_000
 _START_MS = 1_790_000_000_000
-_PARTS = 6  # of a generation, each written at once
 
 
 def fill(state: State, population: Population, entries: int, originals: U64, asked: int) -> F64:
-    """Write entries in three generations, through what restores a state from its changelog.
+    """Write entries in three generations, through what restores a state from its changelog, a run's at a time.
 
     Args:
         state: new.
@@ -42,18 +48,34 @@ def fill(state: State, population: Population, entries: int, originals: U64, ask
     Returns:
         Bit sums of the first entries, shape (asked, 64).
     """
-    parts = GENERATIONS * _PARTS
     first: F64 = np.empty((0, 64))
-    for turn, part in enumerate(slices(entries, -(-entries // parts))):
-        sums = population.sums(part.stop - part.start)
-        fingerprints, _ = fingerprints_of(sums)
-        if turn == 0:
-            first = sums[:asked]
-            fingerprints[: len(originals)] = originals
-        ends = (turn + 1) % _PARTS == 0 and turn + 1 < parts
-        step = _step(state, population, fingerprints, ends_generation=ends)
-        state.replay([(Commit([step], {}), turn + 1)], "bench")
+    for generation in slices(entries, -(-entries // GENERATIONS)):
+        for part in slices(generation.stop - generation.start, YOUNG_ENTRIES):
+            sums = population.sums(part.stop - part.start)
+            fingerprints, _ = fingerprints_of(sums)
+            if not len(first):
+                first = sums[:asked]
+                fingerprints[: len(originals)] = originals
+            last = generation.start + part.stop
+            step = _step(state, population, fingerprints, ends_generation=generation.stop == last < entries)
+            state.replay([(Commit([step], {}), last)], "bench")
+    state.index.shelf.finish_merges(state.progress)
     return first
+
+
+def insertion_us(plan: TablePlan, settings: EngineSettings, population: Population, entries: int) -> float:
+    """Return the CPU time of an entry's postings of the tables alone, from its fingerprint to merged runs."""
+    shelf, progress, seconds = Shelf(MemoryStore(), posting_kinds(settings)[-1:]), Progress(), 0.0
+    for part in slices(entries, YOUNG_ENTRIES):
+        fingerprints, _ = fingerprints_of(population.sums(part.stop - part.start))
+        numbers = np.repeat(np.arange(part.start, part.stop, dtype=np.uint64), plan.tables)
+        began = time.process_time()
+        keys = table_keys(plan.prefixes(fingerprints)).ravel()
+        shelf.add([Flat(keys, numbers, np.repeat(fingerprints, plan.tables))], part.stop)
+        shelf.finish_merges(progress)
+        seconds += time.process_time() - began
+    shelf.close()
+    return seconds / entries * 1e6
 
 
 def _step(state: State, population: Population, fingerprints: U64, *, ends_generation: bool) -> Step:

@@ -5,24 +5,27 @@ real ones are; copies are real ones where there is a file of articles, and else 
 """
 
 import argparse
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import psutil
 from rich.console import Console
 from rich.table import Table
 
+from stream_dedup.article import Article
 from stream_dedup.dedup import comparability
-from stream_dedup.fingerprint.features import Features
+from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.hashing import I64, U64
-from stream_dedup.index.candidates import SIMHASH, Candidates, MultiIndex
-from stream_dedup.index.probing import Occupancy
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.candidates import SIMHASH, Candidates, Search
+from stream_dedup.index.rocks import RocksStore, open_store
+from stream_dedup.index.runs.run import Section
 from stream_dedup.index.store import Family
 from stream_dedup.planner import (
     STRANGERS,
@@ -37,19 +40,21 @@ from stream_dedup.planner import (
     expectation_of,
     measured_sample,
 )
-from stream_dedup.planner.costs import GENERATIONS, HELD_WINDOWS
+from stream_dedup.planner.costs import HELD_WINDOWS
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State
-from tests.benchmarks.filled import INDEXED_SHARE, RECORDED, RECORDS, fill
+from tests.benchmarks.filled import INDEXED_SHARE, RECORDED, RECORDS, fill, insertion_us
 from tests.benchmarks.population import Population, fingerprints_of, slices
 
 _ASKED = 2_048  # articles that are looked up, and copies
 _READ = 6_000  # articles of the file
 _BATCH = 512  # of a look-up, as in the service
-_TURNS = 3  # over the articles that are looked up: the first warms up
+_TURNS = 5  # over the articles that are looked up: the first warms up
 _SIMILARITY = 0.8
 _RECALLS = (0.95, 0.98)
+
+_T = TypeVar("_T")
 
 console = Console(highlight=False)
 
@@ -61,68 +66,107 @@ class Asked:
     Attributes:
         candidates: entry numbers of those within the largest distance, n of them.
         keys: that were looked up.
+        blocks: that were read for them.
         postings: that were read.
-        seconds: of the fastest turn.
+        seconds: of the tables, of the fastest turn.
     """
 
     candidates: list[set[int]]
     keys: int
+    blocks: int
     postings: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one index came to; all but sizes an article, as in `Expectation`."""
+    """What one index came to; all but sizes a new article, as in `Expectation`."""
 
     recall: float
     keys: float
+    blocks: float
     postings: float
     candidates: float
-    bitmaps: float
+    filters: float
+    lists: float
     memory: float
     tables: float
     disk: float
     look_up_us: float
     insert_us: float
-    families: Mapping[Family, float]
+    families: Mapping[str, float]
 
 
 def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path) -> Measured:
     """Fill an index and ask it."""
-    population = Population(7)
-    with closing(RocksStore(directory)) as store:
-        settings = _settings(shape)
-        state = State(store, settings, comparability(settings))
-        began = time.process_time()
-        stored = copies.originals[:_ASKED] if copies else np.empty(0, np.uint64)
-        originals = fill(state, population, entries, stored, _ASKED)
-        filled = time.process_time() - began
-        for family in Family:
-            store.reclaim(family, b"", b"\xff" * 13)
-        sizes = {family: size * (RECORDED if family in RECORDS else 1) for family, size in store.sizes().items()}
-        if copies is None:
-            reposts = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
-        else:
-            reposts = copies.fingerprints[:_ASKED], copies.sums[:_ASKED]
-        found = _Questions(state.index, state, population, shape.max_distance).ask(*reposts).candidates
-        articles = fingerprints_of(population.sums(_ASKED))
-        strangers = _Questions(state.index, state, population, shape.max_distance).ask(*articles)
-        without = MultiIndex(store, _settings(shape, enabled=False), state.progress)
-        landmarks_alone = _Questions(without, state, population, shape.max_distance).ask(*articles)
-        return Measured(
-            sum(number in hits for number, hits in enumerate(found)) / len(found),
-            strangers.keys / _ASKED,
-            strangers.postings / _ASKED,
-            sum(map(len, strangers.candidates)) / _ASKED,
-            (GENERATIONS + 1) * Occupancy(shape.plan).bits.nbytes,
-            psutil.Process().memory_info().rss,
-            sizes[Family.TABLES],
-            sum(sizes.values()),
-            (strangers.seconds - landmarks_alone.seconds) / _ASKED * 1e6,
-            filled / entries * 1e6,
-            {family: size / entries for family, size in sizes.items()},
-        )
+    settings, population = _settings(shape), Population(7)
+    store = open_store(directory, settings.state)
+    state = State(store, settings, comparability(settings))
+    stored = copies.originals[:_ASKED] if copies else np.empty(0, np.uint64)
+    originals = fill(state, population, entries, stored, _ASKED)
+    for family in Family:
+        store.reclaim(family, b"", b"\xff" * 13)
+    if copies is None:
+        reposts = fingerprints_of(population.copies(originals, copies_of(_SIMILARITY)))
+    else:
+        reposts = copies.fingerprints[:_ASKED], copies.sums[:_ASKED]
+    questions = _Questions(state, population, shape.max_distance)
+    found = questions.ask(*reposts).candidates
+    strangers = questions.ask(*fingerprints_of(population.sums(_ASKED)))
+    sections = [section for run in state.index.shelf.runs for section in run.sections]
+    tables = [run.sections[SIMHASH] for run in state.index.shelf.runs]
+    sizes = _sizes(store, directory)
+    state.close()
+    return Measured(
+        sum(number in hits for number, hits in enumerate(found)) / len(found),
+        strangers.keys / _ASKED,
+        strangers.blocks / _ASKED,
+        strangers.postings / _ASKED,
+        sum(map(len, strangers.candidates)) / _ASKED,
+        sum(section.words.nbytes for section in tables),
+        sum(_memory(section) for section in sections),
+        _resident(shape, directory),
+        sum(_disk(section) for section in tables),
+        sum(sizes.values()),
+        strangers.seconds / _ASKED * 1e6,
+        insertion_us(shape.plan, settings, population, entries),
+        {name: size / entries for name, size in sizes.items()},
+    )
+
+
+def _sizes(store: RocksStore, directory: Path) -> dict[str, float]:
+    """Return the bytes of each family, and of the runs, as if the records of all articles had been written."""
+    families = {str(name): float(size * (RECORDED if name in RECORDS else 1)) for name, size in store.sizes().items()}
+    return families | {"runs": float(sum(path.stat().st_size for path in directory.glob("files/*.run")))}
+
+
+def _memory(section: Section) -> int:
+    fences = (section.first_keys, section.stops, section.landings, section.checked)
+    return section.words.nbytes + sum(fence.nbytes for fence in fences)
+
+
+def _disk(section: Section) -> int:
+    return int(section.stops[-1]) + section.words.nbytes + section.first_keys.nbytes + section.stops.nbytes
+
+
+def _resident(shape: Shape, directory: Path) -> float:
+    """Return the memory of a process of its own that opens the state and asks it."""
+    shape_of_it = ",".join(str(getattr(shape, name)) for name in Shape.__slots__)
+    command = [sys.executable, "-m", "tests.benchmarks.plan", "--plan", shape_of_it, "--open", str(directory)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(answer.stdout)
+
+
+def _open_and_ask(shape: Shape, directory: Path) -> int:
+    """Return the memory of this process with the dictionaries and a state that was asked."""
+    settings, population = _settings(shape), Population(8)
+    fingerprinter = Fingerprinter(settings)
+    fingerprinter.features([Article("1", "一篇文章。")])
+    state = State(open_store(directory, settings.state), settings, comparability(settings))
+    _Questions(state, population, shape.max_distance).ask(*fingerprints_of(population.sums(_ASKED)))
+    memory: int = psutil.Process().memory_info().rss
+    state.close()
+    return memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,71 +174,84 @@ class _Questions:
     """Look-ups of articles as the engine does them, some hundred at once.
 
     Attributes:
-        index: that is asked.
-        state: of which it is the index.
+        state: that is asked.
         population: draws what else belongs to the articles.
         most: largest distance of a candidate.
     """
 
-    index: MultiIndex
     state: State
     population: Population
     most: int
 
     def ask(self, fingerprints: U64, sums: I64) -> Asked:
-        """Look all of them up several times."""
+        """Look all of them up several times: no landmark proves one of them to be a copy."""
         features = self.population.features(len(fingerprints))
-        seconds = []
+        turns = []
         for _ in range(_TURNS):
-            began = time.process_time()
-            answers = [
+            parts = [
                 self._answer(features.part(part.start, part.stop), fingerprints[part], sums[part])
                 for part in slices(len(fingerprints), _BATCH)
             ]
-            seconds.append(time.process_time() - began)
-        parts = [self._of_tables(answer) for answer in answers]
-        found = [hits for part in parts for hits in part[0]]
-        return Asked(found, sum(part[1] for part in parts), sum(part[2] for part in parts), min(seconds))
+            turns.append(sum(part.seconds for part in parts))
+        found = [hits for part in parts for hits in part.candidates]
+        keys, blocks, postings = (sum(getattr(part, name) for part in parts) for name in ("keys", "blocks", "postings"))
+        return Asked(found, keys, blocks, postings, min(turns))
 
-    def _answer(self, features: Features, fingerprints: U64, sums: I64) -> Candidates:
-        progress = self.state.progress
+    def _answer(self, features: Features, fingerprints: U64, sums: I64) -> Asked:
+        index, progress = self.state.index, self.state.progress
+        nothing_proved = np.zeros(len(fingerprints), np.bool_)
         times = np.full(len(fingerprints), progress.stream_ms)
         scopes = np.zeros(len(fingerprints), np.uint64)
-        return self.index.look_up(self.state.store, features, fingerprints, sums, times, scopes, progress.live)
+        floor = progress.generations[0].first_entry
+        search = Search(index, self.state.store, features, times, scopes, floor, None)
+        search.go_on(nothing_proved)
+        before, blocks = _timed(search.candidates)[1], index.shelf.reads.blocks
+        _, tables = _timed(lambda: search.look_up_tables(fingerprints, sums, nothing_proved))
+        blocks = index.shelf.reads.blocks - blocks
+        answer, after = _timed(search.candidates)
+        return self._of_tables(answer, fingerprints, blocks, tables + after - before)
 
-    def _of_tables(self, answer: Candidates) -> tuple[list[set[int]], int, int]:
-        """Return the entries that each article of a batch found in the tables, the keys and the postings."""
+    def _of_tables(self, answer: Candidates, fingerprints: U64, blocks: int, seconds: float) -> Asked:
+        """Return what the articles of a batch found in the tables."""
         keyed, stored = answer.keyed, len(answer.numbers)
         found = []
         keys = postings = 0
-        for i, fingerprint in enumerate(answer.fingerprints):
+        for i, fingerprint in enumerate(fingerprints):
             own = keyed.look_up_keys[keyed.look_up_offsets[i] : keyed.look_up_offsets[i + 1]]
-            own = own[keyed.key_families[own] == SIMHASH]
+            own = own[keyed.key_kinds[own] == SIMHASH]
             spans = [keyed.list_rows[keyed.list_offsets[key] : keyed.list_offsets[key + 1]] for key in own]
             rows = np.concatenate([np.empty(0, np.int64), *spans])
             keys, postings = keys + len(own), postings + len(rows)
             rows = np.unique(rows[(rows >= 0) & (rows < stored)])
             near = np.bitwise_count(answer.rows.fingerprints[rows] ^ fingerprint) <= self.most
             found.append(set(answer.numbers[rows[near]].tolist()))
-        return found, keys, postings
+        return Asked(found, keys, blocks, postings, seconds)
 
 
-def _settings(shape: Shape, *, enabled: bool = True) -> Settings:
-    flags = [f"simhash.{name}={getattr(shape, name)}" for name in Shape.__slots__]
-    return load_settings(flags=[*flags, f"simhash.enabled={str(enabled).lower()}"])
+def _timed(work: Callable[[], _T]) -> tuple[_T, float]:
+    """Return what a piece of work returns, and its CPU time in seconds."""
+    began = time.process_time()
+    result = work()
+    return result, time.process_time() - began
+
+
+def _settings(shape: Shape) -> Settings:
+    return load_settings(flags=[f"simhash.{name}={getattr(shape, name)}" for name in Shape.__slots__])
 
 
 def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, float]]:
     """Yield the name of each figure, what was predicted and what was measured."""
     yield "recall", expected.recall, one.recall
     yield "keys looked up", expected.keys, one.keys
+    yield "blocks read", expected.blocks, one.blocks
     yield "postings read", expected.postings, one.postings
     yield "candidates", expected.candidates, one.candidates
-    yield "bitmaps, MB", expected.space.bitmaps / 1e6, one.bitmaps / 1e6
+    yield "filters, MB", expected.space.filters / 1e6, one.filters / 1e6
+    yield "posting lists in memory, MB", expected.space.lists / 1e6, one.lists / 1e6
     yield "tables on disk, MB", expected.space.tables / 1e6, one.tables / 1e6
     yield "state on disk, MB", expected.space.disk / 1e6, one.disk / 1e6
     yield "resident, MB", expected.space.memory / 1e6, one.memory / 1e6
-    yield "time of the tables, us", expected.time_us, one.look_up_us
+    yield "time of the tables, us", expected.time_us, one.look_up_us + one.insert_us
 
 
 def main() -> None:
@@ -204,7 +261,11 @@ def main() -> None:
     parser.add_argument("--file", type=Path, help="articles that real copies are made of, as for `plan --sample`")
     parser.add_argument("--plan", action="append", default=[], help="tables,bits,probes,distance; repeatable")
     parser.add_argument("--recall", type=float, action="append", default=[], help="planned for; may be repeated")
+    parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.open:
+        console.print(_open_and_ask(Shape(*map(int, arguments.plan[0].split(","))), arguments.open))
+        return
     entries = int(arguments.articles)
     traffic = Traffic(entries / HELD_WINDOWS / INDEXED_SHARE, INDEXED_SHARE)
     sample = measured_sample(arguments.file, Settings(), _SIMILARITY, _READ) if arguments.file else None
@@ -214,8 +275,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="plan-") as directory:
             one = measured(shape, entries, sample.copies if sample else None, Path(directory) / "state")
         _print(shape, entries, _rows(expectation_of(shape, model), one))
-        bytes_each = ", ".join(f"{family} {size:.0f}" for family, size in one.families.items() if size >= 1)
-        console.print(f"bytes an entry: {bytes_each}; written in {one.insert_us:.0f} us", style="dim")
+        bytes_each = ", ".join(f"{name} {size:.0f}" for name, size in one.families.items() if size >= 1)
+        console.print(f"bytes an entry: {bytes_each}; postings written in {one.insert_us:.1f} us", style="dim")
 
 
 def _shapes(plans: list[str], recalls: list[float], model: Model) -> Iterator[Shape]:

@@ -10,13 +10,14 @@ import numpy as np
 
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import small_sketches
-from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS, Sketches, landmark_count
+from stream_dedup.fingerprint.sketch import Sketches, landmark_count
 from stream_dedup.hashing import I64, U32, U64
-from stream_dedup.planner.costs import TYPICAL_GRAMS, TYPICAL_NUMBERS, TYPICAL_PLACES
+from stream_dedup.planner.costs import TYPICAL_NUMBERS, TYPICAL_PLACES
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms
+from tests.benchmarks.texts import GRAMS, VALUES, texts
 
 # What all families have in common: their correlations with the commonest words vary by this much.
 _COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
@@ -49,6 +50,7 @@ class Population:
 
     def __init__(self, seed: int, strangers: FlipMixture = STRANGERS) -> None:
         self._chance = np.random.default_rng(seed)
+        self._texts = 0  # that were made
         self._common = self._chance.standard_normal(BITS)
         related = [pair for pair in zip(strangers.flips, strangers.weights, strict=True) if pair[0] < _RELATED]
         self._kinds = [self._families(flip, weight, 1 / len(related)) for flip, weight in related]
@@ -69,19 +71,17 @@ class Population:
         return _related(originals, np.cos(np.pi * flips) ** 2, self._normal(len(originals)))
 
     def features(self, count: int) -> Features:
-        """Return features of articles that share nothing with any other."""
+        """Return features of new articles, which have landmarks in common as often as those of real news."""
         settings = EngineSettings()
         rule = landmark_rule(settings)
-        marks = landmark_count(TYPICAL_GRAMS, rule)
-        values = self._chance.integers(1 << 63, size=(count, 256), dtype=np.uint64) << np.uint64(1)
-        # The smallest of so many uniform hashes are uniform below the largest of them.
-        values = values // np.uint64(TYPICAL_GRAMS) * np.uint64(256)
-        values.sort(axis=1)
+        marks = landmark_count(GRAMS, rule)
+        made = texts(self._texts, count, marks)
+        self._texts += count
         sketches = Sketches(
-            (values >> np.uint64(64 - VALUE_BITS)).astype(np.uint32),
-            np.full(count, 256),
-            np.full(count, TYPICAL_GRAMS),
-            np.pad(values[:, :marks] >> np.uint64(64 - LANDMARK_BITS), ((0, 0), (0, rule.most - marks))),
+            made.sketches,
+            np.full(count, VALUES),
+            np.full(count, GRAMS),
+            np.pad(made.landmarks, ((0, 0), (0, rule.most - marks))),
             self._chance.integers(1 << 63, size=count, dtype=np.uint64),
         )
         numbers, places = (

@@ -41,8 +41,8 @@ from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Family, MemoryStore, Put, Store
 from stream_dedup.judge import JUDGE, limits_of, proved
-from stream_dedup.planner.costs import GENERATIONS
 from stream_dedup.planner.distances import copies_of
+from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State

@@ -15,10 +15,11 @@ import numpy as np
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS
 from stream_dedup.hashing import U32, U64, mix64
+from stream_dedup.planner.lists import NEW_DECAY, NEW_SCALE, TYPICAL_GRAMS
 
-GRAMS = 920  # distinct n-grams of an article: it has 38 landmarks then, as many as articles have in the mean
+GRAMS = TYPICAL_GRAMS
 VALUES = 256  # of a sketch
-_SCALE, _DECAY, _AGE = 32_000.0, 0.065, 2.6
+_SCALE, _DECAY, _AGE = NEW_SCALE, NEW_DECAY, 2.6
 _KEPT = 0.87  # of the n-grams of a copy's original: a Jaccard of 0.77
 _DROPPED = LANDMARK_BITS - VALUE_BITS
 _UNIT = 1.0 / 2**53

@@ -38,8 +38,9 @@ def test_plan_prints_settings_and_what_to_expect() -> None:
     assert result.exit_code == 0
     head, _, rest = result.stdout.partition("to expect")
     assert set(tomllib.loads(head)["simhash"]) == {"tables", "prefix_bits", "probes", "max_distance"}
-    for wanted in ("recall of the tables", "keys looked up", "candidates", "bitmaps", "on disk", "settings of now"):
+    for wanted in ("recall of the tables", "keys looked up", "blocks read", "candidates", "filters", "on disk"):
         assert wanted in rest
+    assert "settings of now" in rest
     assert "2,750,000 entries at most, on 2,500,000 articles a window" in rest
 
 

@@ -10,11 +10,12 @@ from scipy import stats
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.index.entries import EntryFormat
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import Occupancy, probe_keys, table_keys
+from stream_dedup.index.probing import probe_keys, table_keys
 from stream_dedup.planner import STRANGERS, FlipMixture, copies_of
-from stream_dedup.planner.costs import TYPICAL_GRAMS, TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PLACES, entry_bytes
+from stream_dedup.planner.costs import TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PLACES, entry_bytes
 from stream_dedup.planner.distances import fitted
 from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
+from stream_dedup.planner.lists import TYPICAL_GRAMS
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.planner.strangers import meetings
 from stream_dedup.settings import load_settings
@@ -116,15 +117,22 @@ def test_more_probes_or_tables_never_find_less() -> None:
 
 def test_random_strangers_stand_under_each_key_alike() -> None:
     """Of n random fingerprints n / 2^b stand under a key, which is occupied with the probability 1 - e^(-n / 2^b)."""
-    met = meetings(RANDOM, 20, 1e6)
+    met = meetings(RANDOM, 20, 1e6, 0.0)
     density = 1e6 / 2**20
     assert met.postings[127] == pytest.approx(128 * density)
-    assert met.keys[127] == pytest.approx(1 + 127 * (1 - exp(-density)))
+    assert met.keys[127] == pytest.approx(128 * (1 - exp(-density)))
+
+
+def test_filters_add_keys_and_no_strangers() -> None:
+    """Of the keys that are free, e^(-n / 2^b), a filter takes its share for occupied; nobody stands under them."""
+    met, free = meetings(RANDOM, 20, 1e6, 0.01), exp(-1e6 / 2**20)
+    assert met.keys[127] == pytest.approx(128 * (1 - free + 0.01 * free))
+    assert met.postings[127] == pytest.approx(128 * 1e6 / 2**20)
 
 
 def test_all_keys_of_a_table_lead_to_every_stranger_once() -> None:
     """A key of 12 bits has 4,096 values: under all of them stand all entries, however related they are."""
-    assert meetings(STRANGERS, 12, 5_000.0).postings[-1] == pytest.approx(5_000)
+    assert meetings(STRANGERS, 12, 5_000.0, 0.0).postings[-1] == pytest.approx(5_000)
 
 
 def test_own_key_leads_to_those_that_agree_in_it() -> None:
@@ -133,12 +141,12 @@ def test_own_key_leads_to_those_that_agree_in_it() -> None:
     Over 48 drawn articles the mean of a chance whose logarithm varies comes out within some tenths.
     """
     related = FlipMixture((0.05,), (1.0,))
-    assert meetings(related, 16, 1e6).postings[0] == pytest.approx(1e6 * 0.95**16, rel=0.1)
+    assert meetings(related, 16, 1e6, 0.0).postings[0] == pytest.approx(1e6 * 0.95**16, rel=0.1)
 
 
 def test_likely_flips_are_tried_first() -> None:
     """Each set of flips leads to no more related articles than the mean of those of its rank sum or below."""
-    gains = np.diff(meetings(FlipMixture((0.15,), (1.0,)), 24, 1e6).postings, prepend=0.0)
+    gains = np.diff(meetings(FlipMixture((0.15,), (1.0,)), 24, 1e6, 0.0).postings, prepend=0.0)
     assert gains[:128].sum() > 0.5 * 1e6 * sum(comb(24, k) * 0.15**k * 0.85 ** (24 - k) for k in range(3)) * 0.5
     assert gains[0] == gains.max()
     assert gains[1:129].mean() > 3 * gains[1000:].mean()
@@ -162,7 +170,7 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("tables", "prefix_bits", "probes"), [(8, 24, 128), (3, 18, 512), (12, 20, 8)])
 def test_the_simulation_agrees_with_the_probing_of_the_index(tables: int, prefix_bits: int, probes: int) -> None:
-    """Pairs of copies, looked up by `probe_keys` in full tables: as many are found as the shares say."""
+    """Pairs of copies, looked up by `probe_keys`: as many are found as the shares say."""
     chance, mixture = np.random.default_rng(5), copies_of(0.7)
     flips = chance.choice(mixture.flips, (2_000, 1), p=mixture.weights)
     correlations = np.cos(np.pi * flips)
@@ -171,11 +179,9 @@ def test_the_simulation_agrees_with_the_probing_of_the_index(tables: int, prefix
     powers = np.uint64(1) << np.arange(64, dtype=np.uint64)
     stored, asked = (((sums > 0) * powers).sum(axis=1, dtype=np.uint64) for sums in (originals, copies))
     plan = TablePlan(tables, prefix_bits)
-    occupancy = Occupancy(plan)
-    occupancy.bits[:] = np.uint64(2**64 - 1)
-    _, keys = probe_keys(plan, asked, (copies * 1e6).astype(np.int64), probes, occupancy)
+    keys = probe_keys(plan, asked, (copies * 1e6).astype(np.int64), probes)
     own = table_keys(plan.prefixes(stored))
-    found = [np.isin(own[i], looked_up).any() for i, looked_up in enumerate(keys.reshape(2_000, -1))]
+    found = [np.isin(own[i], looked_up).any() for i, looked_up in enumerate(keys)]
     distances = np.bitwise_count(stored ^ asked)
     near = distances <= FARTHEST
     shares = found_pairs(prefix_bits).shares(tables, probes, mixture)

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from stream_dedup.index.runs.bloom import empty_filter
+from stream_dedup.index.runs.shelf import YOUNG_ENTRIES
 from stream_dedup.planner import (
     STRANGERS,
     Limits,
@@ -16,10 +18,10 @@ from stream_dedup.planner import (
     expectation_of,
 )
 from stream_dedup.planner.expect import kept_share, recalls
-from stream_dedup.settings import Settings
+from stream_dedup.settings import Settings, load_settings
 
 MODEL = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.55), Settings())
-DEFAULT = Shape(8, 24, 128, 12)
+USUAL = Shape(8, 24, 128, 12)
 
 
 @pytest.fixture(autouse=True)
@@ -52,18 +54,37 @@ def test_a_higher_recall_costs_more() -> None:
 
 
 def test_more_articles_cost_more() -> None:
-    """Keys, postings, candidates, disk: none falls as the index grows."""
-    small, large = (expectation_of(DEFAULT, replace(MODEL, traffic=Traffic(size, 0.55))) for size in (1e6, 1e7))
+    """Keys, blocks, postings, candidates, memory, disk: none falls as the index grows."""
+    small, large = (expectation_of(USUAL, replace(MODEL, traffic=Traffic(size, 0.55))) for size in (1e6, 1e7))
     assert small.keys < large.keys < 8 * 128
     assert large.postings == pytest.approx(10 * small.postings)
     assert large.candidates == pytest.approx(10 * small.candidates)
+    assert small.blocks < large.blocks
     assert small.space.disk < large.space.disk
-    assert small.space.bitmaps == large.space.bitmaps
+    assert small.space.memory < large.space.memory
 
 
-def test_bitmaps_are_a_bit_a_key_of_four_generations() -> None:
-    """8 tables of 2^24 bits are 16 MiB; three live generations and all together make four of them."""
-    assert expectation_of(DEFAULT, MODEL).space.bitmaps == 4 * 8 * 2**24 / 8
+def test_filters_are_those_of_the_runs() -> None:
+    """As many entries as are frozen at once, in each of three generations: a filter for the keys of 8 tables each."""
+    traffic = Traffic(3 * YOUNG_ENTRIES / 2, 1.0)
+    space = expectation_of(USUAL, replace(MODEL, traffic=traffic)).space
+    assert space.filters == 3 * empty_filter(8 * YOUNG_ENTRIES).nbytes
+
+
+def test_memory_holds_all_posting_lists() -> None:
+    """Without landmarks it is less by their filters: 9 bits at least for each of 38 keys, three quarters distinct."""
+    without = replace(MODEL, settings=load_settings(flags=["landmarks.enabled=false"]))
+    all_of_it, less = (expectation_of(USUAL, model).space for model in (MODEL, without))
+    assert all_of_it.memory - less.memory == pytest.approx(all_of_it.lists - less.lists)
+    assert all_of_it.lists - less.lists > MODEL.traffic.entries * 38 * 0.75 * 9 / 8
+    assert less.lists > less.filters == all_of_it.filters
+
+
+def test_an_article_s_own_keys_are_always_looked_up() -> None:
+    """In an index of one entry there is nothing else under the keys: one of each table is left, and no block."""
+    alone = expectation_of(USUAL, replace(MODEL, traffic=Traffic(0.5, 1.0)))
+    assert alone.keys == pytest.approx(8, abs=0.5)
+    assert alone.blocks == pytest.approx(0, abs=0.5)
 
 
 def test_recall_grows_with_the_largest_distance_and_with_probes() -> None:
@@ -74,9 +95,9 @@ def test_recall_grows_with_the_largest_distance_and_with_probes() -> None:
 
 
 def test_lists_that_are_cut_lose_originals() -> None:
-    """With lists of 32 times the cap in each generation, one original in 32 is among the newest."""
+    """With lists of 32 times the cap, one original in 32 is among the newest."""
     even = replace(MODEL, strangers=replace(STRANGERS, flips=(0.5,), weights=(1.0,)))
-    entries = 3 * 2**16 * 64 * 32
+    entries = 2**16 * 64 * 32
     crowded = replace(even, traffic=Traffic(entries / 2, 1.0))
     assert kept_share(16, crowded) == pytest.approx(1 / 32)
     assert kept_share(24, even) == 1

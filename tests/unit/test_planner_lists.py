@@ -1,0 +1,137 @@
+"""Promises of the planner about posting lists: runs, blocks, filters and fences are those of real runs."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from stream_dedup.hashing import U64
+from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.multi import posting_kinds
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.postings import PostingKind
+from stream_dedup.index.probing import table_keys
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.bloom import put_in_filter
+from stream_dedup.index.runs.merging import merge_runs
+from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
+from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
+from stream_dedup.index.store import MemoryStore
+from stream_dedup.planner.lists import GENERATIONS, Lists, Packed, others_of, packed, runs_of, tables_of, wrong_share
+from stream_dedup.settings import EngineSettings
+
+SETTINGS = EngineSettings()
+
+
+@pytest.mark.parametrize("entries", [3_000, 3 << 14, 250_002, 900_000])
+def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
+    """Entries added a run's at a time, in three generations, all merges made: runs of the same sizes."""
+    store, generation = MemoryStore(), entries // GENERATIONS
+    shelf = Shelf(store, [PostingKind("contents", cap=1)])
+    starts = [number * generation for number in range(GENERATIONS)]
+    for start in starts:
+        for first in range(start, start + generation, YOUNG_ENTRIES):
+            stop = min(first + YOUNG_ENTRIES, start + generation)
+            numbers = np.arange(first, stop, dtype=np.uint64)
+            shelf.add([Flat(numbers, numbers, np.zeros_like(numbers))], stop)
+            # Whoever ends a generation begins the next.
+            live = tuple(Generation(number, 0, begin) for number, begin in enumerate(starts) if begin <= stop)
+            shelf.finish_merges(Progress(entries=stop, generations=live))
+    young = entries - shelf.young_first
+    sizes = [run.entries for run in shelf.runs] + [young] * (young > 0)
+    shelf.close()
+    store.close()
+    assert sizes == list(runs_of(entries))
+
+
+@pytest.mark.parametrize("entries", [1_000, 16_384, 65_536, 200_000])
+@pytest.mark.parametrize(("tables", "prefix_bits"), [(4, 28), (8, 16), (2, 22), (1, 14)])
+def test_tables_take_what_is_planned(tables: int, prefix_bits: int, entries: int) -> None:
+    """Runs of random fingerprints: bytes of blocks and fences within 2%, of filters within 1% or a line."""
+    plan = TablePlan(tables, prefix_bits)
+    fingerprints = np.random.default_rng(1).integers(1 << 64, size=entries, dtype=np.uint64)
+    keys = table_keys(plan.prefixes(fingerprints))
+    _, _, kind = posting_kinds(EngineSettings.model_validate({"simhash": {"bucket_cap": 4096}}))
+    _assert_planned(_run(keys, fingerprints, kind), packed(tables_of(plan, SETTINGS), entries))
+
+
+@pytest.mark.parametrize("entries", [1_000, 16_384, 65_536])
+def test_contents_and_landmarks_take_what_is_planned(entries: int) -> None:
+    """Runs of random contents, and of landmarks that are the smallest of 920 random hashes: the same."""
+    contents, landmarks = others_of(SETTINGS)
+    chance = np.random.default_rng(2)
+    of_contents, of_landmarks, _ = posting_kinds(SETTINGS)
+    keys = chance.integers(1 << 64, size=(entries, 1), dtype=np.uint64)
+    _assert_planned(_run(keys, keys[:, 0] * np.uint64(0), of_contents), packed(contents, entries))
+    keys = chance.exponential(2**40 / 920, (entries, landmarks.postings)).cumsum(axis=1).astype(np.uint64)
+    apart = Lists(landmarks.postings, landmarks.values, landmarks.detail_bytes)
+    _assert_planned(_run(keys, keys[:, 0] * np.uint64(0), of_landmarks), packed(apart, entries))
+
+
+def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
+    """Return a closed run of entries under keys of shape (n, k): a frozen one, or if it is larger, merged of four."""
+    store = MemoryStore()
+    count = 1 if len(keys) <= YOUNG_ENTRIES else 4
+    bounds = np.linspace(0, len(keys), count + 1).astype(int).tolist()
+    parts = [
+        _frozen(store, keys[first:stop], details[first:stop], first, kind)
+        for first, stop in pairwise(bounds)
+    ]
+    if count > 1:
+        with store.new_file("merged") as file:
+            merge_runs(file, parts, [kind], 0)
+        parts.append(open_run("merged", store.open_file("merged")))
+    for run in parts:
+        run.close()
+    store.close()
+    return parts[-1]
+
+
+def _frozen(store: MemoryStore, keys: U64, details: U64, first: int, kind: PostingKind) -> Run:
+    numbers = np.arange(first, first + len(keys), dtype=np.uint64)
+    order = np.argsort(keys.ravel(), kind="stable")
+    flat = Flat(*(column.ravel()[order] for column in np.broadcast_arrays(keys, numbers[:, None], details[:, None])))
+    name = f"{first}"
+    with store.new_file(name) as file:
+        writer = RunWriter(file, first, first + len(keys))
+        writer.section(iter([flat]), len(order), kind.detail_bytes)
+        writer.finish()
+    return open_run(name, store.open_file(name))
+
+
+def _assert_planned(run: Run, planned: Packed) -> None:
+    [section] = run.sections
+    fences = (section.first_keys, section.stops, section.landings, section.checked)
+    blocks = len(section.stops)
+    assert section.words.nbytes == pytest.approx(planned.filter, rel=0.01, abs=64)
+    assert blocks == pytest.approx(planned.blocks, rel=0.02, abs=1)
+    assert int(section.stops[-1]) == pytest.approx(planned.packed, rel=0.02)
+    assert section.words.nbytes + sum(fence.nbytes for fence in fences) == pytest.approx(planned.memory, rel=0.02)
+    on_disk = int(section.stops[-1]) + section.first_keys.nbytes + section.stops.nbytes + section.words.nbytes
+    assert on_disk == pytest.approx(planned.disk, rel=0.02)
+
+
+@pytest.mark.parametrize("bits", [6, 9, 12, 16])
+def test_filters_are_wrong_as_often_as_planned(bits: int) -> None:
+    """Of a million absent keys a filter with so many bits a key takes for present what the formula says."""
+    keys = np.random.default_rng(3).integers(1 << 63, size=256_000, dtype=np.uint64)
+    words = np.zeros(len(keys) * bits // 64, np.uint64)
+    put_in_filter(words, keys)
+    absent = np.random.default_rng(4).integers(1 << 63, 1 << 64, size=1_000_000, dtype=np.uint64)
+    found = np.zeros(len(absent), np.bool_)
+    mark_present(words, absent, found)
+    wrong = found.mean()
+    assert wrong == pytest.approx(wrong_share(bits), abs=5 * float(np.sqrt(wrong / len(absent))))
+
+
+def test_landmarks_come_again_as_was_measured() -> None:
+    """Of the first 450,000 landmarks as many are distinct as the sum of the probabilities that each is new."""
+    expected = ((1 + np.arange(450_000) / 32_000) ** -0.065).sum()
+    lists = Lists(45, 2.0**64, 1, recurring=True)
+    assert lists.keys(10_000) == pytest.approx(expected, rel=1e-4)
+
+
+def test_keys_that_meet_by_chance_are_those_of_random_draws() -> None:
+    """A million draws from a million values: 1 - 1 / e of them are drawn."""
+    drawn = np.unique(np.random.default_rng(5).integers(1_000_000, size=1_000_000))
+    assert Lists(1, 1e6, 8).keys(1_000_000) == pytest.approx(len(drawn), rel=0.005)
