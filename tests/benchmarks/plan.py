@@ -206,7 +206,7 @@ class _Questions:
         search = Search(index, self.state.store, features, times, scopes, floor, None)
         search.go_on(nothing_proved)
         before, blocks = _timed(search.candidates)[1], index.shelf.reads.blocks
-        _, tables = _timed(lambda: search.look_up_tables(fingerprints, sums, nothing_proved))
+        _, tables = _timed(lambda: search.look_up_tables(fingerprints, sums, nothing_proved, ~nothing_proved))
         blocks = index.shelf.reads.blocks - blocks
         answer, after = _timed(search.candidates)
         return self._of_tables(answer, fingerprints, blocks, tables + after - before)

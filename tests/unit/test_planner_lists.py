@@ -73,10 +73,7 @@ def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
     store = MemoryStore()
     count = 1 if len(keys) <= YOUNG_ENTRIES else 4
     bounds = np.linspace(0, len(keys), count + 1).astype(int).tolist()
-    parts = [
-        _frozen(store, keys[first:stop], details[first:stop], first, kind)
-        for first, stop in pairwise(bounds)
-    ]
+    parts = [_frozen(store, keys[first:stop], details[first:stop], first, kind) for first, stop in pairwise(bounds)]
     if count > 1:
         with store.new_file("merged") as file:
             merge_runs(file, parts, [kind], 0)

@@ -18,7 +18,7 @@ from stream_dedup.index.postings import PostingKind, PostingLists, Postings
 from stream_dedup.index.records import key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import lists_of
-from stream_dedup.index.runs.merging import merge_runs
+from stream_dedup.index.runs.merging import merge_runs, merged_lists
 from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
@@ -153,7 +153,7 @@ class Shelf:
         self._install()
         self._drop(progress.generations[0].first_entry)
         if self._is_due(progress):
-            self._freeze()
+            self._freeze(progress.generations[0].first_entry)
         if self._merge is None and (group := self._due_merge(progress)):
             floor = progress.generations[0].first_entry
             self._merge = (group, self._merger.submit(self._merged, group, floor))
@@ -186,15 +186,19 @@ class Shelf:
         # A run that spans two generations would have to be kept as long as the younger.
         return young >= YOUNG_ENTRIES or (young > 0 and self._young_first < progress.generations[-1].first_entry)
 
-    def _freeze(self) -> None:
-        first, stop = self._young_first, self._young_stop
-        name = _run_name(first, stop)
-        with self._store.new_file(name) as file:
-            writer = RunWriter(file, first, stop)
-            for kind, lists in zip(self._kinds, self._young.lists, strict=True):
-                writer.section(iter([lists.sorted(kind.cap)]), len(lists), kind.detail_bytes)
-            writer.finish()
-        self._register([], name)
+    def _freeze(self, floor: int) -> None:
+        """Make a run of the young lists, of those entries that have not expired."""
+        first, stop = max(self._young_first, floor), self._young_stop
+        if first < stop:
+            name = _run_name(first, stop)
+            with self._store.new_file(name) as file:
+                writer = RunWriter(file, first, stop)
+                for kind, lists in zip(self._kinds, self._young.lists, strict=True):
+                    flat = lists.sorted(kind.cap)
+                    live = merged_lists(flat, np.array([0, len(flat.keys)]), kind.cap, first)
+                    writer.section(iter([live]), len(live.keys), kind.detail_bytes)
+                writer.finish()
+            self._register([], name)
         self._young = Young(self._kinds)
         self._young_first = stop
 
