@@ -55,6 +55,9 @@ bench: $(READY) ## The whole service beside its references: rates, ratios, laten
 		$(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
 	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 
+bench-scale: $(READY) ## The index as it grows to N=1M entries: rate, memory, disk, start; a table, JSON and a plot (OUT=)
+	@$(BIN)/python -m tests.benchmarks.scale $(if $(N),--entries $(N)) --out $(or $(OUT),out)
+
 bench-window: $(READY) ## Disk, memory and index on an endless stream in compressed time (WINDOWS=, OUT=)
 	@$(BIN)/python -m tests.benchmarks.window $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(OUT),--out $(OUT))
 
@@ -94,4 +97,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit lint format broker bench bench-window bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page clean
+.PHONY: help setup demo test unit lint format broker bench bench-scale bench-window bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page clean

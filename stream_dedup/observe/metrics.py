@@ -77,6 +77,8 @@ class Metrics:
         self.drift_articles = self._gauge("epoch_drift_articles", "Articles of the sample at that epoch.")
         self.vocabulary = self._gauge("idf_vocabulary_words", "Words counted.")
         self.learnt_lines = self._gauge("learnt_lines", "Lines known to be put around its articles by a site.")
+        self.runs = self._gauge("index_runs", "Files that hold the posting lists.")
+        self.blocks_read = self._counter("index_blocks_read", "Blocks of posting lists read from these files.")
         self.judged = self._gauge("state_articles_judged", "Articles judged since the state began.")
         self.entries = self._gauge(
             "index_entries", "Entries kept, those in reserve and those not expired yet among them."

@@ -40,6 +40,7 @@ class Meter:
         self._gauges_at = 0.0
         self._reported_at = time.monotonic()
         self._reported_judged = engine.progress.judged
+        self._blocks_read = engine.state.index.shelf.reads.blocks
         self._outcomes: Counter[str] = Counter()
         self._lagging: AbstractSet[tuple[str, int]] = set()
         self._source: Source | None = None
@@ -156,6 +157,10 @@ class Meter:
         metrics.epoch.set(engine.epoch.number)
         metrics.vocabulary.set(engine.vocabulary())
         metrics.learnt_lines.set(engine.learnt_lines())
+        shelf = engine.state.index.shelf
+        metrics.runs.set(len(shelf.runs))
+        metrics.blocks_read.inc(shelf.reads.blocks - self._blocks_read)
+        self._blocks_read = shelf.reads.blocks
         metrics.judged.set(engine.progress.judged)
         metrics.entries.set(engine.progress.entries - engine.progress.generations[0].first_entry)
         metrics.generations.set(len(engine.progress.generations))
