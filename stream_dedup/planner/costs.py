@@ -27,14 +27,15 @@ TYPICAL_NAME = 24  # bytes of an article's id
 _FIGURES_BYTES = 36  # of an entry: hashes, times, sizes
 _ENTRY_BYTES = 21  # of an entry's key, and what RocksDB adds
 _RECORD_BYTES = 75  # of an article's record and its URL's, of real names and sources
-_PROCESS = 350e6  # dictionaries, compiled loops, the epoch's counts, a batch
+_PROCESS = 420e6  # dictionaries, compiled loops, counts of words, a batch, and the postings that no run holds yet
 
 _ARTICLE_US = 10.0  # whatever is asked
 _PROBE_US = 0.05  # a key computed
 _ASK_US = 0.035  # and asked of the filter of one run
-_BLOCK_US = 2.5  # a block read, and a key found in it
+_KEY_US = 0.5  # a key looked up in all runs
+_BLOCK_US = 1.5  # a block read
 _POSTING_US = 0.1  # a posting read and its distance taken
-_ENTRY_US = 20.0  # an entry read, and compared
+_ENTRY_US = 10.0  # an entry read, mostly not in the block cache, and compared
 _INSERT_US = 0.65  # a posting written, its merges included
 # What a core costs that judges an article in 450 us is what 8 GB of memory cost, or 250 GB of disk.
 _US_PER_MEMORY_GB = 450 / 8
@@ -101,13 +102,16 @@ def space_of(plan: TablePlan, traffic: Traffic, settings: Settings) -> Space:
     )
 
 
-def microseconds(tables: int, probes: float, runs: int, blocks: float, postings: float, candidates: float) -> float:
+def microseconds(
+    tables: int, probes: float, runs: int, keys: float, blocks: float, postings: float, candidates: float
+) -> float:
     """Return the time that the SimHash tables take of a new article, on one core.
 
     Args:
         tables: T.
         probes: keys tried, in all tables.
         runs: that there are.
+        keys: looked up.
         blocks: of runs, read.
         postings: read.
         candidates: entries read.
@@ -115,6 +119,7 @@ def microseconds(tables: int, probes: float, runs: int, blocks: float, postings:
     return (
         _ARTICLE_US
         + (_PROBE_US + _ASK_US * runs) * probes
+        + _KEY_US * keys
         + _BLOCK_US * blocks
         + _POSTING_US * postings
         + _ENTRY_US * candidates

@@ -12,7 +12,7 @@ from stream_dedup.index.plan import TablePlan
 from stream_dedup.planner.costs import Space, Traffic, microseconds, space_of, weighed
 from stream_dedup.planner.distances import F64, FlipMixture
 from stream_dedup.planner.found import FARTHEST, found_pairs
-from stream_dedup.planner.lists import packed, runs_of, tables_of
+from stream_dedup.planner.lists import Packed, packed, runs_of, tables_of
 from stream_dedup.planner.strangers import meetings
 from stream_dedup.settings import Settings
 
@@ -49,7 +49,7 @@ class Expectation:
         shape: the settings.
         recall: share of the copies whose original is among the candidates of the SimHash tables.
         keys: looked up: the article's own, and those others that the filter of some run may hold.
-        blocks: read for them.
+        blocks: read for them, where a commit is full.
         postings: read.
         candidates: entries within the largest distance, to read and to compare.
         space: bytes of the whole index.
@@ -104,6 +104,14 @@ def kept_share(prefix_bits: int, model: Model) -> float:
     return min(1.0, model.settings.simhash.bucket_cap / max(length, 1.0))
 
 
+def _blocks(shape: Shape, tried: int, part: Packed, entries: int, model: Model) -> float:
+    """Return the blocks of a run that are read for an article, where a commit is full: its keys share some of them."""
+    met = meetings(model.strangers, shape.prefix_bits, entries, part.wrong)
+    articles = model.settings.commit.articles
+    keys = articles * shape.tables * met.keys[tried - 1]
+    return float(-part.blocks * np.expm1(-keys / part.blocks) / articles)
+
+
 def expectation_of(shape: Shape, model: Model) -> Expectation:
     """Return what to expect of a shape."""
     shares = found_pairs(shape.prefix_bits).shares(shape.tables, shape.probes, model.strangers)[
@@ -112,22 +120,19 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
     entries = model.traffic.entries
     candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
     tables, runs = tables_of(shape.plan, model.settings), runs_of(entries)
-    wrong = {size: packed(tables, size).wrong for size in set(runs)}
-    right_of_all = prod(1 - wrong[size] for size in runs)
+    right_of_all = prod(1 - packed(tables, size).wrong for size in runs)
     met = meetings(model.strangers, shape.prefix_bits, entries, 1 - right_of_all)
     tried = min(shape.probes, len(met.keys))
     # An article's own key is looked up in any case: later articles of its batch stand under it.
     keys, postings = shape.tables * (1 + met.keys[tried - 1] - met.keys[0]), shape.tables * met.postings[tried - 1]
-    blocks = shape.tables * sum(
-        meetings(model.strangers, shape.prefix_bits, size, wrong[size]).keys[tried - 1] for size in runs
-    )
+    blocks = sum(_blocks(shape, tried, packed(tables, size), size, model) for size in runs)
     space = space_of(shape.plan, model.traffic, model.settings)
-    time_us = microseconds(shape.tables, shape.tables * tried, len(runs), blocks, postings, candidates)
+    time_us = microseconds(shape.tables, shape.tables * tried, len(runs), keys, blocks, postings, candidates)
     return Expectation(
         shape,
         float(recalls(shape.tables, shape.prefix_bits, shape.probes, model)[shape.max_distance]),
         float(keys),
-        float(blocks),
+        blocks,
         float(postings),
         candidates,
         space,
