@@ -1,4 +1,4 @@
-"""What an article costs in counts that no noise disturbs: a change that makes it cost more is seen here, not in a clock.
+"""What an article costs in counts that no noise disturbs: a change that makes it cost more shows here, not in a clock.
 
 The limits are a tenth above what was counted when they were set. Whoever has a reason to go over one sets it anew, and
 says in the commit what the reason is.
