@@ -18,6 +18,7 @@ VALUE_BITS = 24
 _DROPPED_BITS = np.uint64(64 - VALUE_BITS)
 # Of a landmark: of those of ten million texts one in a hundred meets another by chance, and that is verified.
 LANDMARK_BITS = 40
+_FEW = 16  # values that are sorted as any
 _LANDMARK_DROPPED = np.uint64(64 - LANDMARK_BITS)
 _BISECTIONS = 24
 
@@ -134,8 +135,36 @@ def _smallest_grams(characters: U32, gram: int, k: int, room: U64, small: U64) -
             if value != EMPTY:
                 small[used] = value
                 used += 1
-    small[:used].sort()
+    _sort_uniform(small[:used])
     return size, used
+
+
+@kernel
+def _sort_uniform(values: U64) -> None:
+    """Sort values that are about uniformly distributed: each goes to the place that it should have, then a few steps."""
+    if len(values) < _FEW:
+        values.sort()
+        return
+    largest = values[0]
+    for value in values:
+        largest = max(largest, value)
+    scale = len(values) / (float(largest) + 1.0)
+    stops = np.zeros(len(values) + 1, np.int64)
+    for value in values:
+        stops[min(int(value * scale), len(values) - 1) + 1] += 1
+    for bucket in range(len(values)):
+        stops[bucket + 1] += stops[bucket]
+    given = values.copy()
+    for value in given:
+        bucket = min(int(value * scale), len(values) - 1)
+        values[stops[bucket]] = value
+        stops[bucket] += 1
+    for i in range(1, len(values)):
+        value, place = values[i], i
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
 
 
 @kernel

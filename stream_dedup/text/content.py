@@ -116,10 +116,11 @@ def _without_lines(points: U32, phrases: U32, offsets: I64, first: NDArray[np.in
 def _begins_phrase(points: U32, i: int, phrases: U32, offsets: I64, first: NDArray[np.int32]) -> bool:
     number = first[points[i]]
     while number < len(offsets) - 1 and phrases[offsets[number]] == points[i]:
-        length = offsets[number + 1] - offsets[number]
-        if i + length <= len(points) and np.array_equal(
-            points[i : i + length], phrases[offsets[number] : offsets[number + 1]]
-        ):
+        place, last = offsets[number] + 1, offsets[number + 1]
+        at = i + 1
+        while place < last and at < len(points) and phrases[place] == points[at]:
+            place, at = place + 1, at + 1
+        if place == last:
             return True
         number += 1
     return False
