@@ -141,7 +141,7 @@ def _smallest_grams(characters: U32, gram: int, k: int, room: U64, small: U64) -
 
 @kernel
 def _sort_uniform(values: U64) -> None:
-    """Sort values that are about uniformly distributed: each goes to the place that it should have, then a few steps."""
+    """Sort values that are about uniformly distributed: each goes to where it should be, and then a few steps."""
     if len(values) < _FEW:
         values.sort()
         return

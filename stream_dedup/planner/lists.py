@@ -112,7 +112,9 @@ def runs_of(entries: float) -> tuple[int, ...]:
 
 def _open_runs(entries: int) -> Iterator[int]:
     """Yield the runs of the generation that is written to: fewer of each size than are merged to the next."""
-    size = LARGEST_ENTRIES
+    size = YOUNG_ENTRIES
+    while size * FAN_OUT <= LARGEST_ENTRIES:
+        size *= FAN_OUT
     while size >= YOUNG_ENTRIES:
         yield from [size] * (entries // size)
         entries, size = entries % size, size // FAN_OUT

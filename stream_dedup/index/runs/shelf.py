@@ -25,7 +25,7 @@ from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullErro
 
 YOUNG_ENTRIES = 1 << 14  # frozen to a run when there are so many
 FAN_OUT = 4  # runs of a size that are merged to one
-LARGEST_ENTRIES = 1 << 22  # of a run
+LARGEST_ENTRIES = 5 << 20  # of a run: four of a fourth of that, which are frozen a commit late
 _MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then all wait for the merge under way
 _RUN_PREFIX = b"run/"
 _REMOVED_PREFIX = b"removed/"
