@@ -47,9 +47,13 @@ class Deduplicator:
         store = store or (MemoryStore() if directory is None else RocksStore(Path(directory)))
         try:
             self.state = State(store, self._settings, comparability(self._settings))
-            self._parts = parts_of(self._settings, self.state)
         except BaseException:
             store.close()
+            raise
+        try:
+            self._parts = parts_of(self._settings, self.state)
+        except BaseException:
+            self.close()
             raise
 
     def __enter__(self) -> Self:

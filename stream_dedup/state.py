@@ -49,9 +49,9 @@ class State:
         self.store = store
         self._settings = settings
         self.progress = load_progress(store)
-        self.index = MultiIndex(store, settings, self.progress)
-        self._load_counts()
         self._place = load_place(store)
+        self._load_counts()
+        self.index = MultiIndex(store, settings, self.progress)
         self._stale = False  # whether the counts in memory are behind the store's
 
     @property
