@@ -18,7 +18,7 @@ from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.text.idf import Epoch
-from tests.engine.samples import settings
+from tests.engine.samples import WIDE, settings
 
 _CAP = 4
 _TEMPLATE = (
@@ -27,7 +27,9 @@ _TEMPLATE = (
     "气象台将继续关注天气变化，及时发布最新预报和预警信息，市民可以拨打服务电话或者通过手机客户端查询。"
 )
 _LANDMARKS_ONLY = settings(landmarks={"cap": _CAP}, simhash={"enabled": False})
-_SIMHASH_ONLY = settings(landmarks={"enabled": False}, simhash={"bucket_cap": _CAP, "probes": 1, "prefix_bits": 8})
+_SIMHASH_ONLY = settings(
+    landmarks={"enabled": False}, simhash={**WIDE, "bucket_cap": _CAP, "probes": 1, "prefix_bits": 8}
+)
 
 
 @cache

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
+from typing import Any
 
 from deploy.demo.samples import operators as edits
 from deploy.demo.samples.corpus import BaseText, Form, base_texts
 from stream_dedup import Article, Deduplicator, EngineSettings
 from stream_dedup.index.plan import TablePlan
-from tests.engine.samples import settings
+from tests.engine.samples import WIDE, settings
 
 _EDITS: tuple[edits.Operator, ...] = (
     edits.boiler,
@@ -92,8 +93,8 @@ def _across(*, landmarks: bool) -> _Judged:
     return _judged(settings(idf={"epoch_articles": len(_originals())}, **_groups(landmarks=landmarks)))
 
 
-def _groups(*, landmarks: bool) -> dict[str, dict[str, bool]]:
-    return {} if landmarks else {"landmarks": _NO_LANDMARKS}
+def _groups(*, landmarks: bool) -> dict[str, Any]:
+    return {"simhash": WIDE} if landmarks else {"simhash": WIDE, "landmarks": _NO_LANDMARKS}
 
 
 def test_epochs_are_those_that_are_compared() -> None:
@@ -118,7 +119,7 @@ def test_copies_within_the_guaranteed_distance_are_found_in_any_epoch() -> None:
 
     So of the copies that both indexes together find, those at that distance or less are found by SimHash alone.
     """
-    simhash = settings().simhash
+    simhash = settings(simhash=WIDE).simhash
     guaranteed = TablePlan(simhash.tables, simhash.prefix_bits).guaranteed_distance()
     for near, all_found in (
         (_within(landmarks=False), _within(landmarks=True)),

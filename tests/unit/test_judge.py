@@ -284,8 +284,17 @@ def test_either_index_alone_finds_copies(make_engine: Maker) -> None:
     """With landmarks or SimHash tables switched off the other index finds a near copy, and says so."""
     changed = _TEXT.replace(_SENTENCES[9], "")
     found = {
-        source: _second(make_engine(**{other: {"enabled": False}}), _TEXT, changed)
-        for source, other in ((Source.LANDMARK, "simhash"), (Source.SIMHASH, "landmarks"))
+        source: _second(make_engine(**groups), _TEXT, changed)
+        for source, groups in (
+            (Source.LANDMARK, {"simhash": {"enabled": False}}),
+            (
+                Source.SIMHASH,
+                {
+                    "landmarks": {"enabled": False},
+                    "simhash": {"tables": 8, "prefix_bits": 24, "max_distance": 12, "probes": 128},
+                },
+            ),
+        )
     }
     for source, decision in found.items():
         assert decision.link is not None

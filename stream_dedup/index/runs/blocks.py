@@ -220,7 +220,11 @@ def take_postings(
 def sound(packed: Bytes, start: int, stop: int) -> bool:
     """Tell whether the checksum at the end of a block is that of its bytes."""
     behind = stop - _WORD
-    return behind > start and _checksum(packed, start, behind) == _get(packed, behind, _WORD)
+    return (
+        behind > start
+        and (stop - start) % _WORD == 0
+        and _checksum(packed, start, behind) == _get(packed, behind, _WORD)
+    )
 
 
 @kernel

@@ -53,8 +53,13 @@ def _unpacked(block: bytes, first_key: int, widths: Widths) -> list[tuple[int, i
     for width in (key_bytes, widths.entry_bytes, widths.detail_bytes):
         columns.append([int.from_bytes(block[at + n * width : at + (n + 1) * width], "little") for n in range(count)])
         at += count * width
-    assert len(block) == at + 4
+    assert len(block) == _whole_words(at) + 8
+    assert not any(block[at : _whole_words(at)])
     return [(first_key + key, widths.first_entry + entry, detail) for key, entry, detail in zip(*columns, strict=True)]
+
+
+def _whole_words(size: int) -> int:
+    return -(-size // 8) * 8
 
 
 def _blocks(packed: PackedBlocks) -> list[bytes]:
@@ -137,7 +142,7 @@ def test_a_key_with_thousands_of_postings_has_a_block_of_its_own_size() -> None:
     rows = [(_MOST, entry, entry % 251) for entry in range(5000)]
     packed = pack_blocks(flat_of(rows), widths_of(0, 5000, 1))
     assert (len(packed.stops), packed.keys) == (1, 1)
-    assert len(packed.packed) == 5 + 5000 * (0 + 2 + 1) + 4
+    assert len(packed.packed) == _whole_words(5 + 5000 * (0 + 2 + 1)) + 8
     assert _unpacked(packed.packed.tobytes(), _MOST, widths_of(0, 5000, 1)) == rows
 
 
@@ -145,7 +150,7 @@ def test_keys_as_far_apart_as_can_be_share_a_block() -> None:
     """The smallest and the largest key of all take eight bytes each, and are both found."""
     widths = widths_of(0, 2, 0)
     packed = pack_blocks(flat_of([(0, 0, 0), (_MOST, 1, 0)]), widths)
-    assert len(packed.packed) == 5 + 2 * (8 + 1) + 4
+    assert len(packed.packed) == _whole_words(5 + 2 * (8 + 1)) + 8
     assert find_in_block(packed.packed, 0, np.uint64(0))[:2] == (0, 1)
     assert find_in_block(packed.packed, 0, np.uint64(_MOST))[:2] == (1, 2)
     assert find_in_block(packed.packed, 0, np.uint64(_MOST - 1))[:2] == (1, 1)
