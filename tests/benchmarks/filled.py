@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stream_dedup.article import Origin
+from stream_dedup.fingerprint.features import Features
 from stream_dedup.hashing import U64
 from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.changelog import Commit
@@ -57,7 +58,8 @@ def fill(state: State, population: Population, entries: int, originals: U64, ask
                 first = sums[:asked]
                 fingerprints[: len(originals)] = originals
             last = generation.start + part.stop
-            step = _step(state, population, fingerprints, ends_generation=generation.stop == last < entries)
+            features = population.features(len(fingerprints))
+            step = step_of(state, features, fingerprints, ends_generation=generation.stop == last < entries)
             state.replay([(Commit([step], {}), last)], "bench")
     state.index.shelf.finish_merges(state.progress)
     return first
@@ -78,11 +80,21 @@ def insertion_us(plan: TablePlan, settings: EngineSettings, population: Populati
     return seconds / entries * 1e6
 
 
-def _step(state: State, population: Population, fingerprints: U64, *, ends_generation: bool) -> Step:
+def step_of(
+    state: State, features: Features, fingerprints: U64, *, ends_generation: bool, recorded: int = RECORDED
+) -> Step:
+    """Return a step that adds entries, and the records of as many articles as a stream would have for them.
+
+    Args:
+        state: to which they are added.
+        features: of their texts.
+        fingerprints: shape (n,).
+        ends_generation: whether the next entries are of another one.
+        recorded: one article in so many has its record written.
+    """
     before, count = state.progress, len(fingerprints)
     articles = round(count / INDEXED_SHARE)
     times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
-    features = population.features(count)
     flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
     rows = rows_of(features, fingerprints, times, flags, np.zeros(count, np.uint64))
     fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
@@ -99,12 +111,14 @@ def _step(state: State, population: Population, fingerprints: U64, *, ends_gener
     )
     names = [_name(number) for number in range(before.entries, progress.entries)]
     packed = state.index.format.pack(fixed, names)
-    return Step(progress, fixed, packed, [], list(_records(before.judged, progress.judged, rows.contents)), [])
+    return Step(
+        progress, fixed, packed, [], list(_records(range(before.judged, progress.judged, recorded), rows.contents)), []
+    )
 
 
-def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
+def _records(articles: range, contents: U64) -> Iterator[Put]:
     """Yield what is remembered of each article, indexed or not: its record and its URL."""
-    for number in range(first, last, RECORDED):
+    for number in articles:
         content, moment = int(contents[number % len(contents)]), _START_MS + number
         url = number * 0x9E3779B97F4A7C15 % 2**64
         record = ArticleRecord(

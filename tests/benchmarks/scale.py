@@ -26,41 +26,21 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from stream_dedup.article import Origin
-from stream_dedup.dedup import comparability
-from stream_dedup.fingerprint.features import Features, landmark_rule
-from stream_dedup.fingerprint.particulars import SmallSketches
-from stream_dedup.fingerprint.sketch import PAD, Sketches, landmark_count
-from stream_dedup.hashing import I64, U64, mix64
-from stream_dedup.index.candidates import Candidates, Search, rows_of
-from stream_dedup.index.entries import COMPARABLE, WEIGHED
-from stream_dedup.index.ledger import Generation, Progress
+from stream_dedup.index.candidates import Candidates, Search
+from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import MultiIndex
-from stream_dedup.index.records import ArticleRecord, key_of
-from stream_dedup.index.rocks import RocksStore, open_store
-from stream_dedup.index.steps import Step, step_writes
-from stream_dedup.index.store import Family, MemoryStore, Put, Store
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import Family, MemoryStore, Store
 from stream_dedup.judge import JUDGE, limits_of, proved
-from stream_dedup.planner.distances import copies_of
-from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.state import State
-from stream_dedup.text.lines import EndLines
-from stream_dedup.text.terms import Terms
-from tests.benchmarks.population import Population, fingerprints_of
-from tests.benchmarks.texts import GRAMS, Texts, copies, texts
+from tests.benchmarks.filled import INDEXED_SHARE
+from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question
 
-_COPIES = 0.44  # of the articles of a stream
-_STEP = 4_096  # entries written at once
-_BATCH = 512  # articles looked up at once
 _BATCHES = 24  # at each size
 _WARM = 4  # of them before the clock runs
 _INSERTED = 1 << 16  # entries whose insertion is timed at each size
-_NUMBERS, _PLACES = 9, 4  # in an article's sketches
-_REMEMBERED = 64  # entries of each step that copies may be made of
 _SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
-_DAY_MS, _START_MS = 86_400_000, 1_790_000_000_000
 console = Console()
 
 
@@ -97,118 +77,6 @@ class Measured:
     disk: float
     written: float
     start_seconds: float
-
-
-class Filling:
-    """A state that grows.
-
-    Args:
-        settings: of the engine.
-        entries: that there will be; each third begins a generation.
-    """
-
-    def __init__(self, settings: Settings, entries: int = 1) -> None:
-        self.settings = settings
-        self.marks = landmark_count(GRAMS, landmark_rule(settings))
-        self.population = Population(7)
-        self._generation = -(-entries // GENERATIONS)
-        self._originals: list[tuple[int, np.ndarray[tuple[int, int], np.dtype[np.float32]]]] = []
-
-    def open(self, directory: Path) -> None:
-        """Open the state in a directory."""
-        store = open_store(directory, self.settings.state)
-        self.state = State(store, self.settings, comparability(self.settings))
-
-    def remember(self, first: int, sums: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> None:
-        """Keep the sums of some entries from a number on, of which copies are made."""
-        self._originals.append((first, sums[:_REMEMBERED].astype(np.float32)))
-
-    def grow(self, entries: int) -> None:
-        """Add entries up to a number."""
-        while self.state.progress.entries < entries:
-            self.apply(self.step(min(_STEP, entries - self.state.progress.entries)))
-
-    def step(self, count: int) -> Step:
-        """Return a step that adds the next entries."""
-        before = self.state.progress
-        first = before.entries
-        sums = self.population.sums(count)
-        self.remember(first, sums)
-        features = self.features(texts(first, count, self.marks), first)
-        fingerprints, _ = fingerprints_of(sums)
-        flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
-        times = _START_MS + _DAY_MS * np.arange(first, first + count) // 100_000
-        rows = rows_of(features, fingerprints, times, flags, np.zeros(count, np.uint64))
-        fixed = self.state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
-        packed = self.state.index.format.pack(fixed, [_name(number) for number in range(first, first + count)])
-        generations = before.generations
-        if (first + count) // self._generation > first // self._generation:
-            generations = (*generations, Generation(before.generation + 1, int(times[-1]), first + count))
-        articles = round(count / (1 - _COPIES))
-        progress = Progress(
-            before.steps + 1,
-            before.judged + articles,
-            before.epoch_judged + articles,
-            first + count,
-            int(times[-1]),
-            generations,
-        )
-        return Step(progress, fixed, packed, [], list(_records(before.judged, progress.judged, rows.contents)), [])
-
-    def apply(self, step: Step) -> None:
-        """Make a step."""
-        base = self.state.progress
-        self.state.apply(base, [step], list(step_writes(self.state.store, self.state.index, base, step)), {}, None)
-
-    def question(self, number: int) -> "Question":
-        """Return a batch of a stream: new articles, and copies of entries of all ages."""
-        chance = np.random.default_rng(number)
-        copied = round(_COPIES * _BATCH)
-        new = texts((1 << 40) + number * _BATCH, _BATCH - copied, self.marks)
-        picks = chance.integers(len(self._originals), size=copied)
-        places = [int(chance.integers(len(self._originals[pick][1]))) for pick in picks.tolist()]
-        numbers = [self._originals[pick][0] + place for pick, place in zip(picks.tolist(), places, strict=True)]
-        old = copies(np.array(numbers, np.uint64), self.marks, number)
-        originals = np.array([self._originals[pick][1][place] for pick, place in zip(picks, places, strict=True)])
-        sums = np.concatenate(
-            [self.population.sums(_BATCH - copied), self.population.copies(originals.astype(float), copies_of(0.8))]
-        )
-        both = Texts(np.concatenate([new.landmarks, old.landmarks]), np.concatenate([new.sketches, old.sketches]))
-        return Question(self.features(both, (1 << 41) + number * _BATCH), *fingerprints_of(sums), numbers)
-
-    def features(self, some: Texts, first: int) -> Features:
-        """Return the features of texts; all else than landmarks and sketches they have to themselves."""
-        count = len(some.sketches)
-        rule = landmark_rule(self.settings)
-        numbers = np.arange(first, first + count, dtype=np.uint64)
-        contents = np.array([_mixed(number) for number in numbers.tolist()], np.uint64)
-        marks = np.pad(some.landmarks, ((0, 0), (0, rule.most - self.marks)))
-        sizes = np.full(count, GRAMS)
-        sketches = Sketches(some.sketches, np.full(count, some.sketches.shape[1]), sizes, marks, contents)
-        of_numbers, of_places = (
-            _small(contents, members, size)
-            for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
-        )
-        return Features(
-            Terms.none(count), None, sketches, of_numbers, of_places, np.zeros(count, np.bool_), EndLines.none(count)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A batch to look up.
-
-    Attributes:
-        features: of its articles: first new ones, then copies.
-        fingerprints: shape (n,).
-        sums: bit sums, shape (n, 64).
-        originals: entry numbers of what the copies are made of.
-    """
-
-    features: Features
-    fingerprints: U64
-    sums: I64
-    originals: Sequence[int]
 
 
 class _Clock:
@@ -282,7 +150,7 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
         ask(filling, question, _Clock())
     clock, blocks = _Clock(), shelf.reads.blocks
     found = [ask(filling, question, clock) for question in questions[_WARM:]]
-    articles = _BATCH * len(found)
+    articles = BATCH * len(found)
     hits = [
         number in numbers
         for candidates, question in zip(found, questions[_WARM:], strict=True)
@@ -300,12 +168,12 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
         look_up_us,
         verify_us,
         insert_us,
-        1e6 / (look_up_us + (1 - _COPIES) * insert_us),
+        1e6 / (look_up_us + INDEXED_SHARE * insert_us),
         blocks / articles,
         sum(len(candidates.numbers) for candidates in found) / articles,
         sum(hits) / len(hits),
         int(opened["memory"]),
-        disk / entries * (1 - _COPIES),
+        disk / entries * INDEXED_SHARE,
         written / disk,
         opened["seconds"],
     )
@@ -314,8 +182,8 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
 def _insertion(filling: Filling) -> float:
     """Return the CPU time of adding an entry to the posting lists, freezing and merging included, microseconds."""
     index, clock = filling.state.index, _Clock()
-    for _ in range(_INSERTED // _STEP):
-        step = filling.step(_STEP)
+    for _ in range(_INSERTED // STEP):
+        step = filling.step(STEP)
         clock.lap("other")
         index.shelf.finish_merges(filling.state.progress)
         index.flats(step.entries, step.numbers())
@@ -344,7 +212,7 @@ def open_and_ask(directory: Path, settings: Settings) -> Mapping[str, float]:
     filling = Filling(settings)
     filling.open(directory)
     seconds = time.perf_counter() - began
-    filling.remember(0, filling.population.sums(_REMEMBERED))
+    filling.remember(0, filling.population.sums(REMEMBERED))
     for number in range(_BATCHES):
         ask(filling, filling.question(number), _Clock())
     memory = psutil.Process().memory_info().rss
@@ -362,35 +230,6 @@ def _written() -> int:
     """Return the bytes that this process has written to the disk."""
     counters: int = psutil.Process().io_counters().write_bytes
     return counters
-
-
-def _name(number: int) -> bytes:
-    return f"https-article-{number:010d}".encode()
-
-
-def _mixed(number: int) -> int:
-    return int(mix64(np.uint64(number)))
-
-
-def _small(seeds: U64, members: int, size: int) -> SmallSketches:
-    """Return sketches of as many members each."""
-    places = np.arange(members, dtype=np.uint64)
-    values = (seeds[:, np.newaxis] >> np.uint64(8)) * (places + np.uint64(3)) * np.uint64(0x9E3779B97F4A7C15)
-    padded = np.full((len(seeds), size), PAD, np.uint32)
-    padded[:, :members] = np.sort((values >> np.uint64(32)).astype(np.uint32), axis=1)
-    return SmallSketches(padded, *np.full((2, len(seeds)), members))
-
-
-def _records(first: int, last: int, contents: U64) -> Iterator[Put]:
-    """Yield what is remembered of some articles, indexed or not: their records and their URLs."""
-    for number in range(first, last):
-        content, moment = int(contents[number % len(contents)]), _START_MS + number
-        url = number * 0x9E3779B97F4A7C15 % 2**64
-        record = ArticleRecord(
-            (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
-        )
-        yield Put(Family.ARTICLES, _name(number), record.pack())
-        yield Put(Family.URLS, key_of(url), _name(number))
 
 
 def _set(flags: Sequence[str]) -> list[str]:

@@ -1,0 +1,144 @@
+"""A state that grows as a stream makes it grow, and batches to ask it for.
+
+Knows made-up texts, fingerprints and their copies; knows nothing of what is measured.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stream_dedup.dedup import comparability
+from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.particulars import SmallSketches
+from stream_dedup.fingerprint.sketch import PAD, Sketches, landmark_count
+from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.index.rocks import open_store
+from stream_dedup.index.steps import Step, step_writes
+from stream_dedup.planner.distances import F64, copies_of
+from stream_dedup.planner.lists import GENERATIONS
+from stream_dedup.settings import Settings
+from stream_dedup.state import State
+from stream_dedup.text.lines import EndLines
+from stream_dedup.text.terms import Terms
+from tests.benchmarks.filled import INDEXED_SHARE, step_of
+from tests.benchmarks.population import Population, fingerprints_of
+from tests.benchmarks.texts import GRAMS, Texts, copies, texts
+
+BATCH = 512  # articles looked up at once
+STEP = 4_096  # entries written at once
+REMEMBERED = 64  # entries of each step that copies may be made of
+_SIMILARITY = 0.8  # of copies
+_NUMBERS, _PLACES = 9, 4  # in an article's sketches
+
+
+class Filling:
+    """A state that grows.
+
+    Args:
+        settings: of the engine.
+        entries: that there will be; each third begins a generation.
+    """
+
+    def __init__(self, settings: Settings, entries: int = 1) -> None:
+        self.settings = settings
+        self.marks = landmark_count(GRAMS, landmark_rule(settings))
+        self.population = Population(7)
+        self._generation = -(-entries // GENERATIONS)
+        self._originals: list[tuple[int, np.ndarray[tuple[int, int], np.dtype[np.float32]]]] = []
+
+    def open(self, directory: Path) -> None:
+        """Open the state in a directory."""
+        store = open_store(directory, self.settings.state)
+        self.state = State(store, self.settings, comparability(self.settings))
+
+    def remember(self, first: int, sums: F64) -> None:
+        """Keep the sums of some entries from a number on, of which copies are made."""
+        self._originals.append((first, sums[:REMEMBERED].astype(np.float32)))
+
+    def grow(self, entries: int) -> None:
+        """Add entries up to a number."""
+        while self.state.progress.entries < entries:
+            self.apply(self.step(min(STEP, entries - self.state.progress.entries)))
+
+    def step(self, count: int) -> Step:
+        """Return a step that adds the next entries."""
+        first = self.state.progress.entries
+        sums = self.population.sums(count)
+        self.remember(first, sums)
+        fingerprints, _ = fingerprints_of(sums)
+        ends = (first + count) // self._generation > first // self._generation
+        features = self.features(texts(first, count, self.marks), first)
+        return step_of(self.state, features, fingerprints, ends_generation=ends, recorded=1)
+
+    def apply(self, step: Step) -> None:
+        """Make a step."""
+        base = self.state.progress
+        self.state.apply(base, [step], list(step_writes(self.state.store, self.state.index, base, step)), {}, None)
+
+    def question(self, number: int) -> "Question":
+        """Return a batch of a stream: new articles, and copies of entries of all ages."""
+        chance = np.random.default_rng(number)
+        copied = round((1 - INDEXED_SHARE) * BATCH)
+        new = texts((1 << 40) + number * BATCH, BATCH - copied, self.marks)
+        picks = chance.integers(len(self._originals), size=copied)
+        places = [int(chance.integers(len(self._originals[pick][1]))) for pick in picks.tolist()]
+        numbers = [self._originals[pick][0] + place for pick, place in zip(picks.tolist(), places, strict=True)]
+        old = copies(np.array(numbers, np.uint64), self.marks, number)
+        originals = np.array([self._originals[pick][1][place] for pick, place in zip(picks, places, strict=True)])
+        sums = np.concatenate(
+            [
+                self.population.sums(BATCH - copied),
+                self.population.copies(originals.astype(float), copies_of(_SIMILARITY)),
+            ]
+        )
+        both = Texts(np.concatenate([new.landmarks, old.landmarks]), np.concatenate([new.sketches, old.sketches]))
+        return Question(self.features(both, (1 << 41) + number * BATCH), *fingerprints_of(sums), numbers)
+
+    def features(self, some: Texts, first: int) -> Features:
+        """Return the features of texts; all else than landmarks and sketches they have to themselves."""
+        count = len(some.sketches)
+        rule = landmark_rule(self.settings)
+        numbers = np.arange(first, first + count, dtype=np.uint64)
+        contents = np.array([_mixed(number) for number in numbers.tolist()], np.uint64)
+        marks = np.pad(some.landmarks, ((0, 0), (0, rule.most - self.marks)))
+        sizes = np.full(count, GRAMS)
+        sketches = Sketches(some.sketches, np.full(count, some.sketches.shape[1]), sizes, marks, contents)
+        of_numbers, of_places = (
+            _small(contents, members, size)
+            for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
+        )
+        return Features(
+            Terms.none(count), None, sketches, of_numbers, of_places, np.zeros(count, np.bool_), EndLines.none(count)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A batch to look up.
+
+    Attributes:
+        features: of its articles: first new ones, then copies.
+        fingerprints: shape (n,).
+        sums: bit sums, shape (n, 64).
+        originals: entry numbers of what the copies are made of.
+    """
+
+    features: Features
+    fingerprints: U64
+    sums: I64
+    originals: Sequence[int]
+
+
+def _small(seeds: U64, members: int, size: int) -> SmallSketches:
+    """Return sketches of as many members each."""
+    places = np.arange(members, dtype=np.uint64)
+    values = (seeds[:, np.newaxis] >> np.uint64(8)) * (places + np.uint64(3)) * np.uint64(0x9E3779B97F4A7C15)
+    padded = np.full((len(seeds), size), PAD, np.uint32)
+    padded[:, :members] = np.sort((values >> np.uint64(32)).astype(np.uint32), axis=1)
+    return SmallSketches(padded, *np.full((2, len(seeds)), members))
+
+
+def _mixed(number: int) -> int:
+    return int(mix64(np.uint64(number)))
