@@ -102,7 +102,7 @@ class Search:
         self._floor = floor
         self._pending = pending
         sketches = features.sketches
-        flags = index.flags(features)
+        self._flags = flags = index.flags(features)
         zeros = np.zeros(len(times), np.uint64)
         self._rows = rows_of(features, zeros, times, flags, scopes)
         self._read = _ReadEntries(index, store)
@@ -131,7 +131,7 @@ class Search:
             segmented: which articles were cut into words, shape (n,).
         """
         weighed = self._index.weighed(self._features, sums)
-        flags = self._rows.flags | (WEIGHED * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
+        flags = self._flags | (WEIGHED * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
         self._rows = self._rows._replace(fingerprints=fingerprints, flags=flags)
         keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
         occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
