@@ -56,8 +56,7 @@ class BatchKeys:
 
     def only(self, wanted: NDArray[np.bool_]) -> "BatchKeys":
         """Return the keys, of those looked up only some, shape of `looked_up`."""
-        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
-        return BatchKeys(self.own, self.used, kept[self.offsets], self.looked_up[wanted])
+        return BatchKeys(self.own, self.used, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
 
     def numbered(self) -> "NumberedKeys":
         """Return the keys as numbers of distinct ones, in ascending order."""
@@ -86,8 +85,13 @@ class NumberedKeys:
 
     def only(self, wanted: NDArray[np.bool_]) -> "NumberedKeys":
         """Return the keys, of those looked up only some, shape of `looked_up`."""
-        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
-        return NumberedKeys(self.distinct, self.own, kept[self.offsets], self.looked_up[wanted])
+        return NumberedKeys(self.distinct, self.own, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
+
+
+def _offsets_of(wanted: NDArray[np.bool_], offsets: I64) -> I64:
+    """Return the offsets of what is left where only some keys are."""
+    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
+    return np.asarray(kept[offsets])
 
 
 def _distinct(keys: U64) -> tuple[U64, I64]:

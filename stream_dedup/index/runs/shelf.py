@@ -18,7 +18,7 @@ from stream_dedup.index.postings import PostingKind, PostingLists, Postings
 from stream_dedup.index.records import key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import lists_of
-from stream_dedup.index.runs.merging import merge_runs, merged_lists
+from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
@@ -194,8 +194,7 @@ class Shelf:
             with self._store.new_file(name) as file:
                 writer = RunWriter(file, first, stop)
                 for kind, lists in zip(self._kinds, self._young.lists, strict=True):
-                    flat = lists.sorted(kind.cap)
-                    live = merged_lists(flat, np.array([0, len(flat.keys)]), kind.cap, first)
+                    live = lists.sorted(kind.cap, first)
                     writer.section(iter([live]), len(live.keys), kind.detail_bytes)
                 writer.finish()
             self._register([], name)

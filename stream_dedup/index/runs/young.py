@@ -68,11 +68,16 @@ class YoungLists:
         if self._used:
             _mark(self._keys, self._heads, keys, may_be)
 
-    def sorted(self, cap: int) -> Flat:
-        """Return all postings but those over the cap of their keys, in ascending order of keys and entries."""
+    def sorted(self, cap: int, floor: int = 0) -> Flat:
+        """Return the postings in ascending order of keys and entries.
+
+        Args:
+            cap: most postings of a key, the newest.
+            floor: postings of entries with smaller numbers are left out.
+        """
         slots = np.flatnonzero(self._heads != _FREE)
         slots = slots[np.argsort(self._keys[slots])]
-        return _sorted(slots, self._heads, self._nodes, self._older, cap, self._used)
+        return _sorted(slots, self._heads, self._nodes, self._older, cap, floor, self._used)
 
     def _rehash(self, least: int) -> None:
         size = len(self._keys)
@@ -155,11 +160,11 @@ def _mark(keys: U64, heads: I64, wanted: U64, may_be: np.ndarray[tuple[int], np.
 
 
 @kernel
-def _sorted(slots: I64, heads: I64, nodes: Flat, older: I64, cap: int, used: int) -> Flat:
+def _sorted(slots: I64, heads: I64, nodes: Flat, older: I64, cap: int, floor: int, used: int) -> Flat:
     flat = Flat(np.empty(used, np.uint64), np.empty(used, np.uint64), np.empty(used, np.uint64))
     stop = 0
     for slot in slots:
-        length = _length(heads[slot], nodes, older, cap, 0)
+        length = _length(heads[slot], nodes, older, cap, floor)
         node, stop = heads[slot], stop + length
         for place in range(stop - 1, stop - length - 1, -1):
             flat.keys[place] = nodes.keys[node]
