@@ -6,6 +6,7 @@ Knows their fields; knows nothing of how an article is decoded or a decision is 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import orjson
@@ -15,6 +16,7 @@ from stream_dedup.scope import check_name, name_of
 EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
 LATEST_MS = 253_402_300_800_000
 _MAX_NAME_BYTES = 65_535  # of scope and id
+_SECONDS_KEPT = 1 << 12  # in words: articles of a moment come together
 _NO_LINK = dict.fromkeys(
     (
         "id",
@@ -367,5 +369,10 @@ def iso(milliseconds: int | None, precision: str = "milliseconds") -> str | None
     """
     if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
         return None
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+    second, rest = divmod(milliseconds, 1000)
+    return f"{_iso_second(second)}.{rest:03d}Z" if precision == "milliseconds" else f"{_iso_second(second)}Z"
+
+
+@lru_cache(_SECONDS_KEPT)
+def _iso_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")

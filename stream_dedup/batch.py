@@ -25,7 +25,7 @@ from stream_dedup.clusters import Cluster, Policy, policy_of
 from stream_dedup.epochs import Epochs, ToCount
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import I64
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import Pending
@@ -34,6 +34,7 @@ from stream_dedup.index.store import Overlay, Write
 from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of, proved
 from stream_dedup.links import JudgedRun, Linker
 from stream_dedup.members import ClusterBook, NewEntries
+from stream_dedup.prepared import Prepared
 from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
@@ -146,6 +147,11 @@ class Parts:
     limits: Limits
     duplicates: NDArray[np.bool_]
 
+    def features(self, articles: Sequence[Article], learnt: U64) -> Features:
+        """Return the features of articles, as far as they are computed before anything is looked up."""
+        every = self.settings.text.segment == "all"
+        return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
+
 
 def parts_of(settings: EngineSettings, state: State) -> Parts:
     """Return what an engine of some settings judges with."""
@@ -238,9 +244,14 @@ class Batch:
         parts: of the engine.
         state: as it is before.
         items: in order.
+        prepared: the features of all the articles among them, if they were prepared.
     """
 
-    def __init__(self, parts: Parts, state: State, items: Sequence[Article | Withdrawal]) -> None:
+    def __init__(
+        self, parts: Parts, state: State, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None
+    ) -> None:
+        self._prepared = prepared
+        self._withdrawals = 0  # among the items that have their outcomes
         self._parts = parts
         self._settings = parts.settings
         self._index = state.index
@@ -314,10 +325,7 @@ class Batch:
 
     def _of_epoch(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
         """Yield the decisions on articles of which the last alone may end the epoch: they have the features of one."""
-        fingerprinter, start = self._parts.fingerprinter, 0
-        compute = fingerprinter.features if self._settings.text.segment == "all" else fingerprinter.unsegmented
-        features = compute(articles, self._epochs.lines.learnt)
-        self._watch.lap("features")
+        features, start = self._features(articles, places - self._withdrawals), 0
         while start < len(articles):
             part = features.part(start, len(articles))
             decisions = self._run(articles[start:], part, times.at(np.arange(start, len(articles))))
@@ -325,6 +333,15 @@ class Batch:
                 self._sums.successions.setdefault(int(places[start + place]), []).append(succession)
             start += len(decisions)
             yield from decisions
+
+    def _features(self, articles: Sequence[Article], numbers: I64) -> Features:
+        """Return the features of articles, which are numbered through the batch."""
+        learnt = self._epochs.lines.learnt
+        features = self._prepared.of(numbers, learnt) if self._prepared is not None else None
+        if features is None:
+            features = self._parts.features(articles, learnt)
+            self._watch.lap("features")
+        return features
 
     def _room(self, times: I64) -> int:
         """Return how many articles the next runs may have: up to the end of the epoch or the generation."""
@@ -415,6 +432,7 @@ class Batch:
         moment = self._parts.window.moment(self._progress.stream_ms)
         for withdrawal in withdrawals:
             self._outcomes.append(self._withdrawn(withdrawal, book, moment))
+            self._withdrawals += 1
         if book.changed:
             self._stage(entries, book)
         self._watch.lap("change")

@@ -15,6 +15,7 @@ from stream_dedup.index.changelog import Commit
 from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import FileStore, MemoryStore
+from stream_dedup.prepared import Prepared
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.text.idf import Epoch
@@ -22,7 +23,7 @@ from stream_dedup.text.lexicon import shipped_list
 
 
 class Deduplicator:
-    """Decides for each article whether it is new. One thread at a time.
+    """Decides for each article whether it is new. One thread at a time, but for `prepare`.
 
     Use it as a context manager, or call `close`.
 
@@ -101,16 +102,25 @@ class Deduplicator:
         """Compile the loops now and not during the first batch: half a minute once an installation, nothing later."""
         self.decide([Article("warm-up", "编译一次，以后的启动都不再等待。")])
 
-    def decide(self, items: Sequence[Article | Withdrawal]) -> Judged:
+    def prepare(self, items: Sequence[Article | Withdrawal]) -> Prepared | None:
+        """Work out what no other article has a say in; None where there are no articles.
+
+        This alone may be called in another thread, while others are decided and applied.
+        """
+        articles, learnt = [item for item in items if isinstance(item, Article)], self.state.lines.learnt
+        return Prepared(self._parts.features(articles, learnt), learnt) if articles else None
+
+    def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before the next batch.
 
         Args:
             items: articles, and requests to forget some, in order; may be none.
+            prepared: all the articles, if they were; what is of no use any more is worked out again.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        return Batch(self._parts, self.state, items).judged()
+        return Batch(self._parts, self.state, items, prepared).judged()
 
     def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPlace | None = None) -> None:
         """Make a change: one atomic write, with the places in input and changelog that it stands at.

@@ -7,8 +7,10 @@ import errno
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,7 +19,8 @@ import orjson
 from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_json, withdrawal_json
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
-from stream_dedup.files.readers import FileFormatError, Progress, Record, reader_for
+from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, reader_for
+from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
 
 _UNIQUE, _LINKS, _DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
@@ -76,54 +79,104 @@ def dedup_files(
     summary = Summary()
     with ExitStack() as stack:
         results = Results(*(stack.enter_context((out / name).open("xb")) for name in (_UNIQUE, _LINKS, _DEAD)))
-        run = _Run(engine, Decoder(settings.input), results, summary)
-        for path, reader in readers:
-            for batch, progress in _batches(reader(path), settings.commit.articles):
-                run.batch(path, batch)
-                report(path, progress)
+        run = _Run(engine, results, summary)
+        reading = _Reading(readers, Decoder(settings.input), engine, settings.commit.articles)
+        for batch in _one_ahead(reading.batches()):
+            run.batch(batch)
+            report(batch.path, batch.progress)
     return summary
 
 
-def _batches(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[tuple[list[Record], Progress]]:
-    batch: list[Record] = []
-    progress = Progress(0, 0)
-    for record, progress in records:
-        batch.append(record)
-        if len(batch) == size:
-            yield batch, progress
-            batch = []
-    if batch:
-        yield batch, progress
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Records of one file, read, decoded and their articles prepared.
+
+    Attributes:
+        path: of the file.
+        progress: behind the last of them.
+        now_ms: when they were read, milliseconds since 1970 in UTC.
+        sound: records that hold something to judge.
+        items: what they hold.
+        dead: the other ones, with the reason.
+        prepared: the articles, if there are any.
+    """
+
+    path: Path
+    progress: Progress
+    now_ms: int
+    sound: Sequence[Record]
+    items: Sequence[Article | Withdrawal]
+    dead: Sequence[tuple[Record, UndecodableError]]
+    prepared: Prepared | None
+
+
+class _Reading:
+    """Reads files in batches.
+
+    Args:
+        files: paths and what reads them.
+        decoder: reads records.
+        engine: works their texts through.
+        size: of a batch.
+    """
+
+    def __init__(self, files: Sequence[tuple[Path, Reader]], decoder: Decoder, engine: Deduplicator, size: int) -> None:
+        self._files = files
+        self._decoder = decoder
+        self._engine = engine
+        self._size = size
+
+    def batches(self) -> Iterator[_Batch]:
+        """Yield the records in order; no batch has those of two files."""
+        for path, reader in self._files:
+            records = reader(path)
+            while some := list(islice(records, self._size)):
+                yield self._batch(path, [record for record, _ in some], some[-1][1])
+
+    def _batch(self, path: Path, records: Sequence[Record], progress: Progress) -> _Batch:
+        now_ms = time.time_ns() // 1_000_000
+        sound: list[Record] = []
+        items: list[Article | Withdrawal] = []
+        dead: list[tuple[Record, UndecodableError]] = []
+        for record in records:
+            try:
+                items.append(self._decoder.decode(record.value, now_ms, Origin(path.name, 0, record.number)))
+                sound.append(record)
+            except UndecodableError as error:
+                dead.append((record, error))
+        return _Batch(path, progress, now_ms, sound, items, dead, self._engine.prepare(items))
+
+
+def _one_ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+    """Yield batches; while one is at work, the next one is made in another thread."""
+    with ThreadPoolExecutor(1, "reader") as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
 
 
 class _Run:
     """One run over files."""
 
-    def __init__(self, engine: Deduplicator, decoder: Decoder, results: Results, summary: Summary) -> None:
+    def __init__(self, engine: Deduplicator, results: Results, summary: Summary) -> None:
         self._engine = engine
-        self._decoder = decoder
         self._results = results
         self._summary = summary
 
-    def batch(self, path: Path, records: Sequence[Record]) -> None:
-        """Judge some records of a file and write what became of them."""
-        items: list[Article | Withdrawal] = []
-        sound: list[Record] = []
-        now_ms = time.time_ns() // 1_000_000
-        for record in records:
-            try:
-                origin = Origin(path.name, 0, record.number)
-                items.append(self._decoder.decode(record.value, now_ms, origin))
-                sound.append(record)
-            except UndecodableError as error:
-                self._dead(path, record, error)
-        for record, outcome in zip(sound, self._engine.process(items).outcomes, strict=True):
+    def batch(self, batch: _Batch) -> None:
+        """Judge the records of a file and write what became of them."""
+        for record, error in batch.dead:
+            self._dead(batch.path, record, error)
+        judged = self._engine.decide(batch.items, batch.prepared)
+        self._engine.apply(judged.change)
+        for record, outcome in zip(batch.sound, judged.outcomes, strict=True):
             if isinstance(outcome, Decision):
-                self._decision(record, outcome, now_ms)
+                self._decision(record, outcome, batch.now_ms)
             elif isinstance(outcome, Withdrawn):
-                self._withdrawn(outcome, now_ms)
+                self._withdrawn(outcome, batch.now_ms)
             else:
-                self._dead(path, record, UndecodableError(Reason(outcome.reason), outcome.detail))
+                self._dead(batch.path, record, UndecodableError(Reason(outcome.reason), outcome.detail))
 
     def _decision(self, record: Record, decision: Decision, now_ms: int) -> None:
         if decision.unique:

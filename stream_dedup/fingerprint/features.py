@@ -22,7 +22,7 @@ from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
 from stream_dedup.text.segment import segmenter
-from stream_dedup.text.terms import Terms, extract_terms
+from stream_dedup.text.terms import Terms, extract_terms, joined_terms
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
@@ -54,6 +54,24 @@ class Features:
     lines: EndLines
     texts: Sequence[NormalText] = ()
     title_texts: Sequence[NormalText] | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence["Features"]) -> "Features":
+        """Return the features of several batches, at least one, as those of one."""
+        if len(parts) == 1:
+            return parts[0]
+        titled = parts[0].titles is not None
+        return cls(
+            joined_terms([part.terms for part in parts]),
+            joined_terms([part.titles for part in parts if part.titles is not None]) if titled else None,
+            Sketches(*map(np.concatenate, zip(*(part.sketches for part in parts), strict=True))),
+            SmallSketches(*map(np.concatenate, zip(*(part.numbers for part in parts), strict=True))),
+            SmallSketches(*map(np.concatenate, zip(*(part.places for part in parts), strict=True))),
+            np.concatenate([part.bare for part in parts]),
+            EndLines.of_batches([part.lines for part in parts]),
+            [text for part in parts for text in part.texts],
+            [text for part in parts for text in part.title_texts or ()] if titled else None,
+        )
 
     def part(self, start: int, stop: int) -> "Features":
         """Return the features of the articles from `start` up to, not including, `stop`."""

@@ -6,6 +6,7 @@ Knows which event moves which metric; knows nothing of how they are shown.
 import time
 from collections import Counter
 from collections.abc import Set as AbstractSet
+from itertools import chain
 
 import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
@@ -52,9 +53,10 @@ class Meter:
         metrics.transactions.labels("committed").inc()
         metrics.commit_messages.observe(len(committed.messages))
         metrics.commit_seconds.observe(sum(committed.seconds[stage] for stage in ("produce", "transaction", "apply")))
-        stages = {name: seconds for name, seconds in committed.seconds.items() if name != "decide"}
-        for stage, seconds in {**stages, **judged.seconds}.items():
-            metrics.stage_seconds.labels(stage).inc(seconds)
+        # What is decided is told by its own stages; features are computed there as well, if they were not prepared.
+        for stage, seconds in chain(committed.seconds.items(), judged.seconds.items()):
+            if stage != "decide":
+                metrics.stage_seconds.labels(stage).inc(seconds)
         metrics.stripped.inc(judged.without_lines)
         self._count_decisions(judged)
         self._count_candidates(judged)

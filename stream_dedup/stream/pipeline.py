@@ -7,36 +7,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import structlog
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import Message
 
-from stream_dedup.article import Article, Decision, Origin, Unjudged, Withdrawal, Withdrawn
+from stream_dedup.article import Article, Decision, Unjudged, Withdrawal, Withdrawn
 from stream_dedup.batch import Change, Judged
-from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.decode import Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.ledger import ChangelogPlace
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
+from stream_dedup.stream.decoded import Decoded
 from stream_dedup.stream.protocol import Step
-from stream_dedup.stream.sink import Sink, message_size, readable_headers
+from stream_dedup.stream.reader import Intake
+from stream_dedup.stream.sink import Sink
 from stream_dedup.stream.source import Place, Source, place_of
 from stream_dedup.stream.writer import AbortedError, Writer
-
-log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """Messages decoded.
-
-    Attributes:
-        items: the articles and withdrawals, with their messages.
-        dead: the other messages, with the reason.
-    """
-
-    items: list[tuple[Message, Article | Withdrawal]]
-    dead: list[tuple[Message, UndecodableError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +47,20 @@ class Pipeline:
 
     Args:
         engine: decides.
-        decoder: reads messages.
         source: tells which partitions are held.
         sink: sends the outputs.
         writer: commits.
         topic: name of the changelog, with the id that Kafka gave it.
     """
 
-    def __init__(
-        self, engine: Deduplicator, decoder: Decoder, source: Source, sink: Sink, writer: Writer, topic: str
-    ) -> None:
+    def __init__(self, engine: Deduplicator, source: Source, sink: Sink, writer: Writer, topic: str) -> None:
         self._engine = engine
-        self._decoder = decoder
         self._source = source
         self._sink = sink
         self._writer = writer
         self._topic = topic
 
-    def commit(self, messages: Sequence[Message]) -> Committed:
+    def commit(self, intake: Intake) -> Committed:
         """Decide messages and commit what becomes of them.
 
         Raises:
@@ -88,26 +70,27 @@ class Pipeline:
             StoreError: the state cannot be read or written. What is committed by then is in the changelog.
         """
         protocol.reached(Step.READ)
-        watch = Stopwatch()
-        decoded = decode_all(messages, self._decoder)
-        watch.lap("decode")
-        judged = self._engine.decide([item for _, item in decoded.items])
-        decoded.dead.extend(_undecided(decoded, judged))
+        watch, haul = Stopwatch(), intake.haul
+        taken = intake.taken()
+        watch.lap("await")
+        items = taken.decoded.items
+        judged = self._engine.decide([item for _, item in items], taken.prepared)
+        dead = [*taken.decoded.dead, *_undecided(items, judged)]
         watch.lap("decide")
         protocol.reached(Step.DECIDED)
         self._writer.begin()
-        self._publish(decoded, judged)
+        self._publish(Decoded(items, dead), judged)
         watch.lap("produce")
         protocol.reached(Step.PUBLISHED)
-        if not self._source.holds(messages):
+        if not self._source.holds(haul):
             self._writer.abort()
             raise AbortedError("the group has given some of the partitions to another process")
-        positions = commit_change(
-            judged.change, messages, self._engine, self._writer, self._topic, watch, self._source.group()
-        )
-        self._source.advance(positions)
+        positions = haul.positions()
+        group = self._source.group()
+        commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
+        self._source.advance(haul, positions)
         protocol.reached(Step.APPLIED)
-        return Committed(messages, judged, [error for _, error in decoded.dead], watch.seconds)
+        return Committed(haul.messages, judged, [error for _, error in dead], {**taken.seconds, **watch.seconds})
 
     def _publish(self, decoded: Decoded, judged: Judged) -> None:
         decided_ms = time.time_ns() // 1_000_000
@@ -124,29 +107,12 @@ class Pipeline:
         self._sink.clusters(judged.clusters, decided_ms)
 
 
-def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
-    """Decode messages; what one of them holds never keeps the others from it."""
-    now_ms = time.time_ns() // 1_000_000
-    decoded = Decoded([], [])
-    for message in messages:
-        try:
-            headers, key = readable_headers(message), message.key()
-            beside = message_size(None, key, headers)
-            item = decoder.decode(message.value(), now_ms, _origin(message), key=key, headers=headers, beside=beside)
-            decoded.items.append((message, item))
-        except UndecodableError as error:
-            decoded.dead.append((message, error))
-        except Exception as error:  # whatever one message does, the stream goes on
-            log.exception("message_not_decoded", topic=message.topic(), offset=message.offset())
-            reason = f"{type(error).__name__}: {error}"
-            decoded.dead.append((message, UndecodableError(Reason.INTERNAL, reason)))
-    return decoded
-
-
-def _undecided(decoded: Decoded, judged: Judged) -> list[tuple[Message, UndecodableError]]:
+def _undecided(
+    items: Sequence[tuple[Message, Article | Withdrawal]], judged: Judged
+) -> list[tuple[Message, UndecodableError]]:
     return [
         (message, UndecodableError(Reason(outcome.reason), outcome.detail))
-        for (message, _), outcome in zip(decoded.items, judged.outcomes, strict=True)
+        for (message, _), outcome in zip(items, judged.outcomes, strict=True)
         if isinstance(outcome, Unjudged)
     ]
 
@@ -156,37 +122,25 @@ def _place(letter: tuple[Message, UndecodableError]) -> tuple[str, int, int]:
     return *place_of(message), int(message.offset() or 0)
 
 
-def _origin(message: Message) -> Origin:
-    kind, timestamp = message.timestamp()
-    return Origin(
-        *place_of(message),
-        int(message.offset() or 0),
-        None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-    )
-
-
 def commit_change(
     change: Change,
-    messages: Sequence[Message],
+    positions: Mapping[Place, int],
     engine: Deduplicator,
     writer: Writer,
     topic: str,
     watch: Stopwatch,
     group: object | None = None,
-) -> dict[Place, int]:
+) -> None:
     """Commit what messages change, with all that was sent, and bring the state up to it.
 
     Args:
         change: of the engine's last decision.
-        messages: that it decided.
+        positions: the offset behind the last of its messages, by topic and partition.
         engine: whose state it changes.
         writer: commits.
         topic: name of the changelog, with the id that Kafka gave it.
         watch: gets the time of the transaction, and that of the state.
         group: the metadata of the input's consumer, as of now; None where the group has decided the messages already.
-
-    Returns:
-        The offset behind the last message of each partition.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
@@ -194,9 +148,7 @@ def commit_change(
         BrokerError: the broker refuses, or gives no answer.
         StoreError: the state cannot be written. What is committed by then is in the changelog.
     """
-    positions = {place_of(message): int(message.offset() or 0) + 1 for message in messages}
     behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), positions, group)
     watch.lap("transaction")
     engine.apply(change, positions, ChangelogPlace(topic, behind) if behind is not None else None)
     watch.lap("apply")
-    return positions

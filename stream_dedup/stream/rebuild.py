@@ -16,7 +16,8 @@ from stream_dedup.index.rocks import opened_store
 from stream_dedup.settings import Settings, takes_in
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.clients import BrokerError, make_consumer, passes
-from stream_dedup.stream.pipeline import commit_change, decode_all
+from stream_dedup.stream.decoded import decode_all
+from stream_dedup.stream.pipeline import commit_change
 from stream_dedup.stream.restore import Report, catch_up
 from stream_dedup.stream.source import Place, place_of
 from stream_dedup.stream.states import digest_of, state_directory
@@ -99,7 +100,8 @@ def commit_in_silence(
     """
     judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
     writer.begin()
-    commit_change(judged.change, messages, engine, writer, identity, Stopwatch())
+    positions = {place_of(message): int(message.offset() or 0) + 1 for message in messages}
+    commit_change(judged.change, positions, engine, writer, identity, Stopwatch())
 
 
 class History:

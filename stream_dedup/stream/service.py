@@ -6,13 +6,12 @@ Knows roles, what a start needs and how the loop ends; knows nothing of texts or
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
 from stream_dedup.dedup import Deduplicator
@@ -28,6 +27,7 @@ from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.pipeline import Pipeline
+from stream_dedup.stream.reader import Intake, Reader
 from stream_dedup.stream.rebuild import History, commit_in_silence
 from stream_dedup.stream.replay import Follower
 from stream_dedup.stream.sink import Sink
@@ -235,20 +235,15 @@ class Service:
                 return
             source = self._source = Source(self._settings, parts.engine.positions())
             closers.append(source.close)
-            pipeline = Pipeline(
-                parts.engine,
-                decoder,
-                source,
-                Sink(output, writer, parts.topics.room(output.dead)),
-                writer,
-                parts.identity,
-            )
+            sink = Sink(output, writer, parts.topics.room(output.dead))
+            pipeline = Pipeline(parts.engine, source, sink, writer, parts.identity)
             self._trim(parts)
             self._metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
-            while not self._stopping.is_set() and self._owns(parts.ownership, term):
-                if not self._turn(parts, source, pipeline):
-                    break
+            with Reader(source, decoder, parts.engine) as reader:
+                while not self._stopping.is_set() and self._owns(parts.ownership, term):
+                    if not self._turn(parts, source, reader, pipeline):
+                        break
 
     def _judge_history(self, parts: _Parts, decoder: Decoder, writer: Writer) -> bool:
         """Judge in silence what the group has decided beyond the state, one that is new or of other settings.
@@ -298,30 +293,30 @@ class Service:
         ownership.poll()
         return ownership.owner and ownership.term == term
 
-    def _turn(self, parts: _Parts, source: Source, pipeline: Pipeline) -> bool:
+    def _turn(self, parts: _Parts, source: Source, reader: Reader, pipeline: Pipeline) -> bool:
         """Commit what there is; return whether the source can go on."""
         self._health.beat()
-        messages = source.poll(self._stopping)
+        intake = reader.read(self._stopping)
         self._health.wait_for("" if source.assigned else "partitions")
         parts.meter.tick(source)
         parts.upkeep.turn(parts.engine.progress)
-        return not messages or self._commit(parts, source, pipeline, messages)
+        return intake is None or self._commit(parts, reader, pipeline, intake)
 
-    def _commit(self, parts: _Parts, source: Source, pipeline: Pipeline, messages: Sequence[Message]) -> bool:
+    def _commit(self, parts: _Parts, reader: Reader, pipeline: Pipeline, intake: Intake) -> bool:
         before = parts.engine.progress.live
         try:
-            parts.meter.committed(pipeline.commit(messages))
+            parts.meter.committed(pipeline.commit(intake))
         except AbortedError as error:
-            return self._go_back(parts, source, messages, error)
+            return self._go_back(parts, reader, error)
         self._aborting_since = None
         if parts.engine.progress.live[0] != before[0]:
             self._trim(parts)
         return True
 
-    def _go_back(self, parts: _Parts, source: Source, messages: Sequence[Message], error: AbortedError) -> bool:
+    def _go_back(self, parts: _Parts, reader: Reader, error: AbortedError) -> bool:
         """Read the messages of an aborted transaction again: they are decided anew, on the same state."""
         self._bear(parts, error)
-        return not isinstance(error, StuckError) and source.rewind(messages)
+        return not isinstance(error, StuckError) and reader.rewind()
 
     def _bear(self, parts: _Parts, error: AbortedError) -> None:
         """Take an aborted transaction for an accident, unless all have been aborted for too long."""

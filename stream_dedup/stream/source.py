@@ -5,7 +5,9 @@ Knows subscription, assignment and offsets; knows nothing of what messages hold.
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -21,6 +23,29 @@ _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
 log = structlog.get_logger()
+
+
+@dataclass(slots=True, eq=False)
+class Haul:
+    """Messages on their way to one commit.
+
+    Attributes:
+        messages: in order within each partition.
+        size: bytes of them.
+        due: when their commit is due, by `time.monotonic`; None as long as there are none.
+        newest: offset of the last one by partition.
+        moved: whether a partition of theirs was taken away or given anew since.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    size: int = 0
+    due: float | None = None
+    newest: dict[Place, int] = field(default_factory=dict)
+    moved: bool = False
+
+    def positions(self) -> dict[Place, int]:
+        """Return the offset behind the last message, by topic and partition."""
+        return {place: offset + 1 for place, offset in self.newest.items()}
 
 
 class Source:
@@ -45,59 +70,59 @@ class Source:
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
-        self._at_hand: set[Place] = set()  # partitions with messages in the last poll
-        self._moved: set[Place] = set()  # those of them that were taken or given since
+        self._hauls: list[Haul] = []  # those that are not committed yet, in order
         self._consumer.subscribe(
             settings.input.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
-    def poll(self, stopping: threading.Event) -> list[Message]:
-        """Return the messages of the next commit: as many, or as large, or as long as a commit may wait; or none.
+    def haul(self) -> Haul:
+        """Return a new haul, behind those that are not committed yet."""
+        haul = Haul()
+        self._hauls.append(haul)
+        return haul
+
+    def fill(self, haul: Haul, stopping: threading.Event) -> None:
+        """Read until the haul is as large as a commit may be, or may wait no longer, or nothing comes.
 
         Args:
+            haul: the last one.
             stopping: ends the waiting.
 
         Raises:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
-        messages: list[Message] = []
-        newest: dict[Place, int] = {}
-        self._at_hand.clear()
-        self._moved.clear()
-        size, deadline = 0, time.monotonic() + _IDLE_SECONDS
-        while len(messages) < self._commit.articles and size < self._commit.bytes and not stopping.is_set():
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
+        idle = time.monotonic() + _IDLE_SECONDS
+        while not stopping.is_set():
+            remaining = (haul.due or idle) - time.monotonic()
+            if remaining <= 0 or not self._room(haul):
                 break
             # consume() waits its whole time unless it gets all it asks for: one message is asked for as long as there
             # is none, and then what is at hand.
-            most = min(_CHUNK, self._commit.articles - len(messages)) if messages else 1
-            chunk = self._good(self._consumer.consume(most, min(_POLL_SECONDS, remaining)), newest)
-            self._polled_at = time.monotonic()
-            if self._fault is not None:
-                raise BrokerError(f"cannot take up the assigned partitions: {self._fault.str()}")
-            if chunk and not messages:
-                deadline = time.monotonic() + self._commit.interval_ms / 1000
-            messages += chunk
-            self._at_hand |= {place_of(message) for message in chunk}
-            size += sum(len(message) for message in chunk)
-        return messages
+            self._take(haul, self._room(haul) if haul.messages else 1, min(_POLL_SECONDS, remaining))
 
-    def holds(self, messages: Sequence[Message]) -> bool:
-        """Tell whether the partitions of the messages of the last poll have been this process's ever since."""
+    def fill_at_once(self, haul: Haul) -> None:
+        """Read what has come in already, as far as the haul has room for it; see `fill`."""
+        while room := self._room(haul):
+            if self._take(haul, room, 0.0) < room:
+                break
+
+    def holds(self, haul: Haul) -> bool:
+        """Tell whether the partitions of a haul have been this process's ever since."""
         # One that was taken and given back is read from the state's position again.
-        return {place_of(message) for message in messages} <= self.assigned - self._moved
+        return not haul.moved and haul.newest.keys() <= self.assigned
 
     def group(self) -> object:
         """Return the group's metadata of now: every transaction wants its own."""
         return self._consumer.consumer_group_metadata()
 
-    def advance(self, positions: Mapping[Place, int]) -> None:
-        """Note that the state now stands at these next offsets. Without transactions, tell the group as well.
+    def advance(self, haul: Haul, positions: Mapping[Place, int]) -> None:
+        """Note that a haul is committed. Without transactions, tell the group as well.
 
         Args:
-            positions: next offset by topic and partition.
+            haul: the first of those that were not.
+            positions: next offset behind it, by topic and partition: there the state stands now.
         """
+        self._hauls.remove(haul)
         self._positions |= positions
         if self._commit.guarantee == "exactly_once":
             return
@@ -107,27 +132,28 @@ class Source:
         except KafkaException as error:
             self._complaints.tell("group_commit_failed", error.args[0])
 
-    def rewind(self, messages: Sequence[Message]) -> bool:
-        """Go back to the first of the messages of the last poll; return whether that can be done.
+    def rewind(self) -> bool:
+        """Go back to the first message that is not committed, in each partition; return whether that can be done.
 
-        It cannot where one of their partitions was taken, or taken and given back: then this source is of no use.
+        It cannot where one of the partitions was taken, or taken and given back: then this source is of no use.
 
         Raises:
             BrokerError: the broker or librdkafka refuses.
         """
         # The group may have gone on without this process: it joins again, and hears what it has left.
         self._look_in()
-        if not self.holds(messages):
+        if not all(map(self.holds, self._hauls)):
             return False
         firsts: dict[Place, int] = {}
-        for message in messages:
-            place, offset = place_of(message), int(message.offset() or 0)
-            firsts[place] = min(offset, firsts.get(place, offset))
+        for haul in self._hauls:
+            for message in haul.messages:
+                firsts.setdefault(place_of(message), int(message.offset() or 0))
         try:
             for place, offset in firsts.items():
                 self._consumer.seek(TopicPartition(*place, offset))
         except KafkaException as error:
             raise BrokerError(f"cannot go back in the input: {error.args[0].str()}") from None
+        self._hauls.clear()
         return True
 
     def keep_alive(self) -> None:
@@ -140,11 +166,12 @@ class Source:
         """Hear from the group without reading anything."""
         self._polled_at = time.monotonic()
         self._consumer.pause([TopicPartition(*place) for place in self.assigned])
-        self._good(self._consumer.consume(1, 0.0), {})
+        self._good(self._consumer.consume(1, 0.0), Haul())
         self._consumer.resume([TopicPartition(*place) for place in self.assigned])
 
     def lag(self) -> dict[Place, int]:
-        """Return how many messages of each assigned partition are still to be read, as far as is known."""
+        """Return how many messages of each assigned partition are still to be committed, as far as is known."""
+        waiting = Counter(place_of(message) for haul in self._hauls for message in haul.messages)
         # The consumer's position, not the last message's: a transaction ends with a marker, which is no message.
         positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
         lags = {}
@@ -152,15 +179,32 @@ class Source:
             _, high = self._consumer.get_watermark_offsets(place, cached=True)
             start = self._positions.get((place.topic, place.partition), 0)
             if high >= 0:
-                lags[place.topic, place.partition] = max(0, high - (place.offset if place.offset >= 0 else start))
+                unread = max(0, high - (place.offset if place.offset >= 0 else start))
+                lags[place.topic, place.partition] = unread + waiting[place.topic, place.partition]
         return lags
 
     def close(self) -> None:
         """Leave the group."""
         self._consumer.close()
 
-    def _good(self, messages: Iterable[Message], newest: dict[Place, int]) -> list[Message]:
-        """Return the messages that are none twice in this poll, and note the newest offsets.
+    def _room(self, haul: Haul) -> int:
+        """Return how many messages are to be taken next, 0 where the haul is full."""
+        return min(_CHUNK, self._commit.articles - len(haul.messages)) if haul.size < self._commit.bytes else 0
+
+    def _take(self, haul: Haul, most: int, seconds: float) -> int:
+        """Add what comes in within some time; return how many messages."""
+        messages = self._good(self._consumer.consume(most, seconds), haul)
+        self._polled_at = time.monotonic()
+        if self._fault is not None:
+            raise BrokerError(f"cannot take up the assigned partitions: {self._fault.str()}")
+        if messages and haul.due is None:
+            haul.due = time.monotonic() + self._commit.interval_ms / 1000
+        haul.messages += messages
+        haul.size += sum(map(len, messages))
+        return len(messages)
+
+    def _good(self, messages: Iterable[Message], haul: Haul) -> list[Message]:
+        """Return the messages that are none twice in a haul, and note the newest offsets.
 
         A partition which is revoked and assigned again in between is read from the state's position once more.
         """
@@ -169,14 +213,20 @@ class Source:
             error = message.error()
             if error is None:
                 place, offset = place_of(message), int(message.offset() or 0)
-                if offset > newest.get(place, -1):
-                    newest[place] = offset
+                if offset > haul.newest.get(place, -1):
+                    haul.newest[place] = offset
                     good.append(message)
             elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
                 self._complaints.tell("input_waits", error)
         return good
+
+    def _move(self, places: set[Place]) -> None:
+        """Note that partitions were taken or given."""
+        self.rebalances += 1
+        for haul in self._hauls:
+            haul.moved |= not places.isdisjoint(haul.newest)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         try:
@@ -187,16 +237,14 @@ class Source:
             # An exception would get lost on its way out of a callback: `poll` raises it.
             self._fault = error.args[0]
             return
-        self.rebalances += 1
         places = {(partition.topic, partition.partition) for partition in partitions}
-        self._moved |= places & self._at_hand
+        self._move(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self.rebalances += 1
         places = {(partition.topic, partition.partition) for partition in partitions}
-        self._moved |= places & self._at_hand
+        self._move(places)
         self.assigned -= places
         log.info("partitions_revoked", partitions=_named(partitions))
 

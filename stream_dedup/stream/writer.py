@@ -19,6 +19,7 @@ from stream_dedup.stream.clients import BrokerError, make_producer
 _SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
 _PAUSE_SECONDS = 0.1  # before the same call again
 _FULL_QUEUE_SECONDS = 0.05
+_REPORTS_SERVED = 64  # messages after which the reports on earlier ones are heard
 _STUCK_SECONDS = 10.0  # after which a call that heeds no timeout is given up
 _CLOSE_SECONDS = 2.0  # for the end of a transaction that is open at the end
 _CONNECT_SECONDS = 5.0
@@ -100,6 +101,7 @@ class Writer:
         self._while_waiting = while_waiting
         self._seconds = settings.commit.deadline_seconds
         self._producer = make_producer(settings, transactional_id if self._exactly_once else "")
+        self._unserved = 0  # messages since reports were last heard
         self._fault: KafkaError | None = None
         self._behind: int | None = None
         self._committing = False
@@ -255,7 +257,10 @@ class Writer:
                 # It says only that it refuses when an earlier message has failed: the reports know why.
                 self._served(partial(self._producer.poll, 0))
                 self._give_up(f"cannot write to {topic}", self._fault or error.args[0])
-        self._served(partial(self._producer.poll, 0))
+        self._unserved += 1
+        if self._unserved >= _REPORTS_SERVED:
+            self._unserved = 0
+            self._served(partial(self._producer.poll, 0))
 
     def _confirm(self, deadline: float) -> None:
         """Wait until the broker has confirmed all that was sent."""

@@ -58,6 +58,16 @@ class EndLines:
         keys = np.concatenate([_NO_KEYS, *(one.keys for one in peeled)])
         return cls(offsets, keys, np.array([one.taken for one in peeled], np.bool_))
 
+    @classmethod
+    def of_batches(cls, parts: Sequence["EndLines"]) -> "EndLines":
+        """Return those of several batches, at least one, as those of one."""
+        sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+        return cls(
+            np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.taken for part in parts]),
+        )
+
     def of(self, article: int) -> U64:
         """Return the numbers of one article's site and lines."""
         return self.keys[self.offsets[article] : self.offsets[article + 1]]

@@ -5,7 +5,7 @@ Knows how to run and to measure it once; knows nothing of references or of how f
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from tests.stream.harness import Service, Topics, fresh_topics
 
 PARTITIONS = 3
 TIMEOUT_SECONDS = 600.0
+_LOOK_SECONDS = 0.5  # between looks at the metrics, which cost the service some milliseconds each
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ServiceRun:
         rate: articles a second, by the outputs' own times, without the start.
         once: whether each article came out exactly once.
         links: as JSON.
-        cpu_seconds: for 1,000 articles, from the first output on.
+        cpu_seconds: for 1,000 articles, from the first commits on.
         memory: resident at the end, bytes.
         disk: of the state, bytes an article.
         stages: seconds for 1,000 articles by stage, as the service's metrics tell them.
@@ -87,12 +88,14 @@ def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, fla
 
 def _measured(bootstrap: str, topics: Topics, service: Service, articles: Sequence[bytes]) -> ServiceRun:
     process = psutil.Process(service.pid)
-    marks: list[tuple[int, float]] = []
-    outputs = _collect(bootstrap, topics, len(articles), lambda seen: marks.append((seen, _cpu_seconds(process))))
-    (seen, cpu_before), cpu_after = marks[0], _cpu_seconds(process)
+    seen, cpu_before = _decided(service, 1), _cpu_seconds(process)
+    _decided(service, len(articles))
+    cpu_after = _cpu_seconds(process)
     memory = sum(one.memory_info().rss for one in _family(process))
     stages = service.metrics().by("stage_seconds_total", "stage")
     service.stop()
+    # Not before: whoever reads along takes a part of the cores, and the outputs know when they were written.
+    outputs = _collect(bootstrap, topics, len(articles))
     disk = sum(path.stat().st_size for path in (service.directory / "state").rglob("*") if path.is_file())
     count = len(articles)
     return ServiceRun(
@@ -130,18 +133,25 @@ def reader(bootstrap: str, topics: Topics) -> Consumer:
     return consumer
 
 
-def _collect(bootstrap: str, topics: Topics, expected: int, first_seen: Callable[[int], None]) -> list[_Output]:
+def _decided(service: Service, wanted: int) -> int:
+    """Wait until so many articles are decided; return how many are."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while (decided := sum(service.metrics().series("commit_messages_sum"))) < wanted:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"only {decided:.0f} of {wanted} articles were decided within {TIMEOUT_SECONDS:.0f} s")
+        time.sleep(_LOOK_SECONDS)
+    return int(decided)
+
+
+def _collect(bootstrap: str, topics: Topics, expected: int) -> list[_Output]:
     consumer = reader(bootstrap, topics)
     outputs: list[_Output] = []
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while len(outputs) < expected:
-        before = len(outputs)
         for message in consumer.consume(2000, 0.2):
             if message.error() is None:
                 key, value = bytes(message.key() or b""), bytes(message.value() or b"")
                 outputs.append(_Output(str(message.topic()), key, value, message.timestamp()[1]))
-        if outputs and not before:
-            first_seen(len(outputs))
         if time.monotonic() > deadline:
             raise TimeoutError(f"only {len(outputs)} of {expected} articles came out within {TIMEOUT_SECONDS:.0f} s")
     consumer.close()

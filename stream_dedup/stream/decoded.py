@@ -1,0 +1,59 @@
+"""Messages of the input to articles and withdrawals, or to the reason why they are neither.
+
+Knows messages and their headers; knows nothing of what becomes of them.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from stream_dedup.article import Article, Origin, Withdrawal
+from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.stream.sink import message_size, readable_headers
+from stream_dedup.stream.source import place_of
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Messages decoded.
+
+    Attributes:
+        items: the articles and withdrawals, with their messages.
+        dead: the other messages, with the reason.
+    """
+
+    items: Sequence[tuple[Message, Article | Withdrawal]]
+    dead: Sequence[tuple[Message, UndecodableError]]
+
+
+def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
+    """Decode messages; what one of them holds never keeps the others from it."""
+    now_ms = time.time_ns() // 1_000_000
+    items: list[tuple[Message, Article | Withdrawal]] = []
+    dead: list[tuple[Message, UndecodableError]] = []
+    for message in messages:
+        try:
+            headers, key = readable_headers(message), message.key()
+            beside = message_size(None, key, headers)
+            item = decoder.decode(message.value(), now_ms, _origin(message), key=key, headers=headers, beside=beside)
+            items.append((message, item))
+        except UndecodableError as error:
+            dead.append((message, error))
+        except Exception as error:  # whatever one message does, the stream goes on
+            log.exception("message_not_decoded", topic=message.topic(), offset=message.offset())
+            dead.append((message, UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")))
+    return Decoded(items, dead)
+
+
+def _origin(message: Message) -> Origin:
+    kind, timestamp = message.timestamp()
+    return Origin(
+        *place_of(message),
+        int(message.offset() or 0),
+        None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+    )

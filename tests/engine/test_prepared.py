@@ -1,0 +1,97 @@
+"""Articles prepared before their turn: nothing but the time that it takes may tell.
+
+Knows outcomes and changes with and without; which thread prepares is the matter of who asks.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from stream_dedup import Article, Deduplicator
+from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
+from stream_dedup.batch import Judged
+from stream_dedup.index.changelog import LogRecord, commit_records
+from stream_dedup.prepared import Prepared, joined
+from tests.engine.model import DAY, Item
+from tests.engine.samples import articles, settings
+
+_SITE = "江边日报"
+_HEADER = "江边日报网络版每天为您送上最新的本地消息！\n"
+_NEWEST = 1_790_000_000_000  # ms
+
+# Epochs end within batches and between them, and with the second one the header of the site is known.
+_GROUPS: dict[str, dict[str, Any]] = {"idf": {"epoch_articles": 60}, "window": {"days": 30, "late": "dead"}}
+
+Prepare = Callable[[Deduplicator, Sequence[Item]], Prepared | None]
+
+
+def _stream() -> list[Item]:
+    """Return the samples with a header of one site, each ninth behind a withdrawal, each eleventh late."""
+    items: list[Item] = []
+    for number, one in enumerate(articles()[:400]):
+        lag = 40 * DAY if number % 11 == 10 else 0
+        moment = _NEWEST + number - lag
+        items.append(Article(one.id, _HEADER + one.body, one.title, source=_SITE, published_ms=moment))
+        if number % 9 == 8:
+            items.append(Withdrawal(articles()[number - 4].id))
+    return items
+
+
+def _at_once(engine: Deduplicator, items: Sequence[Item]) -> Prepared | None:
+    return engine.prepare(items)
+
+
+def _in_parts(engine: Deduplicator, items: Sequence[Item]) -> Prepared | None:
+    parts = [engine.prepare(items[at : at + 13]) for at in range(0, len(items), 13)]
+    return joined([part for part in parts if part is not None])
+
+
+def _run(prepare: Prepare | None, size: int, groups: dict[str, dict[str, Any]]) -> tuple[list[Judged], list[LogRecord]]:
+    """Judge the stream in batches, each prepared when the one before it is not applied yet."""
+    stream = _stream()
+    batches = [stream[at : at + size] for at in range(0, len(stream), size)]
+    judged: list[Judged] = []
+    records: list[LogRecord] = []
+    with Deduplicator(settings=settings(**groups)) as engine:
+        coming = prepare(engine, batches[0]) if prepare else None
+        for batch, following in pairwise([*batches, []]):
+            prepared, coming = coming, prepare(engine, following) if prepare else None
+            one = engine.decide(batch, prepared)
+            records += commit_records(engine.commit_of(one.change, {("in", 0): len(records)}))
+            engine.apply(one.change)
+            judged.append(one)
+    return judged, records
+
+
+@pytest.mark.parametrize("segment", ["all", "unproved"])
+@pytest.mark.parametrize("prepare", [_at_once, _in_parts])
+@pytest.mark.parametrize("size", [7, 64, 500])
+def test_what_is_prepared_changes_nothing(size: int, prepare: Prepare, segment: str) -> None:
+    """Outcomes and the changelog are the same; among the items are withdrawals, late articles and new epochs."""
+    groups = {**_GROUPS, "text": {"segment": segment}}
+    plain, records = _run(None, size, groups)
+    ahead, records_ahead = _run(prepare, size, groups)
+    assert [one.outcomes for one in ahead] == [one.outcomes for one in plain]
+    assert records_ahead == records
+    kinds = {type(outcome) for one in plain for outcome in one.outcomes}
+    assert {Unjudged, Withdrawn} < kinds
+    assert sum(one.without_lines for one in plain) > 200
+
+
+def test_features_are_computed_in_their_turn_only_where_other_lines_are_known_by_then() -> None:
+    """Of batches that end with an epoch the next one alone is worked out again: the lines known have changed once."""
+    judged, _ = _run(_at_once, 20, _GROUPS)
+    again = [place for place, one in enumerate(judged) if "features" in one.seconds]
+    plain, _ = _run(None, 20, _GROUPS)
+    first = next(place for place, one in enumerate(plain) if one.without_lines)
+    assert again
+    assert all(first <= place <= first + 1 for place in again)
+
+
+def test_nothing_is_prepared_of_withdrawals() -> None:
+    """A batch without an article has nothing that could be worked out, nor have no parts."""
+    with Deduplicator(settings=settings(**_GROUPS)) as engine:
+        assert engine.prepare([Withdrawal("a")]) is None
+    assert joined([]) is None
