@@ -18,7 +18,7 @@ from tests.benchmarks.throughput.report import as_json, tables
 from tests.benchmarks.throughput.rounds import Plan, timed_in_rounds
 from tests.benchmarks.throughput.service import Variant
 
-SERVICES = ("exactly_once", "at_least_once", "one_core")
+SERVICES = ("exactly_once", "at_least_once", "one_core", "unproved")
 _FILE_WIDTH = 110  # columns, where the output is no terminal
 console = Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 
@@ -55,6 +55,8 @@ def main() -> None:
 
 
 def _variant(name: str, cores: int) -> Variant:
+    if name == "unproved":
+        return Variant(name, "exactly_once", segment="unproved")
     return Variant(name, "exactly_once", cores) if name == "one_core" else Variant(name, name)
 
 

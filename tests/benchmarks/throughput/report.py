@@ -26,6 +26,7 @@ RATIOS = (
     Ratio("exactly_once", "datasketch", 8.0),
     Ratio("exactly_once", "gaoya", 1.0),
     Ratio("dedup", "exactly_once", 1.0),
+    Ratio("unproved", "exactly_once", 1.4),
     Ratio("exactly_once", "at_least_once"),
     Ratio("exactly_once", "engine"),
 )
@@ -97,7 +98,7 @@ def _rates_table(plan: Plan, results: Results, characters: int) -> Table:
         table.add_column(name, justify="right")
     for variant in plan.variants:
         runs = results.services[variant.name]
-        does = f"service, {variant.guarantee}, {_cores(variant)}"
+        does = f"service, {variant.guarantee}, {_cores(variant)}{_segments(variant)}"
         table.add_row(variant.name, does, *_rate_cells([run.rate for run in runs]), f"{len(runs[0].links):,}")
     for one in REFERENCES:
         if timed := results.references.get(one.name):
@@ -113,6 +114,10 @@ def _cores(variant: Variant) -> str:
     if variant.cores is None:
         return "all cores"
     return "one core" if variant.cores == 1 else f"{variant.cores} cores"
+
+
+def _segments(variant: Variant) -> str:
+    return "" if variant.segment == "all" else f", text.segment = {variant.segment}"
 
 
 def _rate_cells(rates: Sequence[float]) -> tuple[str, str]:

@@ -30,15 +30,17 @@ class Variant:
         name: what the tables call it.
         guarantee: `commit.guarantee`.
         cores: that it is pinned to; None: all. The broker always has all.
+        segment: `text.segment`.
     """
 
     name: str
     guarantee: str
     cores: int | None = None
+    segment: str = "all"
 
     def flags(self) -> list[str]:
         """Return its settings."""
-        return [f"commit.guarantee={self.guarantee}"]
+        return [f"commit.guarantee={self.guarantee}", f"text.segment={self.segment}"]
 
 
 @dataclass(frozen=True, slots=True)
