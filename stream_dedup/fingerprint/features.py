@@ -23,10 +23,9 @@ from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
 from stream_dedup.text.segment import segmenter
 from stream_dedup.text.terms import Terms, extract_terms, joined_terms
+from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
-
-_NO_TEXT = NormalText("", code_points(""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,8 @@ class Features:
     places: SmallSketches
     bare: NDArray[np.bool_]
     lines: EndLines
-    texts: Sequence[NormalText] = ()
-    title_texts: Sequence[NormalText] | None = None
+    texts: Texts
+    title_texts: Texts | None
 
     @classmethod
     def joined(cls, parts: Sequence["Features"]) -> "Features":
@@ -69,8 +68,8 @@ class Features:
             SmallSketches(*map(np.concatenate, zip(*(part.places for part in parts), strict=True))),
             np.concatenate([part.bare for part in parts]),
             EndLines.of_batches([part.lines for part in parts]),
-            [text for part in parts for text in part.texts],
-            [text for part in parts for text in part.title_texts or ()] if titled else None,
+            Texts.of_batches([part.texts for part in parts]),
+            Texts.of_batches([part.title_texts for part in parts if part.title_texts is not None]) if titled else None,
         )
 
     def part(self, start: int, stop: int) -> "Features":
@@ -83,8 +82,8 @@ class Features:
             self.places.part(start, stop),
             self.bare[start:stop],
             self.lines.part(start, stop),
-            self.texts[start:stop],
-            self.title_texts[start:stop] if self.title_texts is not None else None,
+            self.texts.part(start, stop),
+            self.title_texts.part(start, stop) if self.title_texts is not None else None,
         )
 
 
@@ -125,7 +124,7 @@ class Fingerprinter:
 
     def words(self, text: str) -> list[str]:
         """Return the words of the content of a text, punctuation among them."""
-        return self._cut([self._content(self._normal(text)).text]).of(0)
+        return self._cut(Texts.joined([self._content(self._normal(text)).text.points])).of(0)
 
     def features(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch.
@@ -141,14 +140,14 @@ class Fingerprinter:
         titles = features.title_texts
         return replace(
             features,
-            terms=self._terms(_only(features.texts, wanted)),
-            titles=self._terms(_only(titles, wanted)) if titles is not None else None,
+            terms=self._terms(features.texts.only(wanted)),
+            titles=self._terms(titles.only(wanted)) if titles is not None else None,
         )
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch but for its terms; see `features`."""
         bodies = [self._normal(article.body) for article in articles]
-        titles = [self._normal(article.title) for article in articles] if self.profile.title else None
+        titles = self._normal.all([article.title for article in articles]) if self.profile.title else None
         contents, lines = self._peeled([self._content(body) for body in bodies], articles, learnt)
         texts = [content.text for content in contents]
         return Features(
@@ -158,7 +157,7 @@ class Fingerprinter:
             *particulars([text.points for text in texts], self._sketch.numbers, self._sketch.places),
             np.array([content.bare for content in contents], np.bool_),
             lines,
-            texts,
+            Texts.joined([text.points for text in texts]),
             titles,
         )
 
@@ -185,7 +184,7 @@ class Fingerprinter:
         words = read_user_dictionary(dictionary) if dictionary else []
         return tuple(UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words)
 
-    def _terms(self, texts: list[NormalText]) -> Terms:
+    def _terms(self, texts: Texts) -> Terms:
         return extract_terms(self._cut(texts), self.lexicon)
 
     def _sketches(self, texts: list[NormalText], bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
@@ -201,11 +200,6 @@ class Fingerprinter:
             elif text is not bodies[i]:
                 sketches.content[i] = hash_span(whole, 0, len(whole))
         return sketches
-
-
-def _only(texts: Sequence[NormalText], wanted: NDArray[np.bool_]) -> list[NormalText]:
-    """Return texts, in the place of those that are not wanted an empty one."""
-    return [text if want else _NO_TEXT for text, want in zip(texts, wanted.tolist(), strict=True)]
 
 
 def _whole(text: NormalText) -> Content:

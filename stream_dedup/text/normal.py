@@ -6,6 +6,7 @@ Knows Unicode and the left-overs of HTML; knows nothing of words or fingerprints
 import html
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from opencc import OpenCC
 
 from stream_dedup.hashing import U32, code_points
+from stream_dedup.text.texts import Texts
 
 # What the tables say of code points that do not stand for a single other one.
 _DELETE = np.uint32(0xFFFFFFFF)
@@ -57,6 +59,10 @@ class Normaliser:
     def __init__(self, *, simplify: bool = True, strip_html: bool = True) -> None:
         self._fast, self._settled = _tables(simplify=simplify)
         self._strip_html = strip_html
+
+    def all(self, texts: Sequence[str]) -> Texts:
+        """Return the normal forms of texts."""
+        return Texts.joined([self(text).points for text in texts])
 
     def __call__(self, text: str) -> NormalText:
         """Return the normal form of a text; the text itself is left alone."""

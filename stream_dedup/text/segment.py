@@ -3,20 +3,18 @@
 Knows the segmenters and what they make of the user's words; knows nothing of weights.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
-import numpy as np
-
 from stream_dedup.text.dictionary import jieba_dictionary
-from stream_dedup.text.normal import NormalText
 from stream_dedup.text.precise.segmenter import precise_segmenter
+from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord
 from stream_dedup.text.words import Words, words_of
 
 SegmenterName = Literal["compiled", "rjieba", "jieba"]
-Segmenter = Callable[[Sequence[NormalText]], Words]
+Segmenter = Callable[[Texts], Words]
 
 _USER_FREQUENCY = 1_000_000  # above any word of the dictionary's: a user's word is never split
 
@@ -41,13 +39,7 @@ def _compiled(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
     dictionary = jieba_dictionary()
     stops_of = precise_segmenter(dictionary.extended(words, _USER_FREQUENCY), len(dictionary.stops), hmm=hmm)
 
-    def cut(texts: Sequence[NormalText]) -> Words:
-        points = np.concatenate([np.empty(0, np.uint32), *(text.points for text in texts)])
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text.points) for text in texts], out=offsets[1:])
-        return Words(points, *stops_of(points, offsets))
-
-    return cut
+    return lambda texts: Words(texts.points, *stops_of(texts.points, texts.offsets))
 
 
 def _rjieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
@@ -57,7 +49,7 @@ def _rjieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
     tokenizer = rjieba.Jieba()
     for entry in words:
         tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
-    return lambda texts: words_of(tokenizer.cut(text.text, hmm) for text in texts)
+    return lambda texts: words_of(tokenizer.cut(text, hmm) for text in texts.strings())
 
 
 def _jieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
@@ -67,4 +59,4 @@ def _jieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
     tokenizer = UncachedTokenizer()
     for entry in words:
         tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
-    return lambda texts: words_of(tokenizer.lcut(text.text, HMM=hmm) for text in texts)
+    return lambda texts: words_of(tokenizer.lcut(text, HMM=hmm) for text in texts.strings())

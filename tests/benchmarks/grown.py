@@ -22,6 +22,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.state import State
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms
+from stream_dedup.text.texts import Texts as NormalTexts
 from tests.benchmarks.filled import INDEXED_SHARE, step_of
 from tests.benchmarks.population import Population, fingerprints_of
 from tests.benchmarks.texts import GRAMS, Texts, copies, texts
@@ -109,9 +110,8 @@ class Filling:
             _small(contents, members, size)
             for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
         )
-        return Features(
-            Terms.none(count), None, sketches, of_numbers, of_places, np.zeros(count, np.bool_), EndLines.none(count)
-        )
+        bare, lines, none = np.zeros(count, np.bool_), EndLines.none(count), NormalTexts.none(count)
+        return Features(Terms.none(count), None, sketches, of_numbers, of_places, bare, lines, none, None)
 
 
 @dataclass(frozen=True, slots=True)

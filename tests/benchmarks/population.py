@@ -17,6 +17,7 @@ from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms
+from stream_dedup.text.texts import Texts as NormalTexts
 from tests.benchmarks.texts import GRAMS, VALUES, texts
 
 # What all families have in common: their correlations with the commonest words vary by this much.
@@ -91,9 +92,8 @@ class Population:
                 (TYPICAL_PLACES, settings.sketch.places),
             )
         )
-        return Features(
-            Terms.none(count), None, sketches, numbers, places, np.zeros(count, np.bool_), EndLines.none(count)
-        )
+        bare, lines, none = np.zeros(count, np.bool_), EndLines.none(count), NormalTexts.none(count)
+        return Features(Terms.none(count), None, sketches, numbers, places, bare, lines, none, None)
 
     def _hashes(self, count: int) -> U32:
         return self._chance.integers(1 << 32, size=count, dtype=np.uint32)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.hashing import code_points
 from stream_dedup.text.dictionary import jieba_dictionary, jieba_folder, parse
-from stream_dedup.text.normal import NormalText
 from stream_dedup.text.precise.double_array import double_array
 from stream_dedup.text.precise.nodes import Nodes
 from stream_dedup.text.precise.segmenter import precise_segmenter
 from stream_dedup.text.segment import segmenter
+from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord
 
 _USER = (
@@ -56,7 +56,7 @@ _REFERENCES: dict[tuple[UserWord, ...], rjieba.Jieba] = {words: _rjieba(words) f
 
 
 def _cut(text: str, words: tuple[UserWord, ...], *, hmm: bool) -> list[str]:
-    return segmenter("compiled", words, hmm=hmm)([NormalText(text, code_points(text))]).of(0)
+    return segmenter("compiled", words, hmm=hmm)(Texts.of_strings([text])).of(0)
 
 
 @pytest.mark.parametrize("words", [(), _USER], ids=["jieba's words", "user's words"])

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import code_points
 from stream_dedup.settings import EngineSettings
-from stream_dedup.text.normal import NormalText
 from stream_dedup.text.segment import Segmenter, SegmenterName, segmenter
+from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 
 _SEGMENTERS: tuple[SegmenterName, ...] = ("compiled", "rjieba", "jieba")
@@ -19,7 +18,7 @@ _COINED = "石桥帆影云栈"
 
 
 def _cut(cut: Segmenter, text: str) -> list[str]:
-    return cut([NormalText(text, code_points(text))]).of(0)
+    return cut(Texts.of_strings([text])).of(0)
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +54,10 @@ def test_others_cut_as_jieba_does_without_the_hidden_markov_model(
 def test_a_batch_has_the_words_of_each_text(name: SegmenterName, cuts: dict[SegmenterName, Segmenter]) -> None:
     """Texts that are cut together have the words that each has by itself, the empty ones none."""
     texts = ["", "网球拍卖会", "", "天气，预报", "\r\n", ""]
-    words = cuts[name]([NormalText(text, code_points(text)) for text in texts])
+    words = cuts[name](Texts.of_strings(texts))
     assert [words.of(i) for i in range(len(texts))] == [_cut(cuts[name], text) for text in texts]
     assert [words.of(i) for i in (0, 1, 3)] == [[], ["网球", "拍卖会"], ["天气", "，", "预报"]]
-    assert cuts[name]([]).offsets.tolist() == [0]
+    assert cuts[name](Texts.of_strings([])).offsets.tolist() == [0]
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)

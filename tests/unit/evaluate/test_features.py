@@ -24,6 +24,7 @@ from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import DocumentCounts, document_delta
 from stream_dedup.text.lexicon import read_words, shipped_list
 from stream_dedup.text.segment import segmenter
+from stream_dedup.text.texts import Texts as NormalTexts
 from stream_dedup.text.weights import PAPER_2020
 
 _WORDS = ["甲", "乙", "丙", "丁", "戊", "己"]
@@ -208,6 +209,7 @@ def test_improved_simhash_is_that_of_the_engine(bodies: list[str]) -> None:
     counts.add(len(articles), document_delta(engine.terms.hashes))
     expected, _ = fingerprinter.fingerprints(engine, counts.freeze(1))
     cut = segmenter("rjieba", ())
-    bags = _extract("improved", [cut([fingerprinter.normal(article.body)]).of(0) for article in articles])
+    words = cut(NormalTexts.of_strings([fingerprinter.normal(article.body).text for article in articles]))
+    bags = _extract("improved", [words.of(place) for place in range(len(articles))])
     found, _ = simhash(bags.offsets(), bags.members(), bags.matrix.data)
     assert np.array_equal(found, expected)
