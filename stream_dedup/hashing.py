@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 
+U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-_FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+HASH_OF_NONE = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -31,11 +32,39 @@ def mix64(value: np.uint64) -> np.uint64:
 @kernel
 def hash_span(code_points: U32, start: int, stop: int) -> np.uint64:
     """Return the hash of code_points[start:stop]: FNV-1a over code points, then `mix64`; never `EMPTY`."""
-    value = _FNV_OFFSET
+    value = HASH_OF_NONE
     for i in range(start, stop):
-        value = (value ^ np.uint64(code_points[i])) * _FNV_PRIME
+        value = hash_step(value, code_points[i])
+    return hash_end(value)
+
+
+@kernel
+def hash_step(value: np.uint64, code_point: np.uint32) -> np.uint64:
+    """Return what the hash of a span is computed from once it is a code point longer; at first `HASH_OF_NONE`."""
+    return (value ^ np.uint64(code_point)) * _FNV_PRIME
+
+
+@kernel
+def hash_end(value: np.uint64) -> np.uint64:
+    """Return the hash of a span from the last `hash_step`."""
     value = mix64(value)
     return value if value != EMPTY else np.uint64(1)
+
+
+@kernel
+def hash_marked(code_points: U32, marked: NDArray[np.bool_]) -> tuple[np.uint64, int]:
+    """Return the hash of those code points that are marked, as `hash_span` has it, and how many they are.
+
+    Args:
+        code_points: of a text.
+        marked: for each code point whether it is, shape (0x110000,).
+    """
+    value, count = HASH_OF_NONE, 0
+    for point in code_points:
+        if marked[point]:
+            value = hash_step(value, point)
+            count += 1
+    return hash_end(value), count
 
 
 @kernel

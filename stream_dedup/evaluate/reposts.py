@@ -17,7 +17,8 @@ from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, Text
 from stream_dedup.evaluate.overlap import distinct, with_overlaps
-from stream_dedup.text.normal import Normaliser, strip_html
+from stream_dedup.text.markup import strip_html
+from stream_dedup.text.normal import Normaliser
 
 POST_CHARS = 140  # an original up to this long is a post, as on Weibo before 2016, and so are its copies
 _FIRST_MS = 1_767_225_600_000  # 2026-01-01: when articles without a time begin

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.article import Article
+from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.particulars import SmallSketches, particulars
 from stream_dedup.fingerprint.simhash import simhash
-from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch, word_characters
-from stream_dedup.hashing import I64, U64, code_points, hash_span
+from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch
+from stream_dedup.hashing import I64, U32, U64, code_points, hash_marked, hash_span
 from stream_dedup.settings import EngineSettings
-from stream_dedup.text.content import Content, ContentFilter
+from stream_dedup.text.content import ContentFilter, Contents
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
@@ -103,7 +104,7 @@ class Fingerprinter:
         self._sketch = settings.sketch
         self._landmarks = landmark_rule(settings)
         self._normal = Normaliser(simplify=text.simplify, strip_html=text.strip_html)
-        self._content: Callable[[NormalText], Content] = _whole
+        self._content: Callable[[Texts], Contents] = _whole
         if text.strip_boilerplate:
             phrases = read_words(text.boilerplate or shipped_list("boilerplate.txt"))
             self._content = ContentFilter(phrases, self._normal)
@@ -124,7 +125,7 @@ class Fingerprinter:
 
     def words(self, text: str) -> list[str]:
         """Return the words of the content of a text, punctuation among them."""
-        return self._cut(Texts.joined([self._content(self._normal(text)).text.points])).of(0)
+        return self._cut(self._content(self._normal.all([text])).texts).of(0)
 
     def features(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch.
@@ -146,18 +147,17 @@ class Fingerprinter:
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch but for its terms; see `features`."""
-        bodies = [self._normal(article.body) for article in articles]
+        bodies = self._normal.all([article.body for article in articles])
         titles = self._normal.all([article.title for article in articles]) if self.profile.title else None
-        contents, lines = self._peeled([self._content(body) for body in bodies], articles, learnt)
-        texts = [content.text for content in contents]
+        contents, lines = self._peeled(self._content(bodies), articles, learnt)
         return Features(
             Terms.none(len(articles)),
             Terms.none(len(articles)) if titles is not None else None,
-            self._sketches(texts, bodies, articles),
-            *particulars([text.points for text in texts], self._sketch.numbers, self._sketch.places),
-            np.array([content.bare for content in contents], np.bool_),
+            self._sketches(contents.texts, bodies, articles),
+            *particulars(contents.texts, self._sketch.numbers, self._sketch.places),
+            contents.bare,
             lines,
-            Texts.joined([text.points for text in texts]),
+            contents.texts,
             titles,
         )
 
@@ -169,15 +169,12 @@ class Fingerprinter:
         """Return the same of articles of which the terms alone are known: of the bodies, and `Features.titles`."""
         return simhash(terms.offsets, terms.hashes, weigh(terms, titles, self.lexicon, epoch, self.profile))
 
-    def _peeled(
-        self, contents: list[Content], articles: Sequence[Article], learnt: U64
-    ) -> tuple[list[Content], EndLines]:
+    def _peeled(self, contents: Contents, articles: Sequence[Article], learnt: U64) -> tuple[Contents, EndLines]:
         """Return the contents without the lines of the articles' sites."""
         if not self._learns:
             return contents, EndLines.none(len(articles))
         sites = [site_number(article.site, article.scope) for article in articles]
-        peeled = [peel(content, site, learnt) for content, site in zip(contents, sites, strict=True)]
-        return [one.content for one in peeled], EndLines.joined(peeled)
+        return peel(contents, np.array(sites, np.uint64), learnt)
 
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words in the form in which the segmenter meets them."""
@@ -187,23 +184,27 @@ class Fingerprinter:
     def _terms(self, texts: Texts) -> Terms:
         return extract_terms(self._cut(texts), self.lexicon)
 
-    def _sketches(self, texts: list[NormalText], bodies: list[NormalText], articles: Sequence[Article]) -> Sketches:
-        is_word = word_table()
-        characters = [word_characters(text.points, is_word) for text in texts]
-        offsets = np.zeros(len(bodies) + 1, np.int64)
-        np.cumsum([len(text) for text in characters], out=offsets[1:])
-        sketches = sketch(np.concatenate(characters), offsets, self._sketch.gram, self._sketch.size, self._landmarks)
-        for i, text in enumerate(texts):
-            whole = characters[i] if text is bodies[i] else word_characters(bodies[i].points, is_word)
-            if not len(whole):
-                sketches.content[i] = _symbols_content(bodies[i], articles[i].body)
-            elif text is not bodies[i]:
-                sketches.content[i] = hash_span(whole, 0, len(whole))
+    def _sketches(self, texts: Texts, bodies: Texts, articles: Sequence[Article]) -> Sketches:
+        """Return the sketches of contents, with the content hashes of the whole bodies."""
+        characters = texts.kept(word_table())
+        sketches = sketch(characters.points, characters.offsets, self._sketch.gram, self._sketch.size, self._landmarks)
+        _hash_whole(bodies.points, bodies.offsets, texts.offsets, word_table(), sketches.content)
+        for place in np.flatnonzero(~bodies.with_any(word_table())).tolist():
+            sketches.content[place] = _symbols_content(bodies.text(place), articles[place].body)
         return sketches
 
 
-def _whole(text: NormalText) -> Content:
-    return Content(text, bare=False)
+@kernel
+def _hash_whole(points: U32, offsets: I64, content_offsets: I64, is_word: NDArray[np.bool_], hashes: U64) -> None:
+    """Put the hash of a body's word characters in the place of its content's where something is no content."""
+    for i in range(len(hashes)):
+        own = points[offsets[i] : offsets[i + 1]]
+        if content_offsets[i + 1] - content_offsets[i] < len(own):
+            hashes[i] = hash_marked(own, is_word)[0]
+
+
+def _whole(texts: Texts) -> Contents:
+    return Contents(texts, np.zeros(len(texts), np.bool_))
 
 
 def landmark_rule(settings: EngineSettings) -> LandmarkRule:
@@ -212,11 +213,10 @@ def landmark_rule(settings: EngineSettings) -> LandmarkRule:
     return LandmarkRule(marks.keys, marks.spacing, min(marks.most_keys, settings.sketch.size))
 
 
-def _symbols_content(text: NormalText, raw: str) -> int:
+def _symbols_content(text: str, raw: str) -> int:
     """Return the content hash of a text without any word character: of its emoji and punctuation.
 
     Where not even those are left, as in an empty shell around a picture, the raw text tells one from another.
     """
-    symbols = text.points[[not character.isspace() for character in text.text]]
-    points = symbols if len(symbols) else code_points(raw)
-    return int(hash_span(points, 0, len(points)))
+    symbols = code_points("".join(text.split()) or raw)
+    return int(hash_span(symbols, 0, len(symbols)))

@@ -3,12 +3,15 @@
 Knows digits and Chinese numerals; knows nothing of what they count.
 """
 
+from functools import cache
+
 import numpy as np
-from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U32, hash_span, upper_half
+from stream_dedup.hashing import U8, U32, hash_span, upper_half
+from stream_dedup.text.normal import word_table
 
+_DIGIT, _NUMERAL, _LETTER = np.uint8(1), np.uint8(2), np.uint8(4)  # what a character may be
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
 _ORDINAL = np.uint32(ord("第"))
@@ -24,8 +27,17 @@ _LARGEST = 10**10  # times 亿, still a number of 64 bits
 _DIGITS = 20  # of the largest number that fits
 
 
+@cache
+def number_kinds() -> U8:
+    """Return for each code point whether it is a digit, a numeral, part of words: shape (0x110000,)."""
+    kinds = np.where(word_table(), _LETTER, np.uint8(0))
+    kinds[_ZERO : _NINE + 1] |= _DIGIT
+    kinds[_NUMERALS] |= _NUMERAL
+    return kinds
+
+
 @kernel
-def number_hashes(points: U32, is_word: NDArray[np.bool_]) -> U32:
+def number_hashes(points: U32, kinds: U8) -> U32:
     """Return the 32-bit hashes of a normal text's numbers, in order, as often as they stand there.
 
     A number is a run of digits, with single `.`, `,` or `:` inside, or an ordinal, date or count in Chinese numerals,
@@ -34,31 +46,35 @@ def number_hashes(points: U32, is_word: NDArray[np.bool_]) -> U32:
 
     Args:
         points: of the text, without blanks.
-        is_word: for each code point whether it is part of words.
+        kinds: of `number_kinds`.
     """
     hashes = np.empty(len(points), np.uint32)
     buffer = np.empty(_DIGITS + 1, np.uint32)
     used, i, n = 0, 0, len(points)
     while i < n:
-        if _is_digit(points[i]):
+        kind = kinds[points[i]]
+        if not kind & (_DIGIT | _NUMERAL):
+            i += 1
+            continue
+        if kind & _DIGIT:
             page = _end_of_page_mark(points, i)
             if page > i:
                 i = page
                 continue
             stop = _end_of_digits(points, i)
-            stop = stop + 1 if stop < n and is_word[points[stop]] else stop
+            stop = stop + 1 if stop < n and kinds[points[stop]] & _LETTER else stop
             hashes[used] = upper_half(hash_span(points, i, stop))
             used, i = used + 1, stop
             continue
-        stop = _end_of_numeral(points, i)
-        if stop > i and _counts(points, i, stop):
+        stop = _end_of_numeral(points, i, kinds)
+        if _counts(points, i, stop):
             length = _decimal(_value(points, i, stop), buffer)
-            if stop < n and is_word[points[stop]]:
+            if stop < n and kinds[points[stop]] & _LETTER:
                 buffer[length] = points[stop]
                 length += 1
             hashes[used] = upper_half(hash_span(buffer, 0, length))
             used += 1
-        i = max(stop, i + 1)
+        i = stop
     return hashes[:used]
 
 
@@ -112,8 +128,8 @@ def _place_in(some: U32, point: np.uint32) -> int:
 
 
 @kernel
-def _end_of_numeral(points: U32, i: int) -> int:
-    while i < len(points) and _place_in(_NUMERALS, points[i]) >= 0:
+def _end_of_numeral(points: U32, i: int, kinds: U8) -> int:
+    while i < len(points) and kinds[points[i]] & _NUMERAL:
         i += 1
     return i
 

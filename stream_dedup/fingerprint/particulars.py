@@ -3,18 +3,16 @@
 Knows bottom-k sketches of their hashes; knows nothing of what counts as one.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.fingerprint.numbers import number_hashes
+from stream_dedup.fingerprint.numbers import number_hashes, number_kinds
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD, distinct
-from stream_dedup.hashing import I64, U32, U64
-from stream_dedup.text.normal import word_table
+from stream_dedup.hashing import I64, U8, U32, U64
+from stream_dedup.text.texts import Texts, followed
 
 PARTICULAR_BITS = 32  # of a value: two numbers must not be taken for one
 _BLANK = np.uint32(ord(" "))
@@ -61,20 +59,18 @@ def _sketch_all(hashes: U32, stops: I64, sketches: SmallSketches) -> None:
         sketches.values[i, : sketches.lengths[i]] = members[:k]
 
 
-def particulars(texts: Sequence[U32], numbers: int, places: int) -> tuple[SmallSketches, SmallSketches]:
+def particulars(texts: Texts, numbers: int, places: int) -> tuple[SmallSketches, SmallSketches]:
     """Return the sketches of the numbers and of the places of normal texts.
 
     Blanks are left out first: who escapes filters puts them between any two characters.
 
     Args:
-        texts: code points.
+        texts: n of them.
         numbers: size of a sketch of numbers.
         places: size of a sketch of places.
     """
-    stops = np.cumsum([len(points) for points in texts], dtype=np.int64)
-    points = np.concatenate([np.empty(0, np.uint32), *texts])
     names = gazetteer()
-    of_numbers, of_places = _hashes_of(points, stops, word_table(), names.names, names.begins)
+    of_numbers, of_places = _hashes_of(texts.points, texts.offsets, number_kinds(), names.names, names.begins)
     return small_sketches(*of_numbers, numbers), small_sketches(*of_places, places)
 
 
@@ -82,38 +78,30 @@ _Hashes = tuple[U32, I64]  # of all texts, one behind the other, and where those
 
 
 @kernel
-def _hashes_of(
-    points: U32, stops: I64, is_word: NDArray[np.bool_], names: U64, begins: NDArray[np.bool_]
-) -> tuple[_Hashes, _Hashes]:
+def _hashes_of(points: U32, offsets: I64, kinds: U8, names: U64, begins: U8) -> tuple[_Hashes, _Hashes]:
     """Return the hashes of the numbers of all texts, and of their places."""
+    texts = len(offsets) - 1
     numbers, places = np.empty(len(points), np.uint32), np.empty(len(points), np.uint32)
-    number_stops, place_stops = np.empty(len(stops), np.int64), np.empty(len(stops), np.int64)
-    start, of_numbers, of_places = np.int64(0), 0, 0
-    for i in range(len(stops)):
-        dense = _dense(points[start : stops[i]])
-        start = stops[i]
-        of_numbers = _followed(numbers, of_numbers, number_hashes(dense, is_word))
-        of_places = _followed(places, of_places, place_hashes(dense, names, begins))
+    number_stops, place_stops = np.empty(texts, np.int64), np.empty(texts, np.int64)
+    of_numbers = of_places = 0
+    for i in range(texts):
+        dense = _dense(points[offsets[i] : offsets[i + 1]])
+        of_numbers = followed(numbers, of_numbers, number_hashes(dense, kinds))
+        of_places = followed(places, of_places, place_hashes(dense, names, begins))
         number_stops[i], place_stops[i] = of_numbers, of_places
     return (numbers[:of_numbers], number_stops), (places[:of_places], place_stops)
 
 
 @kernel
-def _followed(hashes: U32, used: int, more: U32) -> int:
-    """Put hashes behind those that there are; return how many there are then."""
-    hashes[used : used + len(more)] = more
-    return used + len(more)
-
-
-@kernel
 def _dense(points: U32) -> U32:
     """Return a text without blanks; the text itself where it has none."""
-    kept, used = points, 0
-    for i in range(len(points)):
-        if points[i] == _BLANK and kept is points:
-            kept = points.copy()
-            used = i
-        elif points[i] != _BLANK and kept is not points:
-            kept[used] = points[i]
-            used += 1
-    return kept if kept is points else kept[:used]
+    blanks = 0
+    for point in points:
+        blanks += point == _BLANK
+    if blanks == 0:
+        return points
+    kept, used = np.empty(len(points), np.uint32), 0
+    for point in points:
+        kept[used] = point
+        used += point != _BLANK
+    return kept[:used]

@@ -7,26 +7,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import (
-    I64,
+    HASH_OF_NONE,
+    U8,
     U32,
     U64,
     empty_table,
     find_slot,
-    hash_span,
+    hash_end,
     hash_spans,
+    hash_step,
     place_all,
     upper_half,
 )
+from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.dictionary import jieba_dictionary
 
 _SHORTEST, _LONGEST = 2, 4  # characters of a name: longer ones begin with a shorter one
 _TAG = "ns"
-_PAIRS = 1 << 20
-_SPREAD = 7919  # a prime
+_FILTER_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class Gazetteer:
 
     Attributes:
         names: open-addressing table of their hashes.
-        begins: whether a name may begin with two characters, by `_pair` of them, shape (2^20,): saves most look-ups.
+        begins: filter of their first two characters, see `beginnings`.
     """
 
     names: U64
-    begins: NDArray[np.bool_]
+    begins: U8
 
 
 @lru_cache(maxsize=1)
@@ -50,24 +51,11 @@ def gazetteer() -> Gazetteer:
     chosen = (words.tag_of == words.tags.index(_TAG)) & (lengths >= _SHORTEST) & (lengths <= _LONGEST)
     names = empty_table(int(chosen.sum()))
     place_all(names, hash_spans(words.points, words.stops)[chosen])
-    begins = np.zeros(_PAIRS, np.bool_)
-    _mark_pairs(words.points, (words.stops - lengths)[chosen], begins)
-    return Gazetteer(names, begins)
+    return Gazetteer(names, beginnings(words.points, (words.stops - lengths)[chosen], _FILTER_BYTES))
 
 
 @kernel
-def _pair(one: np.uint32, other: np.uint32) -> int:
-    return (int(one) * _SPREAD + int(other)) % _PAIRS
-
-
-@kernel
-def _mark_pairs(points: U32, starts: I64, begins: NDArray[np.bool_]) -> None:
-    for start in starts:
-        begins[_pair(points[start], points[start + 1])] = True
-
-
-@kernel
-def place_hashes(points: U32, names: U64, begins: NDArray[np.bool_]) -> U32:
+def place_hashes(points: U32, names: U64, begins: U8) -> U32:
     """Return the 32-bit hashes of the names of places in a normal text, in order: at each place the longest.
 
     Args:
@@ -79,12 +67,13 @@ def place_hashes(points: U32, names: U64, begins: NDArray[np.bool_]) -> U32:
     used, i = 0, 0
     while i < len(points):
         length = 0
-        if i + 1 < len(points) and begins[_pair(points[i], points[i + 1])]:
-            for longer in range(min(_LONGEST, len(points) - i), _SHORTEST - 1, -1):
-                value = hash_span(points, i, i + longer)
+        if i + 1 < len(points) and may_begin(points[i], points[i + 1], begins):
+            name = hash_step(HASH_OF_NONE, points[i])
+            for longer in range(_SHORTEST, min(_LONGEST, len(points) - i) + 1):
+                name = hash_step(name, points[i + longer - 1])
+                value = hash_end(name)
                 if names[find_slot(names, value)] == value:
-                    hashes[used] = upper_half(value)
-                    used, length = used + 1, longer
-                    break
+                    hashes[used], length = upper_half(value), longer
+            used += length > 0
         i += max(length, 1)
     return hashes[:used]

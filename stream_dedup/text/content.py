@@ -4,33 +4,40 @@ Knows phrases by which such lines are told; knows nothing of words or of other a
 """
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, code_points
-from stream_dedup.text.normal import Normaliser, NormalText
-from stream_dedup.text.sentences import ends_sentence, sentence_marks
+from stream_dedup.hashing import I64, U8, U32, code_points
+from stream_dedup.text.beginnings import beginnings, may_begin
+from stream_dedup.text.normal import Normaliser, word_table
+from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
+from stream_dedup.text.texts import Texts, followed
+
+Bool = NDArray[np.bool_]
 
 _LONGEST_LINE = 160  # characters: what is longer has something to say besides
-_BEGINS = np.uint8(2)  # what a character may do beside ending a sentence: begin a phrase
+# What a character may do beside ending a sentence: begin a phrase, be one, begin a link.
+_BEGINS, _IS, _LINKS = np.uint8(2), np.uint8(4), np.uint8(8)
 _LINK = re.compile(r"(?:https?://|www\.)[!-~]+")
+_LINK_MARKS = ":w"  # what `//` or `ww` follows
+_TWICE = (np.uint32(ord("/")), np.uint32(ord("w")))
+_FILTER_BYTES = 1 << 11
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The content of a text.
+class Contents(NamedTuple):
+    """The contents of n texts.
 
     Attributes:
-        text: what is left of it.
-        bare: whether nothing is left but there were lines of a site: an article of which only the shell came.
+        texts: what is left of them.
+        bare: whether nothing is left but there were lines of a site: an article of which only the shell came. Shape
+            (n,).
     """
 
-    text: NormalText
-    bare: bool
+    texts: Texts
+    bare: Bool
 
 
 class _Phrases(NamedTuple):
@@ -40,13 +47,15 @@ class _Phrases(NamedTuple):
         points: all of them, one behind the other.
         offsets: phrase i at points[offsets[i]:offsets[i + 1]].
         first: number of the first phrase that begins with each code point, shape (0x110000,).
-        kinds: `_BEGINS` and `ENDS` of each code point, shape (0x110000,).
+        kinds: `_BEGINS`, `_LINKS` and `ENDS` of each code point, shape (0x110000,).
+        begins: filter of those of two characters or more, see `beginnings`.
     """
 
     points: U32
     offsets: I64
     first: NDArray[np.int32]
-    kinds: NDArray[np.uint8]
+    kinds: U8
+    begins: U8
 
 
 class ContentFilter:
@@ -60,65 +69,85 @@ class ContentFilter:
     def __init__(self, phrases: tuple[str, ...], normal: Normaliser) -> None:
         self._phrases = _phrases_of(sorted({normal(phrase).text for phrase in phrases}))
 
-    def __call__(self, text: NormalText) -> Content:
-        """Return the content of a normal text."""
-        kept = _without_links(text)
-        points = _without_lines(kept.points, *self._phrases)
-        return Content(kept, bare=False) if len(points) == len(kept.points) else content_of(points)
+    def __call__(self, texts: Texts) -> Contents:
+        """Return the contents of normal texts."""
+        left, taken, linked = self._without_lines(texts)
+        if linked.any():
+            plain = Texts.of_strings([_LINK.sub(" ", texts.text(place)) for place in np.flatnonzero(linked).tolist()])
+            others, taken[linked], _ = self._without_lines(plain)
+            left = left.replaced(linked, others)
+        return contents_of(left, taken)
+
+    def _without_lines(self, texts: Texts) -> tuple[Texts, Bool, Bool]:
+        """Return texts without the lines of sites, which ones had some, and which may have links."""
+        points, offsets, linked = _without_lines(texts.points, texts.offsets, self._phrases)
+        left = Texts(points, offsets)
+        return left, left.lengths() < texts.lengths(), linked
 
 
-def content_of(points: U32) -> Content:
-    """Return the content of a text out of which lines were taken: what is left of it."""
-    text = points.tobytes().decode("utf-32-le")
-    return Content(NormalText(text, points), bare=not any(map(str.isalnum, text)))
+def contents_of(texts: Texts, taken: Bool) -> Contents:
+    """Return the contents of texts out of some of which lines were taken.
+
+    Args:
+        texts: what is left of them, n.
+        taken: whether something was taken out of each, shape (n,).
+    """
+    return Contents(texts, taken & ~texts.with_any(word_table()))
 
 
 def _phrases_of(ordered: list[str]) -> _Phrases:
     kinds = sentence_marks().copy()
+    kinds[code_points(_LINK_MARKS)] |= _LINKS
     first = np.zeros(len(kinds), np.int32)
     for number in range(len(ordered) - 1, -1, -1):
-        first[ord(ordered[number][0])] = number
-        kinds[ord(ordered[number][0])] |= _BEGINS
-    offsets = np.cumsum([0, *map(len, ordered)], dtype=np.int64)
-    return _Phrases(code_points("".join(ordered)).copy(), offsets, first, kinds)
-
-
-def _without_links(text: NormalText) -> NormalText:
-    if "://" not in text.text and "www." not in text.text:
-        return text
-    kept = _LINK.sub(" ", text.text)
-    return NormalText(kept, code_points(kept).copy())
+        point = ord(ordered[number][0])
+        first[point] = number
+        kinds[point] |= _BEGINS if len(ordered[number]) > 1 else _IS
+    points, offsets = code_points("".join(ordered)).copy(), np.cumsum([0, *map(len, ordered)], dtype=np.int64)
+    begins = beginnings(points, offsets[:-1][np.diff(offsets) > 1], _FILTER_BYTES)
+    return _Phrases(points, offsets, first, kinds, begins)
 
 
 @kernel
-def _without_lines(points: U32, phrases: U32, offsets: I64, first: NDArray[np.int32], kinds: NDArray[np.uint8]) -> U32:
-    """Return a text without the sentences that are lines of a site; the text itself where there are none."""
-    kept = points
-    used, start, is_line = 0, 0, False
-    for i in range(len(points)):
-        kind = kinds[points[i]]
-        if kind & _BEGINS and not is_line:
-            is_line = _begins_phrase(points, i, phrases, offsets, first)
-        if not ends_sentence(points, i, kinds):
-            continue
-        if is_line and i + 1 - start <= _LONGEST_LINE:
-            if kept is points:
-                kept = points.copy()
-                used = start
-        elif kept is not points:
-            kept[used : used + i + 1 - start] = points[start : i + 1]
-            used += i + 1 - start
-        start, is_line = i + 1, False
-    return kept if kept is points else kept[:used]
+def _without_lines(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, Bool]:
+    """Return texts without the sentences that are lines of a site, and which texts may have links."""
+    kept, stops, linked = np.empty_like(points), np.zeros_like(offsets), np.zeros(len(offsets) - 1, np.bool_)
+    kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | _LINKS
+    used = 0
+    for text in range(len(linked)):
+        own = points[offsets[text] : offsets[text + 1]]
+        last = len(own) - 1
+        copied, start, is_line = 0, 0, False
+        for i in range(len(own)):
+            kind = kinds[own[i]]
+            # One branch, which is taken at one of 25 characters.
+            if i < last and not (kind & marks != 0) | may_begin(own[i], own[i + 1], begins):
+                continue
+            linked[text] |= kind & _LINKS and _begins_link(own, i)
+            is_line |= kind & _IS != 0 or (not is_line and kind & _BEGINS and _begins_phrase(own, i, phrases))
+            if ends_sentence(own, i, kinds):
+                if is_line and i + 1 - start <= _LONGEST_LINE:
+                    used = followed(kept, used, own[copied:start])
+                    copied = i + 1
+                start, is_line = i + 1, False
+        used = followed(kept, used, own[copied:])
+        stops[text + 1] = used
+    return kept[:used], stops, linked
 
 
 @kernel
-def _begins_phrase(points: U32, i: int, phrases: U32, offsets: I64, first: NDArray[np.int32]) -> bool:
-    number = first[points[i]]
-    while number < len(offsets) - 1 and phrases[offsets[number]] == points[i]:
-        place, last = offsets[number] + 1, offsets[number + 1]
+def _begins_link(points: U32, i: int) -> bool:
+    """Tell whether it may be that of `://` or `www.`."""
+    return bool(i + 2 < len(points) and points[i + 1] == points[i + 2] and points[i + 1] in _TWICE)
+
+
+@kernel
+def _begins_phrase(points: U32, i: int, phrases: _Phrases) -> bool:
+    number = phrases.first[points[i]]
+    while number < len(phrases.offsets) - 1 and phrases.points[phrases.offsets[number]] == points[i]:
+        place, last = phrases.offsets[number] + 1, phrases.offsets[number + 1]
         at = i + 1
-        while place < last and at < len(points) and phrases[place] == points[at]:
+        while place < last and at < len(points) and phrases.points[place] == points[at]:
             place, at = place + 1, at + 1
         if place == last:
             return True

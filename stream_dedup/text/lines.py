@@ -12,11 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U32, U64, code_points, empty_table, find_slot, hash_span, mix64
+from stream_dedup.hashing import (
+    EMPTY,
+    I64,
+    U8,
+    U32,
+    U64,
+    code_points,
+    empty_table,
+    find_slot,
+    hash_marked,
+    hash_span,
+    mix64,
+)
 from stream_dedup.scope import SEPARATOR
-from stream_dedup.text.content import Content, content_of
+from stream_dedup.text.content import Contents, contents_of
 from stream_dedup.text.normal import word_table
-from stream_dedup.text.sentences import ends_sentence, sentence_marks
+from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
+from stream_dedup.text.texts import Texts, followed
 
 Bool = NDArray[np.bool_]
 
@@ -51,14 +64,6 @@ class EndLines:
         return cls(np.zeros(articles + 1, np.int64), _NO_KEYS, np.zeros(articles, np.bool_))
 
     @classmethod
-    def joined(cls, peeled: Sequence["Peeled"]) -> "EndLines":
-        """Return those of articles given one by one."""
-        offsets = np.zeros(len(peeled) + 1, np.int64)
-        np.cumsum([len(one.keys) for one in peeled], out=offsets[1:])
-        keys = np.concatenate([_NO_KEYS, *(one.keys for one in peeled)])
-        return cls(offsets, keys, np.array([one.taken for one in peeled], np.bool_))
-
-    @classmethod
     def of_batches(cls, parts: Sequence["EndLines"]) -> "EndLines":
         """Return those of several batches, at least one, as those of one."""
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
@@ -79,17 +84,15 @@ class EndLines:
 
 
 class Peeled(NamedTuple):
-    """A content without its site's lines.
+    """Contents without their sites' lines.
 
     Attributes:
-        content: the very one that it was where it has none.
-        keys: numbers of its site and its lines, see `EndLines`.
-        taken: whether it had any.
+        contents: what is left.
+        lines: at their ends, those that were taken out among them.
     """
 
-    content: Content
-    keys: U64
-    taken: bool
+    contents: Contents
+    lines: EndLines
 
 
 @lru_cache(_SITES_KEPT)
@@ -108,34 +111,54 @@ def site_of(key: np.uint64) -> np.uint64:
     return upper | (mix64(upper) & _LOWER)
 
 
-def peel(content: Content, site: int, learnt: U64) -> Peeled:
-    """Return a content without the lines of its site, and what there is to be counted of it.
+def peel(contents: Contents, sites: U64, learnt: U64) -> Peeled:
+    """Return contents without the lines of their sites, and what there is to be counted of them.
 
     Looked at are the sentences of 6 word characters or more from both ends inwards, until on either side three have
     come that are not learnt.
 
     Args:
-        content: of an article.
-        site: number of its site.
+        contents: of n articles.
+        sites: numbers of their sites, shape (n,).
         learnt: open-addressing table of the lines that are sites'.
     """
-    if site == NO_SITE:
-        return Peeled(content, _NO_KEYS, taken=False)
-    points = content.text.points
-    keys, kept = _peel(points, sentence_marks(), word_table(), np.uint64(site), learnt)
-    if len(kept) == len(points):
-        return Peeled(content, keys, taken=False)
-    return Peeled(content_of(kept), keys, taken=True)
+    texts = contents.texts
+    points, offsets, key_offsets, keys, taken = _peel(
+        texts.points, texts.offsets, sites, learnt, sentence_marks(), word_table()
+    )
+    left = contents_of(Texts(points, offsets), taken)
+    bare = left.bare | contents.bare & ~taken
+    return Peeled(Contents(left.texts, bare), EndLines(key_offsets, keys, taken))
 
 
 @kernel
-def _peel(points: U32, marks: NDArray[np.uint8], is_word: Bool, site: np.uint64, learnt: U64) -> tuple[U64, U32]:
-    keys, used = np.empty(1 + 2 * _MOST, np.uint64), 1
+def _peel(
+    points: U32, offsets: I64, sites: U64, learnt: U64, marks: U8, is_word: Bool
+) -> tuple[U32, I64, I64, U64, Bool]:
+    """Return what is left of texts, then what `EndLines` is made of."""
+    kept, kept_offsets = np.empty(len(points), np.uint32), np.zeros(len(offsets), np.int64)
+    keys, key_offsets = np.empty(len(sites) * (1 + 2 * _MOST), np.uint64), np.zeros(len(offsets), np.int64)
+    taken, spans = np.zeros(len(sites), np.bool_), np.empty((2 * _MOST, 2), np.int64)
+    for text in range(len(sites)):
+        own = points[offsets[text] : offsets[text + 1]]
+        count, found = 0, 0
+        if sites[text] != NO_SITE:
+            count, found = _end_lines(own, sites[text], learnt, marks, is_word, keys[key_offsets[text] :], spans)
+        key_offsets[text + 1] = key_offsets[text] + count
+        taken[text] = found > 0
+        kept_offsets[text + 1] = kept_offsets[text] + _without(own, spans[:found], kept[kept_offsets[text] :])
+    return kept[: kept_offsets[-1]], kept_offsets, key_offsets, keys[: key_offsets[-1]], taken
+
+
+@kernel
+def _end_lines(
+    points: U32, site: np.uint64, learnt: U64, marks: U8, is_word: Bool, keys: U64, spans: I64
+) -> tuple[int, int]:
+    """Write the numbers of a text's site and lines, and where those are that are learnt; return how many of each."""
     keys[0] = site
-    spans, taken = np.empty((2 * _MOST, 2), np.int64), 0
-    head, tail = 0, len(points)
+    used, taken, head, tail = 1, 0, 0, len(points)
     for side in range(2):
-        own, looked = 0, 0
+        own, looked, before = 0, 0, taken
         while head < tail and own < _OWN and looked < _MOST:
             start, stop = head, tail
             if side == 0:
@@ -152,14 +175,17 @@ def _peel(points: U32, marks: NDArray[np.uint8], is_word: Bool, site: np.uint64,
             else:
                 own += 1
             used = _noted(keys, used, key)
-    return keys[: used if used > 1 else 0], _without(points, spans[:taken])
+        if side == 1:
+            spans[before:taken] = spans[before:taken][::-1].copy()
+    return (used if used > 1 else 0), taken
 
 
 @kernel
 def _sentence_stop(points: U32, start: int, marks: NDArray[np.uint8]) -> int:
     """Return where the sentence that begins at `start` ends."""
     stop = start
-    while not ends_sentence(points, stop, marks):
+    # Marks are looked at here: a call costs more than a character.
+    while stop + 1 < len(points) and not (marks[points[stop]] & ENDS and ends_sentence(points, stop, marks)):
         stop += 1
     return stop + 1
 
@@ -168,7 +194,7 @@ def _sentence_stop(points: U32, start: int, marks: NDArray[np.uint8]) -> int:
 def _sentence_start(points: U32, first: int, stop: int, marks: NDArray[np.uint8]) -> int:
     """Return where the sentence that ends at `stop` begins, not before `first`."""
     start = stop - 1
-    while start > first and not ends_sentence(points, start - 1, marks):
+    while start > first and not (marks[points[start - 1]] & ENDS and ends_sentence(points, start - 1, marks)):
         start -= 1
     return start
 
@@ -176,14 +202,8 @@ def _sentence_start(points: U32, first: int, stop: int, marks: NDArray[np.uint8]
 @kernel
 def _line_number(sentence: U32, is_word: Bool, site: np.uint64) -> np.uint64:
     """Return the number of a line of a site, `EMPTY` where the sentence is too short."""
-    characters, used = np.empty(len(sentence), np.uint32), 0
-    for point in sentence:
-        if is_word[point]:
-            characters[used] = point
-            used += 1
-    if used < _SHORTEST:
-        return EMPTY
-    return (site & _UPPER) | (hash_span(characters, 0, used) & _LOWER)
+    value, characters = hash_marked(sentence, is_word)
+    return (site & _UPPER) | (value & _LOWER) if characters >= _SHORTEST else EMPTY
 
 
 @kernel
@@ -197,11 +217,10 @@ def _noted(keys: U64, used: int, key: np.uint64) -> int:
 
 
 @kernel
-def _without(points: U32, spans: I64) -> U32:
-    """Return a text without some spans; the text itself where there are none."""
-    if len(spans) == 0:
-        return points
-    kept = np.ones(len(points), np.bool_)
+def _without(points: U32, spans: I64, kept: U32) -> int:
+    """Write what is left of a text without some spans, which ascend; return how much that is."""
+    used = copied = 0
     for start, stop in spans:
-        kept[start:stop] = False
-    return points[kept]
+        used = followed(kept, used, points[copied:start])
+        copied = stop
+    return followed(kept, used, points[copied:])

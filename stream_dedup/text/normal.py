@@ -1,10 +1,8 @@
-"""Raw text to normal text: one table look-up a code point.
+"""Raw texts to normal texts: one table look-up a code point.
 
-Knows Unicode and the left-overs of HTML; knows nothing of words or fingerprints.
+Knows which texts need more than that; knows nothing of words or fingerprints.
 """
 
-import html
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,32 +10,19 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from opencc import OpenCC
 
-from stream_dedup.hashing import U32, code_points
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, forms_of, sprawling
+from stream_dedup.text.markup import strip_html
 from stream_dedup.text.texts import Texts
 
-# What the tables say of code points that do not stand for a single other one.
-_DELETE = np.uint32(0xFFFFFFFF)
-_COMPOSE = np.uint32(0xFFFFFFFE)  # it expands, or may join with the one before it: the text takes the slow path
-SEPARATOR = "\uffff"  # a noncharacter: no normal text holds it, so it can stand between words
-_LONGEST_EXPANSION = 8  # characters of one; the units of measurement, such as ㌖, have up to 6
+Bool = NDArray[np.bool_]
+
 _LONGEST_MARKS = 30  # combining marks in a row: the Stream-Safe Text Format of UAX #15
+_APART = 16  # characters: what is nearer together is composed together
+_ELLIPSIS = np.uint32(ord("…"))  # NFKC expands it as well, but no text is composed because of it
 _CODE_POINTS = 0x110000
-# Whatever NFKC, lower case or deletion touches lies in these blocks: Han, Hangul and private use stay as they are.
-_TOUCHED = (
-    range(0x3400),
-    range(0xA000, 0xAC00),
-    range(0xF900, 0x20000),
-    range(0x2F800, 0x2FA20),
-    range(0xE0000, 0xE1000),
-)
-_HAN = (range(0x3400, 0xA000), range(0x20000, 0x323B0))
-_BETWEEN = "\ue000"  # for private use: Unicode makes nothing of it
-# No alternative runs over a `<`, so the search takes linear time whatever the text.
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9:-]{0,31})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
-_ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
-_BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,157 +42,102 @@ class Normaliser:
     """
 
     def __init__(self, *, simplify: bool = True, strip_html: bool = True) -> None:
-        self._fast, self._settled = _tables(simplify=simplify)
+        self._fast, self._settled = forms_of(simplify=simplify)
         self._strip_html = strip_html
-
-    def all(self, texts: Sequence[str]) -> Texts:
-        """Return the normal forms of texts."""
-        return Texts.joined([self(text).points for text in texts])
 
     def __call__(self, text: str) -> NormalText:
         """Return the normal form of a text; the text itself is left alone."""
-        if self._strip_html and ("<" in text or "&" in text):
-            text = strip_html(text)
+        normal = self.all([text])
+        return NormalText(normal.text(0), normal.points)
+
+    def all(self, texts: Sequence[str]) -> Texts:
+        """Return the normal forms of texts; most of them need one pass of compiled code together."""
+        normal, slow = _looked_up(texts, self._fast, markup=self._strip_html)
+        return normal.replaced(slow, self._slow([texts[place] for place in np.flatnonzero(slow).tolist()]))
+
+    def _slow(self, texts: list[str]) -> Texts:
+        """Return the normal forms of texts that may hold HTML or have to be composed."""
+        if not texts:
+            return Texts.none(0)
+        plain = [strip_html(text) if self._strip_html else text for text in texts]
+        normal, slow = _looked_up(plain, self._fast, markup=False)
+        composed = [self._composed(plain[place]) for place in np.flatnonzero(slow).tolist()]
+        return normal.replaced(slow, Texts.joined(composed))
+
+    def _composed(self, text: str) -> U32:
+        """Return the normal form of a text of which characters expand, or may join with those before them."""
         raw = code_points(text)
-        points = self._fast[raw]
-        special = points >= _COMPOSE
-        if special.any():
-            if (points[special] == _COMPOSE).any():
-                points = self._settled[code_points(_composed(raw, self._settled[raw] == _DELETE))]
-            points = points[points != _DELETE]
-        return NormalText(points.tobytes().decode("utf-32-le"), points)
+        points: U32 = np.where(self._fast[raw] == MARKUP, raw, self._fast[raw])
+        pieces, done = list[U32](), 0
+        for start, stop in _spans(np.flatnonzero((points == COMPOSE) | (raw == _ELLIPSIS)).tolist()):
+            own = _without_excess(raw[start:stop], self._settled).tobytes().decode("utf-32-le", "surrogatepass")
+            pieces += [points[done:start], self._settled[code_points(unicodedata.normalize("NFKC", own).lower())]]
+            done = stop
+        joined = np.concatenate([*pieces, points[done:]])
+        left: U32 = joined[joined != DELETE]
+        return left
 
 
-def _composed(raw: U32, deleted: NDArray[np.bool_]) -> str:
-    """Return NFKC of a text in lower case. Combining marks in excess are left out: sorting them is quadratic."""
-    place = np.arange(len(raw))
-    before = np.maximum.accumulate(np.where(deleted, -1, place))
-    kept = raw[(place - before <= _LONGEST_MARKS) & ~_sprawling()[raw]]
-    return unicodedata.normalize("NFKC", kept.tobytes().decode("utf-32-le", "surrogatepass")).lower()
+def _spans(special: list[int]) -> list[tuple[int, int]]:
+    """Return where what has to be composed begins and ends: at special characters, with the one before them.
+
+    The others join with none before them, so the rest of the text needs only be looked up.
+
+    Args:
+        special: places of special characters, ascending.
+    """
+    spans: list[tuple[int, int]] = []
+    for place in special:
+        if spans and place - spans[-1][1] < _APART:
+            spans[-1] = spans[-1][0], place + 1
+        else:
+            spans.append((max(place - 1, 0), place + 1))
+    return spans
 
 
-def strip_html(text: str) -> str:
-    """Undo entities and take out tags, with what script and style hold; block tags leave a line break."""
-    text = html.unescape(text) if "&" in text else text
-    pieces: list[str] = []
-    start, end_of_hidden = 0, ""
-    for tag in _TAG.finditer(text):
-        kind = (f"<{tag.group(1)}{tag.group(2)}" if tag.group(2) else tag.group()).lower()
-        if end_of_hidden:
-            if kind == end_of_hidden:
-                start, end_of_hidden = tag.end(), ""
-        elif kind != "-->":
-            pieces.append(text[start : tag.start()])
-            pieces.append("\n" if kind.lstrip("</") in _BREAKING else "")
-            start, end_of_hidden = tag.end(), _ENDS.get(kind, "")
-    # A script that never ends hides nothing: it is a word in angle brackets.
-    return "".join([*pieces, text[start:]])
+def _without_excess(raw: U32, settled: U32) -> U32:
+    """Return a text without combining marks in excess, since sorting them is quadratic, and without whole phrases."""
+    kept = ~sprawling()[raw]
+    if len(raw) > _LONGEST_MARKS:
+        place = np.arange(len(raw))
+        kept &= place - np.maximum.accumulate(np.where(settled[raw] == DELETE, -1, place)) <= _LONGEST_MARKS
+    left: U32 = raw[kept]
+    return left
 
 
 @cache
-def word_table() -> NDArray[np.bool_]:
+def word_table() -> Bool:
     """Return for each code point whether it is part of words (letters, digits, Han), shape (0x110000,)."""
     return np.strings.isalnum(np.arange(_CODE_POINTS, dtype=np.uint32).view("<U1"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    """What Unicode makes of each of some characters.
+def _looked_up(texts: Sequence[str], table: U32, *, markup: bool) -> tuple[Texts, Bool]:
+    """Return what a table makes of texts, and of which texts it does not tell, shape (n,).
 
-    Attributes:
-        sources: the characters' code points, shape (n,).
-        points: all their forms in NFKC and lower case, one behind the other.
-        starts: where each one's form begins in `points`, shape (n,).
-        lengths: of each one's form, in code points, shape (n,).
+    Args:
+        texts: n strings.
+        table: of `forms_of`.
+        markup: whether it does not tell of texts with what tags and entities begin with.
     """
-
-    sources: U32
-    points: U32
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-    def single(self) -> tuple[U32, U32]:
-        """Return the characters of which Unicode makes one other, and those that they become."""
-        one = self.lengths == 1
-        return self.sources[one], self.points[self.starts[one]]
+    raw = Texts.of_strings(texts)
+    points, offsets, slow = _look_up(raw.points, raw.offsets, table, markup)
+    return Texts(points, offsets), slow
 
 
-@cache
-def _forms() -> _Forms:
-    sources = np.concatenate([np.arange(block.start, block.stop, dtype=np.uint32) for block in _TOUCHED])
-    # All at once, for speed. What stands between them is nothing's form, and nothing composes with it.
-    between = np.full(2 * len(sources), ord(_BETWEEN), np.uint32)
-    between[::2] = sources
-    text = between.tobytes().decode("utf-32-le")
-    return _Forms(sources, *_divided(unicodedata.normalize("NFKC", text).lower(), _BETWEEN))
-
-
-def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the code points of a text whose parts end with a character, where each part begins, and its length."""
-    points = code_points(text)
-    ends = np.flatnonzero(points == ord(between))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    return points, starts, ends - starts
-
-
-@cache
-def _sprawling() -> NDArray[np.bool_]:
-    """Return which code points NFKC makes whole phrases of: a text of them would grow to its eighteenfold."""
-    table = np.zeros(_CODE_POINTS, np.bool_)
-    forms = _forms()
-    table[forms.sources[forms.lengths > _LONGEST_EXPANSION]] = True
-    return table
-
-
-@cache
-def _tables(*, simplify: bool) -> tuple[U32, U32]:
-    """Return what each code point becomes: in a text as it comes, and in one that is in NFKC and lower case."""
-    settled = np.arange(_CODE_POINTS, dtype=np.uint32)
-    settled[0xD800:0xE000] = _DELETE  # a lone surrogate is half of a cut emoji: no text
-    settled[ord("ς")] = ord("σ")  # lower case depends on the place in the word here alone
-    forms = _forms()
-    fast = settled.copy()
-    fast[forms.sources] = _COMPOSE
-    sources, becomes = forms.single()
-    alone = ~np.isin(becomes, _joining())
-    fast[sources[alone]] = settled[becomes[alone]]
-    characters = [chr(point) for point in forms.sources.tolist()]
-    combining = forms.sources[[unicodedata.combining(character) > 0 for character in characters]]
-    fast[combining], settled[combining] = _COMPOSE, _DELETE
-    invisible = forms.sources[[_invisible(character) for character in characters]]
-    fast[invisible] = settled[invisible] = _DELETE
-    # NFKC turns an ellipsis into three full stops. Either way it is punctuation, and it is nine tenths of
-    # all that expands, so it stays one character and the text keeps the fast path.
-    fast[ord("…")] = ord("…")
-    return (_simplified(fast), _simplified(settled)) if simplify else (fast, settled)
-
-
-def _invisible(character: str) -> bool:
-    return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f" or character == SEPARATOR
-
-
-def _joining() -> U32:
-    """Return the characters that may compose with the one before them."""
-    jamo = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]  # of Hangul
-    parts = (unicodedata.decomposition(chr(point)).split() for block in _TOUCHED for point in block)
-    seconds = [int(pair[1], 16) for pair in parts if len(pair) == 2 and not pair[0].startswith("<")]  # noqa: PLR2004  # a canonical pair
-    return np.unique(np.array(jamo + seconds, np.uint32))
-
-
-def _simplified(table: U32) -> U32:
-    """Follow the table by the map from traditional to simplified characters."""
-    ordinary = table < _COMPOSE
-    table[ordinary] = _to_simple()[table[ordinary]]
-    return table
-
-
-@cache
-def _to_simple() -> U32:
-    """Return OpenCC's map of single characters from traditional to simplified, shape (0x110000,)."""
-    han = "".join(chr(point) for block in _HAN for point in block)
-    # A line each: within a line OpenCC would convert phrases instead of characters.
-    points, starts, lengths = _divided(OpenCC("t2s").convert("\n".join(han) + "\n"), "\n")
-    single = lengths == 1
-    table = np.arange(_CODE_POINTS, dtype=np.uint32)
-    table[code_points(han)[single]] = points[starts[single]]
-    return table
+@kernel
+def _look_up(raw: U32, offsets: I64, table: U32, markup: bool) -> tuple[U32, I64, Bool]:  # noqa: FBT001  # compiled code has no keyword-only arguments
+    points = np.empty(len(raw), np.uint32)
+    stops, slow = np.zeros(len(offsets), np.int64), np.zeros(len(offsets) - 1, np.bool_)
+    used = 0
+    for text in range(len(slow)):
+        for i in range(offsets[text], offsets[text + 1]):
+            point = table[raw[i]]
+            if point >= MARKUP:
+                slow[text] |= point == COMPOSE or (markup and point == MARKUP)
+                if point == DELETE:
+                    continue
+                point = raw[i]
+            points[used] = point
+            used += 1
+        stops[text + 1] = used
+    return points[:used], stops, slow

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from stream_dedup.hashing import I64, U32, code_points
-from stream_dedup.text.normal import SEPARATOR
+from stream_dedup.text.forms import SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Promises of the content: sites' lines and links go, and nothing else."""
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,8 +13,10 @@ from stream_dedup.dedup import Deduplicator
 from stream_dedup.text.content import ContentFilter
 from stream_dedup.text.lexicon import read_words, shipped_list
 from stream_dedup.text.normal import Normaliser
+from stream_dedup.text.texts import Texts
 
 _NORMAL = Normaliser()
+_MARKS = "。！!?？\n."
 _FILTER = ContentFilter(read_words(shipped_list("boilerplate.txt")), _NORMAL)
 _SHELLS = [
     "责任编辑：王芳",
@@ -26,9 +30,8 @@ _SHELLS = [
 
 
 def _content(text: str) -> tuple[str, bool]:
-    content = _FILTER(_NORMAL(text))
-    assert content.text.points.tolist() == [ord(character) for character in content.text.text]
-    return content.text.text, content.bare
+    contents = _FILTER(_NORMAL.all([text]))
+    return contents.texts.text(0), bool(contents.bare[0])
 
 
 @pytest.mark.parametrize(
@@ -52,9 +55,39 @@ def test_worked_contents(text: str, left: str) -> None:
 def test_text_without_phrases_or_links_stays(text: str) -> None:
     """Cutting into sentences loses nothing: where no phrase stands the content is the text."""
     marked = _NORMAL(text).text
-    content = _FILTER(_NORMAL(text + "\n责任编辑：王芳"))
-    assert content.text.text.rstrip("\n") == marked.rstrip("\n")
-    assert _FILTER(_NORMAL(text)).text.text == marked
+    assert _content(text + "\n责任编辑：王芳")[0].rstrip("\n") == marked.rstrip("\n")
+    assert _content(text)[0] == marked
+
+
+def _sentences(text: str) -> list[str]:
+    """Cut a text behind the last of several marks; a full stop by itself ends a sentence only before a blank."""
+    sentences, start = list[str](), 0
+    for place, (mark, following) in enumerate(pairwise(f"{text}甲"), start=1):
+        if mark in _MARKS and following not in _MARKS and (mark != "." or following <= " "):
+            sentences.append(text[start:place])
+            start = place
+    return [*sentences, text[start:]]
+
+
+@given(st.text(st.sampled_from("编辑@甲乙丙。.! \n1:/w"), max_size=60))
+def test_lines_are_the_sentences_with_a_phrase(text: str) -> None:
+    """Whatever the phrases, and be it a single character: links go, then the sentences that hold one of them."""
+    phrases = ("编辑", "@", "甲乙丙", "甲丙")
+    plain = re.sub(r"(?:https?://|www\.)[!-~]+", " ", text)
+    kept = [sentence for sentence in _sentences(plain) if not any(phrase in sentence for phrase in phrases)]
+    contents = ContentFilter(phrases, _NORMAL)(Texts.of_strings([text]))
+    assert contents.texts.text(0) == "".join(kept)
+    assert contents.bare.tolist() == ["".join(kept) != plain and not any(map(str.isalnum, "".join(kept)))]
+
+
+@given(
+    st.lists(st.sampled_from([*_SHELLS, "今天下雨。", "今天下雨。责任编辑：王芳", "见www.a.example。", ""]), max_size=9)
+)
+def test_a_batch_is_its_texts_one_by_one(texts: list[str]) -> None:
+    """Texts that are filtered together have the content that each has by itself."""
+    together = _FILTER(_NORMAL.all(texts))
+    alone = [_content(text) for text in texts]
+    assert list(zip(together.texts.strings(), together.bare.tolist(), strict=True)) == alone
 
 
 def test_long_sentence_is_content_whatever_it_says() -> None:

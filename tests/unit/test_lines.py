@@ -1,6 +1,8 @@
 """Promises of the lines at the ends of articles: which are looked at, which go, and by what numbers they are known."""
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,8 +11,8 @@ from hypothesis import strategies as st
 
 from stream_dedup import Article
 from stream_dedup.hashing import U64, empty_table, place_all
-from stream_dedup.text.content import Content
-from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, Peeled, peel, site_number, site_of
+from stream_dedup.text.content import Contents
+from stream_dedup.text.lines import NOTHING_LEARNT, Peeled, peel, site_number, site_of
 from stream_dedup.text.normal import Normaliser
 
 _NORMAL = Normaliser()
@@ -27,13 +29,34 @@ _POOL = [
 _SENTENCE = re.compile(r"[^。！\n]*[。！\n]+|[^。！\n]+$")
 
 
-def _peeled(text: str, learnt: U64 = NOTHING_LEARNT, site: int = _SITE) -> Peeled:
-    return peel(Content(_NORMAL(text), bare=False), site, learnt)
+class _One(NamedTuple):
+    """What `peel` makes of one text."""
+
+    keys: list[int]
+    text: str
+    taken: bool
+    bare: bool
+
+
+def _peel(texts: Sequence[str], sites: Sequence[int], learnt: U64) -> Peeled:
+    contents = Contents(_NORMAL.all(texts), np.zeros(len(texts), np.bool_))
+    return peel(contents, np.array(sites, np.uint64), learnt)
+
+
+def _of(peeled: Peeled, place: int) -> _One:
+    contents, lines = peeled
+    return _One(
+        lines.of(place).tolist(), contents.texts.text(place), bool(lines.taken[place]), bool(contents.bare[place])
+    )
+
+
+def _peeled(text: str, learnt: U64 = NOTHING_LEARNT, site: int = _SITE) -> _One:
+    return _of(_peel([text], [site], learnt), 0)
 
 
 def _numbers(*lines: str) -> list[int]:
     """Return the numbers of lines, each known from a text of its own."""
-    numbers: list[int] = [_peeled(line).keys.tolist()[1] for line in lines]
+    numbers: list[int] = [_peeled(line).keys[1] for line in lines]
     return numbers
 
 
@@ -70,18 +93,17 @@ def test_lines_are_those_of_a_plain_model(sentences: list[str], learnt: set[str]
     known = {"".join(filter(str.isalnum, line)) for line in learnt}
     counted, left = _expected(text, known)
     peeled = _peeled(text, _learnt(*learnt))
-    assert peeled.keys.tolist() == ([_SITE, *_numbers(*counted)] if counted else [])
-    assert (peeled.content.text.text, peeled.taken) == (left, left != text)
-    assert peeled.content.text.points.tolist() == list(map(ord, left))
+    assert peeled.keys == ([_SITE, *_numbers(*counted)] if counted else [])
+    assert (peeled.text, peeled.taken) == (left, left != text)
 
 
 def test_worked_text() -> None:
     """Of eight sentences the outer three on either side are looked at; what is learnt does not take their places."""
     story = [f"{mark}地今天举行了运动会。" for mark in "甲乙丙丁戊己庚辛"]
-    assert _peeled("".join(story)).keys.tolist() == [_SITE, *_numbers(*story[:3], *story[:4:-1])]
+    assert _peeled("".join(story)).keys == [_SITE, *_numbers(*story[:3], *story[:4:-1])]
     peeled = _peeled("".join(story), _learnt(story[0], story[7], story[4]))
-    assert peeled.keys.tolist() == [_SITE, *_numbers(*story[:4], *story[:3:-1])]
-    assert peeled.content.text.text == "".join([*story[1:4], *story[5:7]])
+    assert peeled.keys == [_SITE, *_numbers(*story[:4], *story[:3:-1])]
+    assert peeled.text == "".join([*story[1:4], *story[5:7]])
 
 
 def test_line_is_its_word_characters() -> None:
@@ -94,7 +116,7 @@ def test_line_is_its_word_characters() -> None:
 def test_lines_of_sites_and_scopes_never_meet() -> None:
     """The same line has another number at each site and in each scope, out of which the site's number can be told."""
     sites = [site_number("甲报"), site_number("乙报"), site_number("甲报", "租户"), site_number("报", "甲")]
-    keys = [_peeled(_POOL[0], site=site).keys.tolist() for site in sites]
+    keys = [_peeled(_POOL[0], site=site).keys for site in sites]
     assert len({number for pair in keys for number in pair}) == 8
     assert [[site_of(np.uint64(number)) for number in pair] for pair in keys] == [[site, site] for site in sites]
 
@@ -117,19 +139,38 @@ def test_site_is_the_source_or_the_host(source: str, url: str, site: str) -> Non
 def test_nothing_is_known_of_an_article_without_site() -> None:
     """Where neither source nor host is known no line is counted, and none goes."""
     peeled = _peeled(_POOL[0], _learnt(_POOL[0]), site_number(""))
-    assert (peeled.keys.tolist(), peeled.taken) == ([], False)
+    assert (peeled.keys, peeled.taken) == ([], False)
 
 
 def test_text_of_nothing_but_learnt_lines_is_bare() -> None:
     """Of a shell nothing is left; a text of which a short sentence is left is none."""
     learnt = _learnt(*_POOL[:2])
-    assert _peeled("".join(_POOL[:2]), learnt).content.bare
-    assert not _peeled("".join([*_POOL[:2], "短句。"]), learnt).content.bare
+    assert _peeled("".join(_POOL[:2]), learnt).bare
+    assert not _peeled("".join([*_POOL[:2], "短句。"]), learnt).bare
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from(_POOL), max_size=9), st.sampled_from(["甲报", "乙报", ""])), max_size=6)
+)
+def test_a_batch_is_its_texts_one_by_one(articles: list[tuple[list[str], str]]) -> None:
+    """Texts that are peeled together have the lines, and leave the text, that each has and leaves by itself."""
+    texts, sites = ["".join(lines) for lines, _ in articles], [site_number(name) for _, name in articles]
+    together = _peel(texts, sites, _learnt(*_POOL[:2]))
+    alone = [_peeled(text, _learnt(*_POOL[:2]), site) for text, site in zip(texts, sites, strict=True)]
+    assert [_of(together, place) for place in range(len(texts))] == alone
+
+
+def test_what_was_bare_before_stays_bare() -> None:
+    """A text of which the filter left nothing is bare whether or not lines of its site go as well."""
+    bare = np.array([True, True, False])
+    contents = Contents(_NORMAL.all(["", "。" + _POOL[0], "。"]), bare)
+    assert peel(contents, np.full(3, _SITE, np.uint64), _learnt(_POOL[0])).contents.bare.tolist() == bare.tolist()
 
 
 def test_part_of_a_batch_has_the_lines_of_its_articles() -> None:
     """A part of a batch is the batch of these articles."""
-    peeled = [_peeled(text, _learnt(_POOL[0])) for text in ("".join(_POOL[:3]), "短句。", _POOL[3], _POOL[0])]
-    part, expected = EndLines.joined(peeled).part(1, 4), EndLines.joined(peeled[1:])
+    texts = ["".join(_POOL[:3]), "短句。", _POOL[3], _POOL[0]]
+    part = _peel(texts, [_SITE] * 4, _learnt(_POOL[0])).lines.part(1, 4)
+    expected = _peel(texts[1:], [_SITE] * 3, _learnt(_POOL[0])).lines
     assert [part.of(place).tolist() for place in range(3)] == [expected.of(place).tolist() for place in range(3)]
     assert part.taken.tolist() == expected.taken.tolist() == [False, False, True]

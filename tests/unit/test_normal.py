@@ -157,6 +157,25 @@ def test_normal_articles_are_their_own_normal_form(bodies: list[str]) -> None:
         assert _NORMAL(once).text == once
 
 
+@given(st.lists(st.text(_ALPHABET, max_size=20) | st.sampled_from(["<p>甲</p>", "乙&amp;丙", "", "丁"]), max_size=8))
+def test_a_batch_is_its_texts_one_by_one(raws: list[str]) -> None:
+    """Texts that are normalised together have the normal form of each, whatever the others need."""
+    normal = _NORMAL.all(raws)
+    assert [normal.text(place) for place in range(len(normal))] == [_NORMAL(raw).text for raw in raws]
+
+
+@given(st.lists(st.sampled_from(["甲", "e", "\u0301", "℃", "<", "\u200d", "ΟΣ", "ﾞ", "ｶ", "乙" * 20]), max_size=60))
+def test_what_is_composed_does_not_depend_on_the_distance(pieces: list[str]) -> None:
+    """Characters that expand or join have their normal form near each other, far from each other, and in rows."""
+    raw = "".join(pieces)
+    assert _PLAIN(raw).text == _reference(raw)
+
+
+def test_marks_in_excess_are_left_out() -> None:
+    """Of a row of combining marks the first thirty count: sorting 200,000 of them would take minutes."""
+    assert _PLAIN("e" + "\u0301" * 29 + "\u0323" * 200_000 + "x").text == "\u1eb9x"
+
+
 @given(st.text(max_size=40))
 def test_code_points_are_those_of_the_text(raw: str) -> None:
     """A normal text's code points spell its string, and its string can be written as UTF-8."""

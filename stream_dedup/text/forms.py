@@ -1,0 +1,140 @@
+"""What Unicode and OpenCC make of each character: the tables of the normal text.
+
+Knows single characters and which of them join with others; knows nothing of texts.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from opencc import OpenCC
+
+from stream_dedup.hashing import U32, code_points
+
+# What the tables say of code points that do not stand for a single other one.
+DELETE = np.uint32(0xFFFFFFFF)
+COMPOSE = np.uint32(0xFFFFFFFE)  # it expands, or may join with the one before it
+MARKUP = np.uint32(0xFFFFFFFD)  # a tag or an entity of HTML may begin with it; otherwise it stays as it is
+_MARKUP = "<&"
+SEPARATOR = "\uffff"  # a noncharacter: no normal text holds it, so it can stand between words
+_LONGEST_EXPANSION = 8  # characters of one; the units of measurement, such as ㌖, have up to 6
+_CODE_POINTS = 0x110000
+# Whatever NFKC, lower case or deletion touches lies in these blocks: Han, Hangul and private use stay as they are.
+_TOUCHED = (
+    range(0x3400),
+    range(0xA000, 0xAC00),
+    range(0xF900, 0x20000),
+    range(0x2F800, 0x2FA20),
+    range(0xE0000, 0xE1000),
+)
+_HAN = (range(0x3400, 0xA000), range(0x20000, 0x323B0))
+_BETWEEN = "\ue000"  # for private use: Unicode makes nothing of it
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """What Unicode makes of each of some characters.
+
+    Attributes:
+        sources: the characters' code points, shape (n,).
+        points: all their forms in NFKC and lower case, one behind the other.
+        starts: where each one's form begins in `points`, shape (n,).
+        lengths: of each one's form, in code points, shape (n,).
+    """
+
+    sources: U32
+    points: U32
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def single(self) -> tuple[U32, U32]:
+        """Return the characters of which Unicode makes one other, and those that they become."""
+        one = self.lengths == 1
+        return self.sources[one], self.points[self.starts[one]]
+
+
+@cache
+def _forms() -> _Forms:
+    sources = np.concatenate([np.arange(block.start, block.stop, dtype=np.uint32) for block in _TOUCHED])
+    # All at once, for speed. What stands between them is nothing's form, and nothing composes with it.
+    between = np.full(2 * len(sources), ord(_BETWEEN), np.uint32)
+    between[::2] = sources
+    text = between.tobytes().decode("utf-32-le")
+    return _Forms(sources, *_divided(unicodedata.normalize("NFKC", text).lower(), _BETWEEN))
+
+
+def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the code points of a text whose parts end with a character, where each part begins, and its length."""
+    points = code_points(text)
+    ends = np.flatnonzero(points == ord(between))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    return points, starts, ends - starts
+
+
+@cache
+def sprawling() -> NDArray[np.bool_]:
+    """Return which code points NFKC makes whole phrases of: a text of them would grow to its eighteenfold."""
+    table = np.zeros(_CODE_POINTS, np.bool_)
+    forms = _forms()
+    table[forms.sources[forms.lengths > _LONGEST_EXPANSION]] = True
+    return table
+
+
+@cache
+def forms_of(*, simplify: bool) -> tuple[U32, U32]:
+    """Return what each code point becomes: in a text as it comes, and in one that is in NFKC and lower case.
+
+    Both of shape (0x110000,), with `DELETE`, and the first with `COMPOSE` and `MARKUP`.
+    """
+    settled = np.arange(_CODE_POINTS, dtype=np.uint32)
+    settled[0xD800:0xE000] = DELETE  # a lone surrogate is half of a cut emoji: no text
+    settled[ord("ς")] = ord("σ")  # lower case depends on the place in the word here alone
+    forms = _forms()
+    fast = settled.copy()
+    fast[forms.sources] = COMPOSE
+    sources, becomes = forms.single()
+    alone = ~np.isin(becomes, _joining())
+    fast[sources[alone]] = settled[becomes[alone]]
+    characters = [chr(point) for point in forms.sources.tolist()]
+    combining = forms.sources[[unicodedata.combining(character) > 0 for character in characters]]
+    fast[combining], settled[combining] = COMPOSE, DELETE
+    invisible = forms.sources[[_invisible(character) for character in characters]]
+    fast[invisible] = settled[invisible] = DELETE
+    # NFKC turns an ellipsis into three full stops. Either way it is punctuation, and it is nine tenths of
+    # all that expands, so it stays one character and the text keeps the fast path.
+    fast[ord("…")] = ord("…")
+    fast[code_points(_MARKUP)] = MARKUP
+    return (_simplified(fast), _simplified(settled)) if simplify else (fast, settled)
+
+
+def _invisible(character: str) -> bool:
+    return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f" or character == SEPARATOR
+
+
+def _joining() -> U32:
+    """Return the characters that may compose with the one before them."""
+    jamo = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]  # of Hangul
+    parts = (unicodedata.decomposition(chr(point)).split() for block in _TOUCHED for point in block)
+    seconds = [int(pair[1], 16) for pair in parts if len(pair) == 2 and not pair[0].startswith("<")]  # noqa: PLR2004  # a canonical pair
+    return np.unique(np.array(jamo + seconds, np.uint32))
+
+
+def _simplified(table: U32) -> U32:
+    """Follow the table by the map from traditional to simplified characters."""
+    ordinary = table < MARKUP
+    table[ordinary] = _to_simple()[table[ordinary]]
+    return table
+
+
+@cache
+def _to_simple() -> U32:
+    """Return OpenCC's map of single characters from traditional to simplified, shape (0x110000,)."""
+    han = "".join(chr(point) for block in _HAN for point in block)
+    # A line each: within a line OpenCC would convert phrases instead of characters.
+    points, starts, lengths = _divided(OpenCC("t2s").convert("\n".join(han) + "\n"), "\n")
+    single = lengths == 1
+    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    table[code_points(han)[single]] = points[starts[single]]
+    return table

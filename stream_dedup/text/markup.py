@@ -1,0 +1,32 @@
+"""The left-overs of HTML in a raw text: entities and tags.
+
+Knows HTML as it comes in articles; knows nothing of Unicode's forms.
+"""
+
+import html
+import re
+
+# No alternative runs over a `<`, so the search takes linear time whatever the text.
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9:-]{0,31})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
+_ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
+_BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
+
+
+def strip_html(text: str) -> str:
+    """Undo entities and take out tags, with what script and style hold; block tags leave a line break."""
+    text = html.unescape(text) if "&" in text else text
+    if "<" not in text:
+        return text
+    pieces: list[str] = []
+    start, end_of_hidden = 0, ""
+    for tag in _TAG.finditer(text):
+        kind = (f"<{tag.group(1)}{tag.group(2)}" if tag.group(2) else tag.group()).lower()
+        if end_of_hidden:
+            if kind == end_of_hidden:
+                start, end_of_hidden = tag.end(), ""
+        elif kind != "-->":
+            pieces.append(text[start : tag.start()])
+            pieces.append("\n" if kind.lstrip("</") in _BREAKING else "")
+            start, end_of_hidden = tag.end(), _ENDS.get(kind, "")
+    # A script that never ends hides nothing: it is a word in angle brackets.
+    return "".join([*pieces, text[start:]])

@@ -1,0 +1,77 @@
+"""Promises of the features: those of a batch are those of its articles, and what stands for the whole body does."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from stream_dedup import Article
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+
+_LINE = "责任编辑：王芳"
+_LINK = "https://t.cn/A6xYz01"
+
+
+def _articles(bodies: list[str]) -> list[Article]:
+    """Return articles of every kind of text that takes a way of its own."""
+    story = bodies[0]
+    texts = [
+        story,
+        f"{story}\n{_LINE}",
+        f"<p>{story}</p>",
+        f"{story}{_LINK}。{bodies[1]}",
+        f"{story}气温31℃，cafe\u0301。",
+        _LINE,
+        _LINK,
+        "😂😂",
+        "\u200b。",
+        *bodies[2:6],
+    ]
+    return [Article(str(place), text, source="甲报") for place, text in enumerate(texts)]
+
+
+def _of(features: Features, place: int) -> list[list[int] | bool | str]:
+    terms, lines = features.terms.part(place, place + 1), features.lines
+    arrays = [terms.hashes, terms.counts, *(of[place] for of in (*features.sketches, *features.numbers))]
+    arrays += [*(of[place] for of in features.places), lines.of(place)]
+    bare, taken = bool(features.bare[place]), bool(lines.taken[place])
+    return [*(np.ravel(array).tolist() for array in arrays), bare, taken, features.texts.text(place)]
+
+
+def test_features_of_a_batch_are_those_of_its_articles(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
+    """Each article has the features that it has alone, whatever the others of its batch need."""
+    articles = _articles(bodies)
+    together = fingerprinter.features(articles)
+    for place, article in enumerate(articles):
+        assert _of(together, place) == _of(fingerprinter.features([article]), 0)
+
+
+def test_part_of_features_is_that_of_the_articles(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
+    """A part of a batch's features has those of its articles, their texts among them."""
+    articles = _articles(bodies)
+    part, alone = fingerprinter.features(articles).part(2, 7), fingerprinter.features(articles[2:7])
+    assert [_of(part, place) for place in range(5)] == [_of(alone, place) for place in range(5)]
+
+
+def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
+    """An empty batch is a batch."""
+    assert len(fingerprinter.features([]).texts) == 0
+
+
+@pytest.mark.parametrize("end", ["", f"\n{_LINE}", f" {_LINK}", f"\n{_LINE}。{_LINK}"])
+def test_content_hash_is_that_of_the_whole_body(
+    fingerprinter: Fingerprinter, bodies: list[str], hash_of: Callable[[str], int], end: str
+) -> None:
+    """Whatever is no content counts for it, so that exact copies are told from others: all word characters do."""
+    body = bodies[0] + end
+    whole = "".join(filter(str.isalnum, fingerprinter.normal(body).text))
+    assert fingerprinter.features([Article("1", body)]).sketches.content.tolist() == [hash_of(whole)]
+
+
+@pytest.mark.parametrize(("body", "symbols"), [("😂 😂！", "😂😂!"), ("\u200b\u200d", "\u200b\u200d")])
+def test_content_hash_of_symbols(
+    fingerprinter: Fingerprinter, hash_of: Callable[[str], int], body: str, symbols: str
+) -> None:
+    """Without word characters it is that of the symbols, without these that of the raw text."""
+    content = fingerprinter.features([Article("1", body)]).sketches.content
+    assert content.tolist() == [hash_of(symbols)]
