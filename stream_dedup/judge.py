@@ -438,8 +438,8 @@ def _look_under(place: int, i: int, batch: _Batch, workspace: _Workspace, verdic
         visible += 1
         node = workspace.older[node]
         room -= 1
-    posting = batch.keyed.list_offsets[key + 1] - 1
-    while posting >= batch.keyed.list_offsets[key] and room > 0:
+    posting = batch.keyed.list_stops[key] - 1
+    while posting >= batch.keyed.list_begins[key] and room > 0:
         if batch.keyed.list_rows[posting] != NO_ROW:
             workspace.visible[visible] = batch.keyed.list_rows[posting]
             visible += 1

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.hashing import EMPTY, I64, U64, find_slot, place_all, table_size
-from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Entries, Rows, rows_of_entries
+from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
+from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Rows, rows_of_entries
 from stream_dedup.index.keys import NO_KEY, BatchKeys, NumberedKeys, interleaved
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.postings import PostingLists, Postings
@@ -25,7 +25,7 @@ from stream_dedup.index.wanted import LookedUp, sharing_enough, sharing_many, wi
 
 NO_ROW = -1
 CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the kinds, in the order of their key numbers
-_ONE = np.uint64(1)  # added to an entry's number, of which `EMPTY` is one
+_ONE = np.uint64(1)  # added to an entry's number: what is hashed is then never `EMPTY`
 
 Bool = NDArray[np.bool_]
 
@@ -38,7 +38,8 @@ class KeyedRows(NamedTuple):
         look_up_keys: key numbers: contents, landmarks in ascending order, tables.
         own_keys: key numbers under which each article is indexed, `NO_KEY` where unused, shape (n, keys).
         key_kinds: `CONTENT`, `LANDMARK` or `SIMHASH` of each key number.
-        list_offsets: postings of key i at list_offsets[i]:list_offsets[i + 1].
+        list_begins: postings of key i at list_begins[i]:list_stops[i].
+        list_stops: see `list_begins`.
         list_rows: row of each posting, oldest first, `NO_ROW` where no article needs it.
     """
 
@@ -46,7 +47,8 @@ class KeyedRows(NamedTuple):
     look_up_keys: I64
     own_keys: I64
     key_kinds: NDArray[np.uint8]
-    list_offsets: I64
+    list_begins: I64
+    list_stops: I64
     list_rows: I64
 
 
@@ -145,18 +147,19 @@ class Search:
 
     def candidates(self) -> Candidates:
         """Return what was found so far; before the tables were looked up the batch has no fingerprints."""
-        lists = [lists.lists for lists in self._lists]
-        firsts = np.cumsum([0, *(len(one.keys) for one in lists)])
+        lists = self._lists
+        firsts = np.cumsum([0, *(len(kind.keys) for kind in lists)])
         keys = list(zip(self._keys, firsts, strict=False))
         offsets, looked_up = interleaved(
             [kind.offsets for kind in self._keys], [kind.looked_up + first for kind, first in keys]
         )
-        entries, names, numbers = self._read.sorted()
+        stored = self._read.all()
+        begins = np.cumsum([0, *(len(kind.postings.entries) for kind in lists)])
         return Candidates(
-            rows_of_entries(entries).followed_by(self._rows),
-            names,
-            numbers,
-            entries["cluster"].copy(),
+            stored.rows.followed_by(self._rows),
+            stored.names,
+            stored.numbers,
+            stored.clusters,
             KeyedRows(
                 offsets,
                 looked_up,
@@ -164,8 +167,9 @@ class Search:
                     [np.where(kind.own == NO_KEY, NO_KEY, kind.own + first) for kind, first in keys], axis=1
                 ),
                 np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
-                _joined_offsets([one.offsets for one in lists]),
-                _rows_of_numbers(numbers, np.concatenate([one.postings.entries for one in lists])),
+                np.concatenate([kind.begins + begin for kind, begin in zip(lists, begins, strict=False)]),
+                np.concatenate([kind.stops + begin for kind, begin in zip(lists, begins, strict=False)]),
+                _rows_of_numbers(stored.numbers, np.concatenate([kind.postings.entries for kind in lists])),
             ),
         )
 
@@ -175,16 +179,16 @@ class Search:
         marks = self._keys[LANDMARK]
         first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
         found = self._find(LANDMARK, first)
-        self._want(found, sharing_many(_looked_up(first, found), *found.postings))
+        self._want(found, sharing_many(_looked_up(first, found), found.postings.entries))
 
-    def _find(self, kind: int, keys: NumberedKeys) -> PostingLists:
+    def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
         """Read the lists of keys that were not read yet, and return all that were read."""
         lists = self._lists[kind]
         missing = lists.missing(keys.looked_up)
         lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
-        return lists.lists
+        return lists
 
-    def _want(self, lists: PostingLists, wanted: Bool) -> None:
+    def _want(self, lists: "_Lists", wanted: Bool) -> None:
         self._read.read(lists.postings.entries[wanted])
 
 
@@ -193,13 +197,18 @@ class _Lists:
 
     Args:
         keys: distinct, ascending, shape (m,).
+
+    Attributes:
+        keys: those.
+        begins: of the list of each key among the postings, shape (m,).
+        stops: place behind the last of each, shape (m,).
+        postings: of all lists.
     """
 
     def __init__(self, keys: U64) -> None:
         self.keys = keys
-        self.lists = PostingLists(
-            keys, np.zeros(len(keys) + 1, np.int64), Postings(np.empty(0, np.uint64), np.empty(0, np.uint64))
-        )
+        self.begins, self.stops = np.zeros((2, len(keys)), np.int64)
+        self.postings = Postings(*np.empty((2, 0), np.uint64))
         self._known = np.zeros(len(keys), np.bool_)
 
     def missing(self, numbers: I64) -> I64:
@@ -211,9 +220,25 @@ class _Lists:
     def add(self, places: I64, lists: PostingLists) -> None:
         """Add the lists of the keys at some places."""
         self._known[places] = True
-        self.lists = PostingLists(
-            self.keys, *_with_more(self.lists.offsets, self.lists.postings, places, lists.offsets, lists.postings)
-        )
+        offsets = lists.offsets + len(self.postings.entries)
+        self.begins[places], self.stops[places] = offsets[:-1], offsets[1:]
+        self.postings = Postings(*map(np.concatenate, zip(self.postings, lists.postings, strict=True)))
+
+
+class _Stored(NamedTuple):
+    """Some entries of a store, ascending.
+
+    Attributes:
+        numbers: shape (m,).
+        clusters: shape (m,).
+        names: of their articles, as UTF-8, m of them.
+        rows: what they are compared by.
+    """
+
+    numbers: U64
+    clusters: U64
+    names: list[bytes]
+    rows: Rows
 
 
 class _ReadEntries:
@@ -228,24 +253,35 @@ class _ReadEntries:
         self._format = index.format
         self._store = store
         self._asked: U64 = np.empty(0, np.uint64)
-        self._values: dict[int, bytes] = {}
+        self._parts: list[_Stored] = []
 
     def read(self, numbers: U64) -> None:
         """Read entries that were not read yet; those that are not there are left out."""
         new = np.setdiff1d(numbers, self._asked)
         self._asked = np.concatenate([self._asked, new])
         values = self._store.get_many(Family.ENTRIES, keys_of(new))
-        self._values |= {number: value for number, value in zip(new.tolist(), values, strict=True) if value is not None}
+        there = np.array([value is not None for value in values], np.bool_)
+        if there.any() or not self._parts:
+            entries, names = self._format.unpack([value for value in values if value is not None])
+            self._parts.append(_Stored(new[there], entries["cluster"].copy(), names, rows_of_entries(entries)))
 
-    def sorted(self) -> tuple[Entries, list[bytes], U64]:
-        """Return the fixed parts of all, the names of their articles, and their numbers, ascending."""
-        numbers = sorted(self._values)
-        entries, names = self._format.unpack([self._values[number] for number in numbers])
-        return entries, names, np.array(numbers, np.uint64)
+    def all(self) -> _Stored:
+        """Return all of them."""
+        if len(self._parts) > 1:
+            self._parts = [_ascending(self._parts)]
+        return self._parts[0]
 
 
-def _looked_up(keys: NumberedKeys, lists: PostingLists) -> LookedUp:
-    return LookedUp(keys.offsets, keys.looked_up, lists.offsets)
+def _ascending(parts: Sequence[_Stored]) -> _Stored:
+    numbers, clusters = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    order = np.argsort(numbers)
+    names = [name for part in parts for name in part.names]
+    rows = Rows(*(np.concatenate(column)[order] for column in zip(*(part.rows for part in parts), strict=True)))
+    return _Stored(numbers[order], clusters[order], [names[place] for place in order.tolist()], rows)
+
+
+def _looked_up(keys: NumberedKeys, lists: _Lists) -> LookedUp:
+    return LookedUp(keys.offsets, keys.looked_up, lists.begins, lists.stops)
 
 
 def _ranks(offsets: I64) -> I64:
@@ -253,48 +289,18 @@ def _ranks(offsets: I64) -> I64:
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
-def _joined_offsets(offsets: Sequence[I64]) -> I64:
-    counts = np.concatenate([np.diff(kind) for kind in offsets])
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-
-
-@kernel
-def _with_more(
-    offsets: I64, postings: Postings, places: I64, more_offsets: I64, more: Postings
-) -> tuple[I64, Postings]:
-    """Return lists, of which those at some places were empty, with these put in."""
-    lengths = offsets[1:] - offsets[:-1]
-    for i in range(len(places)):
-        lengths[places[i]] = more_offsets[i + 1] - more_offsets[i]
-    joined = np.zeros(len(offsets), np.int64)
-    for key in range(len(lengths)):
-        joined[key + 1] = joined[key] + lengths[key]
-    both = Postings(np.empty(joined[-1], np.uint64), np.empty(joined[-1], np.uint64))
-    for key in range(len(lengths)):
-        _copy(postings, offsets[key], offsets[key + 1], both, joined[key])
-    for i in range(len(places)):
-        _copy(more, more_offsets[i], more_offsets[i + 1], both, joined[places[i]])
-    return joined, both
-
-
-@kernel
-def _copy(source: Postings, first: int, stop: int, target: Postings, place: int) -> None:
-    for posting in range(first, stop):
-        target.entries[place], target.details[place] = source.entries[posting], source.details[posting]
-        place += 1
-
-
 @kernel
 def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
     """Return the place of each entry among some numbers, `NO_ROW` where it is not among them, shape of `entries`."""
     table = np.full(table_size(len(numbers)), EMPTY)
     rows_at = np.full(len(table), NO_ROW, np.int64)
-    slots = place_all(table, numbers + _ONE)
     for row in range(len(numbers)):
-        rows_at[slots[row]] = row
+        hashed = mix64(numbers[row] + _ONE)
+        slot = find_slot(table, hashed)
+        table[slot], rows_at[slot] = hashed, row
     rows = np.empty(len(entries), np.int64)
     for posting in range(len(entries)):
-        rows[posting] = rows_at[find_slot(table, entries[posting] + _ONE)]
+        rows[posting] = rows_at[find_slot(table, mix64(entries[posting] + _ONE))]
     return rows
 
 

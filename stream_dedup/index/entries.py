@@ -140,11 +140,12 @@ class EntryFormat:
             StoreDamagedError: one of them was cut short, or is none.
         """
         fixed = np.zeros(max(len(packed), _LEAST_ROWS), self.layout)
-        names, damaged = decode(padded(b"".join(packed)), _stops(packed), _columns(fixed), self._rule)
+        joined, stops = b"".join(packed), _stops(packed)
+        names, damaged = decode(padded(joined), stops, _columns(fixed), self._rule)
         if damaged != SOUND:
             raise StoreDamagedError(damage("an entry", packed[damaged]))
-        named = [entry[len(entry) - name :] for entry, name in zip(packed, names.tolist(), strict=True)]
-        return fixed[: len(packed)], named
+        begins = (stops - names).tolist()
+        return fixed[: len(packed)], [joined[begin:stop] for begin, stop in zip(begins, stops.tolist(), strict=True)]
 
     def joined(self, parts: Sequence[Entries]) -> Entries:
         """Return fixed parts one behind the other: numpy's own way compares the layouts of all of them first."""

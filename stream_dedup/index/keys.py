@@ -23,19 +23,21 @@ class BatchKeys:
         used: which of them are, shape (n, k).
         offsets: article i looks up looked_up[offsets[i]:offsets[i + 1]], shape (n + 1,).
         looked_up: keys.
+        same_keys: whether each article looks up just the keys that it is indexed under, in their order.
     """
 
     own: U64
     used: NDArray[np.bool_]
     offsets: I64
     looked_up: U64
+    same_keys: bool = False
 
     @classmethod
     def same(cls, own: U64, used: NDArray[np.bool_]) -> "BatchKeys":
         """Return the keys of articles that look up what they are indexed under."""
         offsets = np.zeros(len(own) + 1, np.int64)
         np.cumsum(used.sum(axis=1), out=offsets[1:])
-        return cls(own, used, offsets, own[used])
+        return cls(own, used, offsets, own[used], same_keys=True)
 
     @classmethod
     def none(cls, articles: int) -> "BatchKeys":
@@ -48,7 +50,7 @@ class BatchKeys:
         if not masks.any():
             return self
         looked_up = self.looked_up ^ np.repeat(masks, np.diff(self.offsets))
-        return BatchKeys(masked(self.own, masks), self.used, self.offsets, looked_up)
+        return BatchKeys(masked(self.own, masks), self.used, self.offsets, looked_up, self.same_keys)
 
     def own_among_looked_up(self) -> NDArray[np.bool_]:
         """Tell of each key that is looked up whether an article of the batch stands under it."""
@@ -61,10 +63,11 @@ class BatchKeys:
     def numbered(self) -> "NumberedKeys":
         """Return the keys as numbers of distinct ones, in ascending order."""
         own = self.own[self.used]
-        distinct, numbers = _distinct(np.concatenate([own, self.looked_up]))
+        distinct, numbers = _distinct(own if self.same_keys else np.concatenate([own, self.looked_up]))
+        looked_up = numbers if self.same_keys else numbers[len(own) :]
         places = np.full(self.own.shape, NO_KEY, np.int64)
         places[self.used] = numbers[: len(own)]
-        return NumberedKeys(distinct, places, self.offsets, numbers[len(own) :])
+        return NumberedKeys(distinct, places, self.offsets, looked_up)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +110,21 @@ def _distinct(keys: U64) -> tuple[U64, I64]:
 
 def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
     """Join the look-ups of several families article by article, the families in order."""
-    counts = [np.diff(family) for family in offsets]
-    article = np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts])
-    joined = np.zeros_like(offsets[0])
-    np.cumsum(np.sum(counts, axis=0), out=joined[1:])
-    return joined, np.concatenate(keys)[np.argsort(article, kind="stable")]
+    firsts = np.cumsum([0, *map(len, keys)])
+    return _interleaved(np.stack(offsets), firsts, np.concatenate(keys))
+
+
+@kernel
+def _interleaved(offsets: NDArray[np.int64], firsts: I64, keys: I64) -> tuple[I64, I64]:
+    joined, together = np.zeros(offsets.shape[1], np.int64), np.empty_like(keys)
+    used = 0
+    for i in range(offsets.shape[1] - 1):
+        for family in range(len(offsets)):
+            for place in range(offsets[family, i], offsets[family, i + 1]):
+                together[used] = keys[firsts[family] + place]
+                used += 1
+        joined[i + 1] = used
+    return joined, together
 
 
 @kernel

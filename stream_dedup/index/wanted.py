@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import EMPTY, I64, U64, find_slot, table_size
+from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
 from stream_dedup.index.sharing import FIRST_SHARED, Sharing, least_shared_of_class
 
-_ONE = np.uint64(1)  # added to an entry's number, of which `EMPTY` is one
+_CLASSES = 256  # of sizes
+_ONE = np.uint64(1)  # added to an entry's number: what is hashed is then never `EMPTY`
 
 
 class LookedUp(NamedTuple):
@@ -22,12 +23,28 @@ class LookedUp(NamedTuple):
     Attributes:
         offsets: article i looks up keys[offsets[i]:offsets[i + 1]], shape (n + 1,).
         keys: numbers of keys.
-        list_offsets: postings of key k at list_offsets[k]:list_offsets[k + 1].
+        begins: postings of key k at begins[k]:stops[k].
+        stops: see `begins`.
     """
 
     offsets: I64
     keys: I64
-    list_offsets: I64
+    begins: I64
+    stops: I64
+
+
+class _Shared(NamedTuple):
+    """The postings of all lists that an article looks up, and in how many of these their entries are.
+
+    Attributes:
+        postings: their places, shape (p,).
+        slots: of the entry of each, shape (p,).
+        counts: by slots.
+    """
+
+    postings: I64
+    slots: I64
+    counts: I64
 
 
 @kernel
@@ -42,51 +59,56 @@ def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, 
         sharing: tells how many they are.
     """
     wanted = np.zeros(len(entries), np.bool_)
+    least = np.empty(_CLASSES, np.int64)
     for i in range(len(sizes)):
-        keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
-        numbers, shared = _shared(keys, looked_up.list_offsets, entries)
-        for key in keys:
-            for posting in range(looked_up.list_offsets[key], looked_up.list_offsets[key + 1]):
-                count = shared[find_slot(numbers, entries[posting] + _ONE)]
-                if count >= least_shared_of_class(sizes[i], classes[posting], sharing):
-                    wanted[posting] = True
+        shared = _shared(i, looked_up, entries)
+        least[:] = 0
+        for place in range(len(shared.postings)):
+            posting = shared.postings[place]
+            known = int(classes[posting])
+            if least[known] == 0:
+                least[known] = least_shared_of_class(sizes[i], known, sharing)
+            if shared.counts[shared.slots[place]] >= least[known]:
+                wanted[posting] = True
     return wanted
 
 
 @kernel
-def sharing_many(looked_up: LookedUp, entries: U64, classes: U64) -> NDArray[np.bool_]:
+def sharing_many(looked_up: LookedUp, entries: U64) -> NDArray[np.bool_]:
     """Return for each posting whether an article shares at least `FIRST_SHARED` of its first landmarks with its entry.
 
     Args:
         looked_up: lists of the first landmarks.
         entries: of the postings, shape (m,).
-        classes: of the entries' sizes, which do not matter, shape (m,).
     """
-    wanted = np.zeros(len(classes), np.bool_)
+    wanted = np.zeros(len(entries), np.bool_)
     for i in range(len(looked_up.offsets) - 1):
-        keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
-        numbers, shared = _shared(keys, looked_up.list_offsets, entries)
-        for key in keys:
-            for posting in range(looked_up.list_offsets[key], looked_up.list_offsets[key + 1]):
-                if shared[find_slot(numbers, entries[posting] + _ONE)] >= FIRST_SHARED:
-                    wanted[posting] = True
+        shared = _shared(i, looked_up, entries)
+        for place in range(len(shared.postings)):
+            if shared.counts[shared.slots[place]] >= FIRST_SHARED:
+                wanted[shared.postings[place]] = True
     return wanted
 
 
 @kernel
-def _shared(keys: I64, list_offsets: I64, entries: U64) -> tuple[U64, I64]:
-    """Return in how many of some lists each entry is: an open-addressing table of their numbers plus 1, and counts."""
-    postings = 0
+def _shared(i: int, looked_up: LookedUp, entries: U64) -> _Shared:
+    """Count in how many of the lists that article i looks up each entry is."""
+    keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
+    total = 0
     for key in keys:
-        postings += list_offsets[key + 1] - list_offsets[key]
-    numbers = np.full(table_size(postings), EMPTY)
-    shared = np.zeros(len(numbers), np.int64)
+        total += looked_up.stops[key] - looked_up.begins[key]
+    numbers = np.full(table_size(total), EMPTY)
+    shared = _Shared(np.empty(total, np.int64), np.empty(total, np.int64), np.zeros(len(numbers), np.int64))
+    place = 0
     for key in keys:
-        for posting in range(list_offsets[key], list_offsets[key + 1]):
-            slot = find_slot(numbers, entries[posting] + _ONE)
-            numbers[slot] = entries[posting] + _ONE
-            shared[slot] += 1
-    return numbers, shared
+        for posting in range(looked_up.begins[key], looked_up.stops[key]):
+            hashed = mix64(entries[posting] + _ONE)
+            slot = find_slot(numbers, hashed)
+            numbers[slot] = hashed
+            shared.counts[slot] += 1
+            shared.postings[place], shared.slots[place] = posting, slot
+            place += 1
+    return shared
 
 
 @kernel
@@ -102,7 +124,7 @@ def within_distance(looked_up: LookedUp, fingerprints: U64, stored: U64, max_dis
     wanted = np.zeros(len(stored), np.bool_)
     for i in range(len(fingerprints)):
         for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
-            for posting in range(looked_up.list_offsets[key], looked_up.list_offsets[key + 1]):
+            for posting in range(looked_up.begins[key], looked_up.stops[key]):
                 if popcount(fingerprints[i] ^ stored[posting]) <= max_distance:
                     wanted[posting] = True
     return wanted

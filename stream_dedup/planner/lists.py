@@ -18,7 +18,7 @@ from stream_dedup.index.multi import posting_kinds
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.runs.blocks import BLOCK_POSTINGS, block_bytes, widths_of
 from stream_dedup.index.runs.bloom import KEY_BITS, LINE_BITS, filter_bytes
-from stream_dedup.index.runs.run import FENCE_BYTES, HELD_BYTES
+from stream_dedup.index.runs.section import FENCE_BYTES, HELD_BYTES
 from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
 from stream_dedup.settings import EngineSettings
 

@@ -25,7 +25,7 @@ from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import SIMHASH, Candidates, Search
 from stream_dedup.index.rocks import RocksStore, open_store
-from stream_dedup.index.runs.run import Section
+from stream_dedup.index.runs.section import Section
 from stream_dedup.index.store import Family
 from stream_dedup.planner import (
     STRANGERS,
@@ -219,7 +219,7 @@ class _Questions:
         for i, fingerprint in enumerate(fingerprints):
             own = keyed.look_up_keys[keyed.look_up_offsets[i] : keyed.look_up_offsets[i + 1]]
             own = own[keyed.key_kinds[own] == SIMHASH]
-            spans = [keyed.list_rows[keyed.list_offsets[key] : keyed.list_offsets[key + 1]] for key in own]
+            spans = [keyed.list_rows[keyed.list_begins[key] : keyed.list_stops[key]] for key in own]
             rows = np.concatenate([np.empty(0, np.int64), *spans])
             keys, postings = keys + len(own), postings + len(rows)
             rows = np.unique(rows[(rows >= 0) & (rows < stored)])

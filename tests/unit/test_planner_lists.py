@@ -14,7 +14,8 @@ from stream_dedup.index.probing import table_keys
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.bloom import put_in_filter
 from stream_dedup.index.runs.merging import merge_runs
-from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
+from stream_dedup.index.runs.run import Run, RunWriter, open_run
+from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.store import MemoryStore
 from stream_dedup.planner.lists import GENERATIONS, Lists, Packed, others_of, packed, runs_of, tables_of, wrong_share

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.prefetch import prefetch
 
 Bytes = NDArray[np.uint8]
 
@@ -22,6 +23,7 @@ BLOCK_POSTINGS = 128  # a block ends with the key that reaches so many
 _HEADER_BYTES = 5  # 4 of the number of postings, 1 of the bytes of a key
 _WORD = 8  # bytes
 _EIGHT, _LOWEST = np.uint64(8), np.uint64(0xFF)
+_1, _3, _4, _7, _63 = np.uint64(1), np.uint64(3), np.uint64(4), np.uint64(7), np.uint64(63)
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
@@ -138,7 +140,7 @@ def _pack_block(flat: Flat, first: int, stop: int, widths: Widths, packed: Bytes
         at = _put(packed, at, flat.details[posting], widths.detail_bytes)
     stop = _words(at)
     packed[at:stop] = 0
-    return _put(packed, stop, _checksum(packed, start, stop), _WORD)
+    return _put(packed, stop, _checksum(packed[start:stop].view(np.uint64)), _WORD)
 
 
 @kernel
@@ -148,97 +150,110 @@ def _words(size: int) -> int:
 
 
 @kernel
-def unpack_blocks(packed: Bytes, stops: I64, first_keys: U64, widths: Widths) -> tuple[Flat, bool]:
+def unpack_blocks(words: U64, stops: I64, first_keys: U64, widths: Widths) -> tuple[Flat, bool]:
     """Return the postings of some blocks, and whether all are sound.
 
     Args:
-        packed: of the blocks.
+        words: of the blocks.
         stops: byte behind each, shape (blocks,).
         first_keys: smallest key of each, shape (blocks,).
         widths: as they were packed with.
     """
     room, start = 0, 0
     for stop in stops:
-        if not sound(packed, start, stop):
+        if not sound(words, start, stop):
             nothing = np.empty(0, np.uint64)
             return Flat(nothing, nothing, nothing), False
-        room += _header(packed, start)[0]
+        room += _header(words, start)[0]
         start = stop
     flat = Flat(np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64))
     used, start = 0, 0
     for block in range(len(stops)):
-        postings, key_bytes = _header(packed, start)
+        postings, key_bytes = _header(words, start)
         for posting in range(postings):
-            key = _get(packed, start + _HEADER_BYTES + posting * key_bytes, key_bytes)
-            flat.keys[used + posting] = first_keys[block] + key
+            flat.keys[used + posting] = first_keys[block] + _key(words, start, posting, key_bytes)
         all_of_it = Found(0, postings, postings, key_bytes)
-        used = take_postings(packed, start, all_of_it, widths, flat.entries, flat.details, used)
+        used = take_postings(words, start, all_of_it, widths, flat.entries, flat.details, used)
         start = stops[block]
     return flat, True
 
 
 @kernel
-def find_in_block(packed: Bytes, start: int, distance: np.uint64) -> Found:
+def find_in_block(words: U64, start: int, distance: np.uint64, share: float) -> Found:
     """Return where the postings of a key are in the block that begins at a byte.
 
     Args:
-        packed: bytes.
+        words: of blocks.
         start: where the block begins.
         distance: of the key from the smallest of the block.
+        share: about how much of the block is before the key: the search begins there.
     """
-    postings, key_bytes = _header(packed, start)
-    keys = start + _HEADER_BYTES
-    low, high = 0, postings
-    while low < high:
-        middle = (low + high) // 2
-        if _get(packed, keys + middle * key_bytes, key_bytes) < distance:
-            low = middle + 1
-        else:
-            high = middle
-    stop = low
-    while stop < postings and _get(packed, keys + stop * key_bytes, key_bytes) == distance:
+    postings, key_bytes = _header(words, start)
+    first = min(max(int(share * postings), 0), postings - 1)
+    while first < postings and _key(words, start, first, key_bytes) < distance:
+        first += 1
+    while first > 0 and _key(words, start, first - 1, key_bytes) >= distance:
+        first -= 1
+    stop = first
+    while stop < postings and _key(words, start, stop, key_bytes) == distance:
         stop += 1
-    return Found(low, stop, postings, key_bytes)
+    return Found(first, stop, postings, key_bytes)
 
 
 @kernel
-def take_postings(
-    packed: Bytes, start: int, found: Found, widths: Widths, entries: U64, details: U64, place: int
-) -> int:
+def ask_for(words: U64, start: int, widths: Widths, share: float) -> None:
+    """Ask for the memory that a search in the block that begins at a byte will read; see `find_in_block`."""
+    postings, key_bytes = _header(words, start)
+    column, posting = start + _HEADER_BYTES, int(share * postings)
+    for width in (key_bytes, widths.entry_bytes, widths.detail_bytes):
+        prefetch(words, (column + posting * width) // _WORD)
+        column += postings * width
+
+
+@kernel
+def take_postings(words: U64, start: int, found: Found, widths: Widths, entries: U64, details: U64, place: int) -> int:
     """Unpack postings of the block that begins at a byte from a place of arrays on, and return the place behind."""
     entry_column = start + _HEADER_BYTES + found.postings * found.key_bytes
     detail_column = entry_column + found.postings * widths.entry_bytes
     for posting in range(found.first, found.stop):
-        entry = _get(packed, entry_column + posting * widths.entry_bytes, widths.entry_bytes)
+        entry = _get(words, entry_column + posting * widths.entry_bytes, widths.entry_bytes)
         entries[place] = np.uint64(widths.first_entry) + entry
-        details[place] = _get(packed, detail_column + posting * widths.detail_bytes, widths.detail_bytes)
+        details[place] = _get(words, detail_column + posting * widths.detail_bytes, widths.detail_bytes)
         place += 1
     return place
 
 
 @kernel
-def sound(packed: Bytes, start: int, stop: int) -> bool:
+def sound(words: U64, start: int, stop: int) -> bool:
     """Tell whether the checksum at the end of a block is that of its bytes."""
     behind = stop - _WORD
     return (
         behind > start
         and (stop - start) % _WORD == 0
-        and _checksum(packed, start, behind) == _get(packed, behind, _WORD)
+        and _checksum(words[start // _WORD : behind // _WORD]) == words[behind // _WORD]
     )
 
 
 @kernel
-def _header(packed: Bytes, start: int) -> tuple[int, int]:
+def _header(words: U64, start: int) -> tuple[int, int]:
     """Return how many postings a block has, and the bytes of a key."""
-    return np.int64(_get(packed, start, _HEADER_BYTES - 1)), np.int64(packed[start + _HEADER_BYTES - 1])  # type: ignore[return-value]  # compiled
+    return np.int64(_get(words, start, _HEADER_BYTES - 1)), np.int64(_get(words, start + _HEADER_BYTES - 1, 1))  # type: ignore[return-value]  # compiled
 
 
 @kernel
-def _get(packed: Bytes, at: int, count: int) -> np.uint64:
-    value = np.uint64(0)
-    for byte in range(count):
-        value |= np.uint64(packed[at + byte]) << (_EIGHT * np.uint64(byte))
-    return value
+def _key(words: U64, start: int, posting: int, key_bytes: int) -> np.uint64:
+    """Return how far the key of a posting is from the smallest of its block."""
+    return _get(words, start + _HEADER_BYTES + posting * key_bytes, key_bytes)
+
+
+@kernel
+def _get(words: U64, at: int, count: int) -> np.uint64:
+    """Return a number of up to 8 bytes that begins at a byte, before the last word."""
+    place, shift = np.uint64(at) >> _3, _EIGHT * (np.uint64(at) & _7)
+    # A shift by 64 would be none: so what is above comes up in two steps, as does the mask.
+    value = words[place] >> shift | (words[place + _1] << _1) << (_63 - shift)
+    half = _4 * np.uint64(count)
+    return value & ((_1 << half << half) - _1)  # type: ignore[no-any-return]  # compiled
 
 
 @kernel
@@ -251,10 +266,9 @@ def _put(packed: Bytes, at: int, value: np.uint64, count: int) -> int:
 
 
 @kernel
-def _checksum(packed: Bytes, start: int, stop: int) -> np.uint64:
+def _checksum(words: U64) -> np.uint64:
     """Return a checksum of words: FNV-1a over every other one, twice, so that two are multiplied at a time."""
-    words = packed[start:stop].view(np.uint64)
-    even, odd = _OFFSET ^ np.uint64(stop - start), _OFFSET
+    even, odd = _OFFSET ^ np.uint64(_WORD * len(words)), _OFFSET
     for place in range(0, len(words) - 1, 2):
         even, odd = (even ^ words[place]) * _PRIME, (odd ^ words[place + 1]) * _PRIME
     if len(words) % 2:

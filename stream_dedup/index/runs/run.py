@@ -6,74 +6,27 @@ The file is the blocks of all sections, then for each section the smallest key o
 block and the filter; then a footer, and the checksum of all behind the blocks.
 """
 
+import mmap
 import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64
-from stream_dedup.index.runs.blocks import (
-    Bytes,
-    Flat,
-    Found,
-    PackedBlocks,
-    Widths,
-    find_in_block,
-    pack_blocks,
-    sound,
-    take_postings,
-    unpack_blocks,
-    widths_of,
-)
-from stream_dedup.index.runs.bloom import empty_filter, in_filter, put_in_filter
+from stream_dedup.index.runs.blocks import Flat, PackedBlocks, Widths, pack_blocks, unpack_blocks, widths_of
+from stream_dedup.index.runs.bloom import empty_filter, put_in_filter
 from stream_dedup.index.runs.hits import Hits
+from stream_dedup.index.runs.section import Section, find_in_section, section_of
 from stream_dedup.index.store import StoreDamagedError
-
-Bool = NDArray[np.bool_]
 
 _FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
 _CHECKSUM = struct.Struct("<I")
 _SECTION = struct.Struct("<QQQQQ")  # first byte, blocks, words of the filter, keys, postings
 _MAGIC = b"postrun1"
-_SOUND, _UNREADABLE, _DAMAGED = 0, 1, 2
-_LANDING = 64  # blocks between two landings
-FENCE_BYTES = 16  # of a block, beside its own: its smallest key and the byte behind it
-HELD_BYTES = FENCE_BYTES + 8 / _LANDING + 1  # in memory, where there are landings, and whether it was checked
-_LARGEST_BLOCK = 1 << 12  # bytes that are room for nearly all blocks
-
-# C's pread(descriptor, buffer, count, offset): numba finds it in the process.
-_pread: Any = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
-
-
-class Section(NamedTuple):
-    """What is known in memory of one kind's part of a run.
-
-    Attributes:
-        start: first byte of its blocks.
-        first_keys: smallest key of each block, shape (blocks,).
-        landings: of every 64th block: as few as the processor's cache holds, shape (blocks / 64,).
-        stops: byte behind each, counted from the first, shape (blocks,).
-        words: filter.
-        checked: which blocks were found sound since the run was opened, shape (blocks,).
-        keys: how many keys it has.
-        postings: and postings.
-    """
-
-    start: int
-    first_keys: U64
-    landings: U64
-    stops: I64
-    words: U64
-    checked: Bool
-    keys: int
-    postings: int
 
 
 class RunWriter:
@@ -114,7 +67,7 @@ class RunWriter:
         first_keys = np.concatenate([np.empty(0, np.uint64), *(part.first_keys for part in blocks)])
         stops = np.concatenate([np.empty(0, np.int64), *(part.stops for part in blocks)])
         keys = sum(part.keys for part in blocks)
-        self._sections.append(_section(start, first_keys, stops, words, keys, postings))
+        self._sections.append(section_of(start, first_keys, stops, words, keys, postings))
 
     def finish(self) -> None:
         """Write what is read when the run is opened."""
@@ -130,13 +83,15 @@ class RunWriter:
         self._file.write(_CHECKSUM.pack(zlib.crc32(tail)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """An open run.
 
     Attributes:
         name: of its file.
         descriptor: of the file, open for reading.
+        size: bytes of the file.
+        words: the file, mapped into memory, but for the bytes behind its last whole word.
         first: number of its first entry.
         stop: number behind the last.
         sections: one for each kind.
@@ -144,6 +99,8 @@ class Run:
 
     name: str
     descriptor: int
+    size: int
+    words: U64
     first: int
     stop: int
     sections: Sequence[Section]
@@ -171,10 +128,12 @@ class Run:
             StoreDamagedError: a block cannot be read, or its checksum is wrong.
         """
         section, widths = self.sections[kind], self.widths(detail_bytes)
-        hits, blocks, state = _find(self.descriptor, section, widths, keys, room, floor)
-        if state != _SOUND:
-            what = "a block cannot be read" if state == _UNREADABLE else "the checksum of a block is wrong"
-            raise self._damaged(what)
+        # To read what is mapped but gone would end the process.
+        if os.fstat(self.descriptor).st_size < self.size:
+            raise self._damaged("a block cannot be read")
+        hits, blocks, whole = find_in_section(self.words, section, widths, keys, room, floor)
+        if not whole:
+            raise self._damaged("the checksum of a block is wrong")
         return hits, blocks
 
     def part(self, kind: int, detail_bytes: int, first_key: int, stop_key: int | None) -> Flat:
@@ -195,7 +154,7 @@ class Run:
         if len(packed) != section.stops[after - 1] - start:
             raise self._damaged("blocks cannot be read")
         flat, whole = unpack_blocks(
-            np.frombuffer(packed, np.uint8),
+            np.frombuffer(packed, np.uint64),
             section.stops[before:after] - start,
             section.first_keys[before:after],
             self.widths(detail_bytes),
@@ -209,6 +168,8 @@ class Run:
     def close(self) -> None:
         """Close the file."""
         os.close(self.descriptor)
+        # The mapping, which has a descriptor of its own, goes with its last user.
+        self.words = np.empty(0, np.uint64)
 
     def _damaged(self, what: str) -> StoreDamagedError:
         return damaged_run(self.name, what)
@@ -245,12 +206,22 @@ def _opened(name: str, descriptor: int) -> Run:
     sections, at, described = [], 0, footer - start
     for fields in _SECTION.iter_unpack(tail[described - count * _SECTION.size : described]):
         begin, blocks, words, keys, postings = fields
-        first_keys = np.frombuffer(tail, np.uint64, blocks, at)
-        stops = np.frombuffer(tail, np.int64, blocks, at + 8 * blocks)
-        bits = np.frombuffer(tail, np.uint64, words, at + 16 * blocks)
+        # numpy asks for huge pages, where each of these lines of memory would need an address of its own to be found.
+        first_keys = np.frombuffer(tail, np.uint64, blocks, at).copy()
+        stops = np.frombuffer(tail, np.int64, blocks, at + 8 * blocks).copy()
+        bits = np.frombuffer(tail, np.uint64, words, at + 16 * blocks).copy()
         at += 16 * blocks + 8 * words
-        sections.append(_section(begin, first_keys, stops, bits, keys, postings))
-    return Run(name, descriptor, first, stop, sections)
+        sections.append(section_of(begin, first_keys, stops, bits, keys, postings))
+    return Run(name, descriptor, size, _mapped(descriptor, size), first, stop, sections)
+
+
+def _mapped(descriptor: int, size: int) -> U64:
+    """Return a file as words; their memory is given back with the last that refers to it."""
+    mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+    if hasattr(mmap, "MADV_RANDOM"):
+        # What stands beside a block is of other articles.
+        mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, np.uint64, size // 8)
 
 
 def _read(descriptor: int, offset: int, count: int) -> bytes:
@@ -268,96 +239,3 @@ def damaged_run(name: str, what: str) -> StoreDamagedError:
         f"the file {name} of the state's posting lists is damaged: {what}. Restore the state from its changelog "
         "(`stream-dedup state restore --fresh`), put a snapshot in its place, or remove it for a new one"
     )
-
-
-def _section(start: int, first_keys: U64, stops: I64, words: U64, keys: int, postings: int) -> Section:
-    landings, checked = first_keys[::_LANDING].copy(), np.zeros(len(stops), np.bool_)
-    return Section(start, first_keys, landings, stops, words, checked, keys, postings)
-
-
-@kernel
-def mark_present(words: U64, keys: U64, may_be: Bool) -> None:
-    """Mark which keys a filter may hold, shape (m,) both; those that are marked already are not looked at."""
-    for i in range(len(keys)):
-        if not may_be[i] and in_filter(words, keys[i]):
-            may_be[i] = True
-
-
-@kernel
-def _find(descriptor: int, section: Section, widths: Widths, keys: U64, room: I64, floor: int) -> tuple[Hits, int, int]:
-    hits = Hits(np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64))
-    nothing = Hits(hits.places[:0], hits.entries[:0], hits.details[:0])
-    buffer = np.empty(_LARGEST_BLOCK, np.uint8)
-    count = blocks = 0
-    loaded = -1
-    for i in range(len(keys)):
-        if room[i] == 0 or not in_filter(section.words, keys[i]):
-            continue
-        block = _block_of(section, keys[i])
-        if block < 0:
-            continue
-        if block != loaded:
-            start = section.stops[block - 1] if block else 0
-            size = section.stops[block] - start
-            if size > len(buffer):
-                buffer = np.empty(2 * size, np.uint8)
-            if not _read_bytes(descriptor, buffer, size, section.start + start):
-                return nothing, blocks, _UNREADABLE
-            if not section.checked[block] and not sound(buffer, 0, size):
-                return nothing, blocks, _DAMAGED
-            section.checked[block] = True
-            loaded = block
-            blocks += 1
-        found = find_in_block(buffer, 0, keys[i] - section.first_keys[block])
-        newest = max(found.first, found.stop - room[i])
-        found = Found(newest, found.stop, found.postings, found.key_bytes)
-        while count + found.stop - found.first > len(hits.places):
-            hits = _doubled(hits)
-        stop = take_postings(buffer, 0, found, widths, hits.entries, hits.details, count)
-        stop = _kept(hits, count, stop, i, floor)
-        room[i] -= stop - count
-        count = stop
-    return Hits(hits.places[:count].copy(), hits.entries[:count].copy(), hits.details[:count].copy()), blocks, _SOUND
-
-
-@kernel
-def _block_of(section: Section, key: np.uint64) -> int:
-    """Return the block in which a key is, if it is anywhere; -1 if it is before all."""
-    landing = np.searchsorted(section.landings, key, side="right") - 1
-    if landing < 0:
-        return -1
-    near = section.first_keys[landing * _LANDING : (landing + 1) * _LANDING]
-    return int(landing * _LANDING + np.searchsorted(near, key, side="right") - 1)
-
-
-@kernel
-def _read_bytes(descriptor: int, buffer: Bytes, count: int, offset: int) -> bool:
-    """Read bytes of a file to the beginning of a buffer; tell whether there were as many."""
-    done = 0
-    while done < count:
-        got = _pread(np.int32(descriptor), buffer.ctypes.data + done, count - done, offset + done)
-        if got <= 0:
-            return False
-        done += got
-    return True
-
-
-@kernel
-def _kept(hits: Hits, first: int, stop: int, place: int, floor: int) -> int:
-    """Keep those of the last hits whose entries have not expired, and return how many hits there are."""
-    count = first
-    for hit in range(first, stop):
-        if hits.entries[hit] >= np.uint64(floor):
-            hits.places[count], hits.entries[count], hits.details[count] = place, hits.entries[hit], hits.details[hit]
-            count += 1
-    return count
-
-
-@kernel
-def _doubled(hits: Hits) -> Hits:
-    size = 2 * len(hits.places) + 16
-    places, entries, details = np.empty(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.uint64)
-    places[: len(hits.places)] = hits.places
-    entries[: len(hits.places)] = hits.entries
-    details[: len(hits.places)] = hits.details
-    return Hits(places, entries, details)

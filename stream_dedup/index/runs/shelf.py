@@ -19,7 +19,8 @@ from stream_dedup.index.records import key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import lists_of
 from stream_dedup.index.runs.merging import merge_runs
-from stream_dedup.index.runs.run import Run, RunWriter, mark_present, open_run
+from stream_dedup.index.runs.run import Run, RunWriter, open_run
+from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
 

@@ -11,6 +11,7 @@ from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64, mix64
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import Hits
+from stream_dedup.prefetch import AHEAD, prefetch
 
 _Numbers = TypeVar("_Numbers", I64, U64)
 
@@ -102,10 +103,19 @@ def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
 
 
 @kernel
+def _ask_for(keys: U64, heads: I64, wanted: U64, place: int) -> None:
+    if place < len(wanted):
+        slot = int(mix64(wanted[place]) & np.uint64(len(keys) - 1))
+        prefetch(keys, slot)
+        prefetch(heads, slot)
+
+
+@kernel
 def _add(keys: U64, heads: I64, nodes: Flat, older: I64, used: int, flat: Flat) -> int:
     """Add postings and return how many lists began."""
     begun = 0
     for i in range(len(flat.keys)):
+        _ask_for(keys, heads, flat.keys, i + AHEAD)
         slot = _slot(keys, heads, flat.keys[i])
         begun += heads[slot] == _FREE
         node = used + i
@@ -137,6 +147,7 @@ def _find(keys: U64, heads: I64, nodes: Flat, older: I64, wanted: U64, room: I64
     chains, total = np.empty(len(wanted), np.int64), 0
     lengths = np.zeros(len(wanted), np.int64)
     for i in range(len(wanted)):
+        _ask_for(keys, heads, wanted, i + AHEAD)
         chains[i] = heads[_slot(keys, heads, wanted[i])]
         lengths[i] = _length(chains[i], nodes, older, room[i], floor)
         room[i] -= lengths[i]
@@ -155,6 +166,7 @@ def _find(keys: U64, heads: I64, nodes: Flat, older: I64, wanted: U64, room: I64
 @kernel
 def _mark(keys: U64, heads: I64, wanted: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
     for i in range(len(wanted)):
+        _ask_for(keys, heads, wanted, i + AHEAD)
         if not may_be[i] and heads[_slot(keys, heads, wanted[i])] != _FREE:
             may_be[i] = True
 

@@ -66,9 +66,9 @@ def _blocks(packed: PackedBlocks) -> list[bytes]:
     return [packed.packed[start:stop].tobytes() for start, stop in pairwise([0, *packed.stops.tolist()])]
 
 
-def _readable(packed: Bytes | bytes) -> Bytes:
+def _readable(packed: Bytes | bytes) -> U64:
     """Return bytes as they come from a file."""
-    return np.frombuffer(bytes(packed), np.uint8)
+    return np.frombuffer(bytes(packed), np.uint64)
 
 
 def _first_keys(packed: PackedBlocks) -> U64:
@@ -110,9 +110,10 @@ def test_unpacking_gives_what_was_packed(drawn: tuple[dict[int, list[Posting]], 
 
 @given(_packable(), st.lists(_KEYS, max_size=4))
 def test_a_key_is_found_in_its_block(drawn: tuple[dict[int, list[Posting]], Widths], others: list[int]) -> None:
-    """Of a key that a block has its postings are taken, as many as there are; of any other key none."""
+    """Wherever a search begins: of a key that a block has all its postings are taken, of any other key none."""
     lists, widths = drawn
     packed = pack_blocks(flat_of(sorted_rows(lists)), widths)
+    words = _readable(packed.packed)
     starts = [0, *packed.stops.tolist()]
     for place, first_key in enumerate(packed.first_keys.tolist()):
         held = lists_of_rows(_unpacked(_blocks(packed)[place], first_key, widths))
@@ -120,12 +121,13 @@ def test_a_key_is_found_in_its_block(drawn: tuple[dict[int, list[Posting]], Widt
         for key in asked:
             if not first_key <= key <= _MOST:
                 continue
-            found = find_in_block(packed.packed, starts[place], np.uint64(key - first_key))
-            count = found.stop - found.first
-            entries, details = np.zeros((2, count + 2), np.uint64)
-            assert take_postings(packed.packed, starts[place], found, widths, entries, details, 1) == count + 1
-            taken = list(zip(entries[1:-1].tolist(), details[1:-1].tolist(), strict=True))
-            assert taken == held.get(key, [])
+            for share in (0.0, 0.4, 1.0):
+                found = find_in_block(words, starts[place], np.uint64(key - first_key), share)
+                count = found.stop - found.first
+                entries, details = np.zeros((2, count + 2), np.uint64)
+                assert take_postings(words, starts[place], found, widths, entries, details, 1) == count + 1
+                taken = list(zip(entries[1:-1].tolist(), details[1:-1].tolist(), strict=True))
+                assert taken == held.get(key, [])
 
 
 def test_nothing_makes_no_block() -> None:
@@ -151,9 +153,10 @@ def test_keys_as_far_apart_as_can_be_share_a_block() -> None:
     widths = widths_of(0, 2, 0)
     packed = pack_blocks(flat_of([(0, 0, 0), (_MOST, 1, 0)]), widths)
     assert len(packed.packed) == _whole_words(5 + 2 * (8 + 1)) + 8
-    assert find_in_block(packed.packed, 0, np.uint64(0))[:2] == (0, 1)
-    assert find_in_block(packed.packed, 0, np.uint64(_MOST))[:2] == (1, 2)
-    assert find_in_block(packed.packed, 0, np.uint64(_MOST - 1))[:2] == (1, 1)
+    words = _readable(packed.packed)
+    assert find_in_block(words, 0, np.uint64(0), 0.5)[:2] == (0, 1)
+    assert find_in_block(words, 0, np.uint64(_MOST), 0.5)[:2] == (1, 2)
+    assert find_in_block(words, 0, np.uint64(_MOST - 1), 0.5)[:2] == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_every_flipped_byte_is_heard() -> None:
     for place, bits in zip(range(len(packed.packed)), rng.integers(1, 256, len(packed.packed)).tolist(), strict=True):
         damaged = packed.packed.copy()
         damaged[place] ^= bits
-        assert [sound(damaged, start, stop) for start, stop in pairwise([0, *stops])] == [
+        assert [sound(_readable(damaged), start, stop) for start, stop in pairwise([0, *stops])] == [
             not start <= place < stop for start, stop in pairwise([0, *stops])
         ]
         flat, whole = unpack_blocks(_readable(damaged), packed.stops, _first_keys(packed), widths)
@@ -187,7 +190,7 @@ def test_every_flipped_byte_is_heard() -> None:
 def test_a_block_of_another_length_is_not_sound(more: int) -> None:
     """Bytes that are missing at the end, or are too many, are heard, as is what is too short to have a checksum."""
     packed = pack_blocks(flat_of((key, key, 0) for key in range(100)), widths_of(0, 100, 1)).packed
-    longer = np.concatenate([packed, np.zeros(40, np.uint8)])
+    longer = _readable(np.concatenate([packed, np.zeros(40, np.uint8)]))
     assert sound(longer, 0, len(packed))
     assert not sound(longer, 0, len(packed) + more)
     assert not any(sound(longer, 0, stop) for stop in range(5))

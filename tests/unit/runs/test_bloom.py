@@ -1,5 +1,7 @@
 """Promises of the filters: no key that was put in is ever called absent, and few absent ones are called present."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +9,8 @@ from hypothesis import strategies as st
 
 from stream_dedup.hashing import U64
 from stream_dedup.index.runs import bloom
-from stream_dedup.index.runs.bloom import empty_filter, put_in_filter
-from stream_dedup.index.runs.run import mark_present
+from stream_dedup.index.runs.bloom import empty_filter, keep_possible, put_in_filter
+from stream_dedup.index.runs.section import mark_present
 
 _KEYS = st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=300).map(
     lambda keys: np.array(keys, np.uint64)
@@ -50,6 +52,17 @@ def test_what_is_marked_stays_marked() -> None:
     keys, may_be = np.arange(4, dtype=np.uint64), np.array([True, False, True, False])
     mark_present(np.frombuffer(empty_filter(4).tobytes(), np.uint64), keys, may_be)
     assert may_be.tolist() == [True, False, True, False]
+
+
+@given(_KEYS, st.lists(st.integers(0, 2**64 - 1), max_size=60), st.randoms(use_true_random=False))
+def test_of_some_places_those_stay_whose_keys_may_be_there(keys: U64, others: list[int], random: Random) -> None:
+    """They come first, in their order: just those that are marked when all keys are asked for."""
+    words, asked = _filter(keys), np.array([*keys.tolist(), *others], np.uint64)
+    wanted = [place for place in range(len(asked)) if random.random() < 0.7]
+    places = np.array(wanted, np.int64)
+    kept = keep_possible(words, asked, places)
+    present = _present(words, asked)
+    assert places[:kept].tolist() == [place for place in wanted if present[place]]
 
 
 @pytest.mark.parametrize(

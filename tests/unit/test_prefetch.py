@@ -1,0 +1,16 @@
+"""Promises of asking for memory ahead: it reads nothing, so any place will do, and arrays of any kind."""
+
+import numpy as np
+import pytest
+
+from stream_dedup.prefetch import prefetch
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int64, np.bool_])
+def test_any_place_may_be_asked_for(kind: type[np.generic]) -> None:
+    """Also one far behind the end of an array, before its beginning, or of an empty one; the array stays as it is."""
+    words = np.ones(4, kind)
+    for place in (0, 3, 4, 1 << 40, -(1 << 40)):
+        prefetch(words, place)
+        prefetch(words[:0], place)
+    assert words.tolist() == [1] * 4
