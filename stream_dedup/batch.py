@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from stream_dedup.article import (
     Article,
     Decision,
-    Link,
     Relation,
     Succession,
     SuccessionReason,
@@ -29,11 +28,13 @@ from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import Pending
+from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Overlay, Write
 from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of, proved
-from stream_dedup.links import JudgedRun, Linker
-from stream_dedup.members import ClusterBook, NewEntries
+from stream_dedup.linker import Linker
+from stream_dedup.links import JudgedRun
+from stream_dedup.members import ClusterBook
 from stream_dedup.prepared import Prepared
 from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.settings import EngineSettings
@@ -41,9 +42,10 @@ from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
 from stream_dedup.text.learnt import LineCounts
-from stream_dedup.versions import Version, Versions, since, url_hash
+from stream_dedup.versions import Standings, Versions, since, url_hash
 from stream_dedup.window import Moment, Times, Window
 
+_OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to what was seen under the same id or URL
 _NO_TIMES: I64 = np.empty(0, np.int64)
 
 Outcome = Decision | Withdrawn | Unjudged
@@ -196,23 +198,13 @@ class _Asked:
 
     Attributes:
         articles: of the run.
-        versions: how they stand to what was seen under their ids and URLs.
+        standings: how they stand to what was seen under their ids and URLs.
         times: of the run.
     """
 
     articles: Sequence[Article]
-    versions: Sequence[Version]
+    standings: Standings
     times: Times
-
-    @property
-    def modes(self) -> I64:
-        """What to do with each, shape (n,)."""
-        return np.array([version.mode for version in self.versions], np.int64)
-
-    @property
-    def no_revisions(self) -> NDArray[np.bool_]:
-        """Which are no new texts of articles: these may be copies of nothing but their own copies, and go on then."""
-        return ~np.array([version.revised for version in self.versions], np.bool_)
 
     def owners(self, candidates: Candidates) -> tuple[I64, I64]:
         """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
@@ -221,13 +213,14 @@ class _Asked:
         """
         ids: dict[str, int] = {}
         urls: dict[str, int] = {}
-        for place, (article, version) in enumerate(zip(self.articles, self.versions, strict=True)):
+        for place, version in self.standings.versions.items():
             if version.revised:
-                ids[article.name] = place
-            urls |= dict.fromkeys((article.name, *version.siblings) if version.siblings else (), place)
+                ids[self.standings.names[place]] = place
+            if version.siblings:
+                urls |= dict.fromkeys((self.standings.names[place], *version.siblings), place)
         owners, siblings = np.full((2, len(candidates.names) + len(self.articles)), -1, np.int64)
         if ids:
-            names = [*(name.decode() for name in candidates.names), *(article.name for article in self.articles)]
+            names = [*(name.decode() for name in candidates.names), *self.standings.names]
             owners[:] = [ids.get(name, -1) for name in names]
             siblings[:] = [urls.get(name, -1) for name in names]
         return owners, siblings
@@ -274,7 +267,7 @@ class Batch:
                 self._judge([item for item in items if isinstance(item, Article)])
         if not self._sums.steps:
             # Also a commit of nothing but dead letters is a step of the state: the input goes on.
-            entries = NewEntries(self._progress.entries)
+            entries = NewEntries(self._index.format, self._progress.entries)
             self._stage(entries, self._book(entries))
         epochs = self._epochs
         change = Change(
@@ -352,14 +345,14 @@ class Batch:
     def _run(self, articles: Sequence[Article], features: Features, times: Times) -> list[Decision]:
         """Judge the first articles of some, as many as go together, and stage what they change."""
         live = self._progress.live
-        versions = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
-        if len(versions) < len(articles):
-            articles, features = articles[: len(versions)], features.part(0, len(versions))
-            times = times.at(np.arange(len(versions)))
+        standings = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
+        if len(standings) < len(articles):
+            articles, features = articles[: len(standings)], features.part(0, len(standings))
+            times = times.at(np.arange(len(standings)))
         scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
         floor = self._progress.generations[0].first_entry
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
-        asked = _Asked(articles, versions, times)
+        asked = _Asked(articles, standings, times)
         proven = self._proved(search, asked)
         search.go_on(proven)
         segmented = np.ones(len(articles), np.bool_)
@@ -382,14 +375,15 @@ class Batch:
             if not missing.any():
                 break
             segmented |= missing
-        entries = NewEntries(self._progress.entries)
+        run = JudgedRun(articles, standings, features, candidates, verdicts, times, self._epochs.epoch.number)
+        entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
-        run = JudgedRun(articles, versions, features, candidates, verdicts, times, self._epochs.epoch.number)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
         self._sums.count(verdicts, features, count)
-        unique = [i for i, decision in enumerate(decisions) if decision.unique and decision.link is None]
-        told = [i for i, decision in enumerate(decisions) if decision.link is None or _of_another(decision.link)]
+        relations = [decision.link and decision.link.relation for decision in decisions]
+        unique = np.flatnonzero([relation is None for relation in relations])
+        told = np.flatnonzero([relation not in _OF_ITSELF for relation in relations])
         self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told))
         self._watch.lap("change")
         return decisions
@@ -397,9 +391,9 @@ class Batch:
     def _proved(self, search: Search, asked: _Asked) -> NDArray[np.bool_]:
         """Tell which articles need not be looked for any further, shape (n,); see `proved`."""
         candidates, parts = search.candidates(), self._parts
-        return asked.no_revisions & proved(
+        return ~asked.standings.revised & proved(
             candidates,
-            asked.modes,
+            asked.standings.modes,
             *asked.owners(candidates),
             asked.times.floors,
             self._index.caps(),
@@ -411,7 +405,7 @@ class Batch:
         times, parts = asked.times, self._parts
         return judge(
             candidates,
-            asked.modes,
+            asked.standings.modes,
             *asked.owners(candidates),
             times.floors,
             times.renewals,
@@ -422,12 +416,12 @@ class Batch:
 
     def _copies(self, verdicts: Verdicts, asked: _Asked) -> NDArray[np.bool_]:
         """Tell which articles are found to be copies, shape (n,)."""
-        return asked.no_revisions & self._parts.duplicates[verdicts.relations]
+        return ~asked.standings.revised & self._parts.duplicates[verdicts.relations]
 
     # ------------------------------------------------------------------------------------------------ withdrawals
 
     def _withdraw(self, withdrawals: Sequence[Withdrawal]) -> None:
-        entries = NewEntries(self._progress.entries)
+        entries = NewEntries(self._index.format, self._progress.entries)
         book = self._book(entries)
         moment = self._parts.window.moment(self._progress.stream_ms)
         for withdrawal in withdrawals:
@@ -468,8 +462,8 @@ class Batch:
         counts = list(self._epochs.count(before.steps, run)) if run else []
         if progress.epoch_judged == 0 and len(times):
             counts = list(self._epochs.end())
-        fixed = self._index.format.joined(entries.fixed)
-        packed = self._index.format.pack(fixed, entries.names)
+        fixed, names = entries.all()
+        packed = self._index.format.pack(fixed, names)
         step = Step(progress, fixed, packed, book.removed, book.writes(), counts)
         self._store.write(list(step_writes(self._store, self._index, before, step)))
         self._pending.add(fixed, step.numbers())
@@ -501,11 +495,6 @@ class Batch:
 def _unknown(withdrawal: Withdrawal) -> str:
     scope = f" of the scope {withdrawal.scope!r}" if withdrawal.scope else ""
     return f"no article {withdrawal.id!r}{scope} is known in the window"
-
-
-def _of_another(link: Link) -> bool:
-    """Tell whether a link is to another article, not to what was seen under the same id or URL."""
-    return link.relation not in {Relation.REDELIVERY, Relation.REVISION}
 
 
 def _too_late(article: Article, days: float) -> Unjudged:

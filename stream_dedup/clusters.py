@@ -5,7 +5,9 @@ Knows members, counts and the policy; knows nothing of where clusters are kept o
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import orjson
 
@@ -17,11 +19,9 @@ from stream_dedup.settings import ClusterSettings
 MOST_MEMBERS = 16  # kept of a cluster, for the succession: the counts go on beyond
 MOST_SOURCES = 256  # counted by name
 _VERSION = b"\x01"
-_MEMBER_FIELDS = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One article of a cluster.
 
     Attributes:
@@ -91,8 +91,7 @@ def _place_among(sources: list[str]) -> Callable[[Member], float]:
     return lambda member: places.get(member.source, len(sources))
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """An article and its copies.
 
     Attributes:
@@ -178,7 +177,7 @@ class Cluster:
         old = self.member(member_id)
         if old is None:
             return self
-        return replace(self, members=self._replaced(old, replace(old, entry=entry, active=active)))
+        return self._replace(members=self._with(old, old._replace(entry=entry, active=active)))
 
     def member(self, member_id: str) -> Member | None:
         """Return a member that is kept, by its id."""
@@ -189,26 +188,8 @@ class Cluster:
 
     def pack(self) -> bytes:
         """Return the cluster as bytes: a version, then a JSON array of its fields and of its members' fields."""
-        fields: list[object] = [
-            self.number,
-            self.canonical,
-            self.copies,
-            self.first_ms,
-            self.last_ms,
-            self.sources,
-            self.other_members,
-        ]
-        for member in self.members:
-            fields += (
-                member.id,
-                member.entry,
-                member.active,
-                member.published_ms,
-                member.seen_ms,
-                member.characters,
-                member.source,
-            )
-        return _VERSION + orjson.dumps(fields)
+        *fields, members = self
+        return _VERSION + orjson.dumps([*fields, *chain.from_iterable(members)])
 
     @classmethod
     def unpack(cls, record: bytes) -> "Cluster":
@@ -220,25 +201,28 @@ class Cluster:
         if record[:1] != _VERSION:
             raise ValueError(f"a cluster of version {record[:1]!r}, not {_VERSION!r}")
         number, canonical, copies, first_ms, last_ms, sources, others, *members = orjson.loads(record[1:])
-        columns = [members[column::_MEMBER_FIELDS] for column in range(_MEMBER_FIELDS)]
-        return cls(number, canonical, copies, first_ms, last_ms, sources, others, tuple(map(Member, *columns)))
+        fields = [iter(members)] * len(Member._fields)
+        kept = tuple(map(Member, *fields))
+        return cls(number, canonical, copies, first_ms, last_ms, sources, others, kept)
 
     def _canonical(self) -> Member:
-        return next(member for member in self.members if member.id == self.canonical)
+        canonical = self.member(self.canonical)
+        if canonical is None:
+            raise ValueError(f"the cluster of {self.canonical!r} is without it")
+        return canonical
 
-    def _replaced(self, old: Member, new: Member) -> tuple[Member, ...]:
+    def _with(self, old: Member, new: Member) -> tuple[Member, ...]:
         return tuple([new if member is old else member for member in self.members])
 
     def _revised(self, old: Member, new: Member, policy: Policy, living: Living) -> "Cluster":
-        members = self._replaced(old, new)
+        members = self._with(old, new)
         rivals = [self._canonical(), new]
         if new.id == self.canonical:
             rivals = [new, *(member for member in members if member is not new and living(member))]
         sources, others = self.sources, self.other_members
         if new.source != old.source:
             sources, others = _counted(*_discounted(sources, others, old.source), new.source)
-        return replace(
-            self,
+        return self._replace(
             canonical=min(rivals, key=policy.rank).id,
             first_ms=_earlier(self.first_ms, new.seen_ms),
             last_ms=_later(self.last_ms, new.seen_ms),
@@ -310,18 +294,12 @@ def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy) -> 
     if len(members) <= MOST_MEMBERS:
         return members
 
-    def needlessness(place: int) -> tuple[bool, bool, bool, float, int]:
-        member = members[place]
-        return (
-            member is not canonical,
-            member.entry == NOT_INDEXED,
-            not member.active,
-            policy.rank(member),
-            place,
-        )
-
-    last = max(range(len(members)), key=needlessness)
-    return members[:last] + members[last + 1 :]
+    rest = [member for member in members if member is not canonical]
+    rest = [member for member in rest if member.entry == NOT_INDEXED] or rest
+    rest = [member for member in rest if not member.active] or rest
+    # Of equals the last: `max` returns the first that it meets.
+    needless = max(reversed(rest), key=policy.rank)
+    return tuple([member for member in members if member is not needless])
 
 
 def _counted(sources: Mapping[str, int], others: int, source: str) -> tuple[Mapping[str, int], int]:

@@ -3,17 +3,15 @@
 Knows when to count, freeze and measure; knows nothing of how articles are judged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
 
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import U64
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.counts import delta_puts, epoch_puts, line_delta_puts, line_epoch_puts
 from stream_dedup.index.store import Put, Store
-from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta
+from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, delta_of
 from stream_dedup.text.learnt import LineCounts
 from stream_dedup.text.lines import EndLines
 
@@ -25,15 +23,16 @@ class ToCount:
     Attributes:
         features: of them.
         fingerprints: of them, shape (n,).
-        unique: places of the unique ones, of which words are counted: forty copies would deflate their own words.
+        unique: places of the unique ones, ascending, of which words are counted: forty copies would deflate their own
+            words.
         told: places of those that are neither redelivered nor revised, of which lines are counted: where a site's
             lines are longer than its stories, these are taken for copies of one another until its lines are learnt.
     """
 
     features: Features
     fingerprints: U64
-    unique: Sequence[int]
-    told: Sequence[int]
+    unique: I64
+    told: I64
 
 
 class Epochs:
@@ -81,22 +80,22 @@ class Epochs:
             step: number of the step.
             run: the articles.
         """
-        if run.unique:
+        if len(run.unique):
             yield from self._count_words(step, run)
         if len(run.features.lines.keys):
             yield from self._count_lines(step, run.features.lines, run.told)
 
     def _count_words(self, step: int, run: ToCount) -> Iterator[Put]:
         terms = run.features.terms
-        delta = document_delta(np.concatenate([terms.hashes[terms.of(place)] for place in run.unique]))
+        delta = delta_of(terms.offsets, terms.hashes, run.unique)
         self.counted.append((len(run.unique), delta))
         self.sample = self.sample.followed_by(run.features, run.fingerprints, run.unique)
         yield from delta_puts(step, self.epoch.number, len(run.unique), delta)
 
-    def _count_lines(self, step: int, lines: EndLines, told: Sequence[int]) -> Iterator[Put]:
+    def _count_lines(self, step: int, lines: EndLines, told: I64) -> Iterator[Put]:
         fresh = self.lines.fresh(lines, told, self.counted_lines)
-        if fresh:
-            delta = document_delta(np.concatenate([lines.of(place) for place in fresh]))
+        if len(fresh):
+            delta = delta_of(lines.offsets, lines.keys, fresh)
             self.counted_lines.append(delta)
             yield from line_delta_puts(step, self.epoch.number, len(fresh), delta)
 

@@ -3,50 +3,22 @@
 Knows how clusters, article records and entries in reserve hang together; knows nothing of verdicts.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from stream_dedup.article import Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, Living, Member, Policy, found
 from stream_dedup.index.entries import RESERVE, SEALED, Entries, EntryFormat
 from stream_dedup.index.generations import newest
+from stream_dedup.index.new_entries import NewEntries
+from stream_dedup.index.new_records import NewRecord, packed_records
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived
-from stream_dedup.index.store import Family, Put, Store
+from stream_dedup.index.store import Family, Puts, Store
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
 from stream_dedup.window import Moment
 
 _MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn
-
-
-@dataclass(slots=True)
-class NewEntries:
-    """Entries that a run adds, in the order of their numbers.
-
-    Attributes:
-        first: number of the first.
-        fixed: their fixed parts, shape (1,) each.
-        names: of their articles, as UTF-8.
-    """
-
-    first: int
-    fixed: list[Entries] = field(default_factory=list)
-    names: list[bytes] = field(default_factory=list)
-
-    @property
-    def next(self) -> int:
-        """Number of the next."""
-        return self.first + len(self.fixed)
-
-    def add(self, fixed: Entries, name: bytes) -> int:
-        """Add an entry and return its number."""
-        self.fixed.append(fixed)
-        self.names.append(name)
-        return self.next - 1
-
-    def get(self, number: int) -> Entries | None:
-        """Return the fixed part of one of them, None if it is another's number."""
-        return self.fixed[number - self.first] if number >= self.first else None
 
 
 class ClusterBook:
@@ -70,32 +42,35 @@ class ClusterBook:
         self._entries = entries
         self._clusters: dict[int, Cluster | None] = {}
         self._records: dict[str, ArticleRecord | None] = {}
+        self._owners: dict[int, Sequence[str]] = {}  # of URLs, as they were before
         self._urls: dict[int, Sequence[str]] = {}
         self._changed_clusters: set[int] = set()
-        self._changed_records: dict[str, None] = {}  # in the order in which they came
+        # In the order in which they came; those of `_new` with their places there.
+        self._changed_records: dict[str, int | None] = {}
+        self._new: list[NewRecord] = []
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
         self.place = 0  # in the run, of the article that changes clusters
         self.successions: list[tuple[int, Succession]] = []  # each with the place of the article that led to it
         self.reindexed = False
 
-    def prefetch(self, clusters: Iterable[int], names: Iterable[str]) -> None:
-        """Read the clusters and article records that will be asked for, with one look-up each."""
-        numbers = sorted({number for number in clusters if number not in self._clusters})
-        values = newest(self._store, Family.CLUSTERS, [key_of(number) for number in numbers], self._live)
-        self._clusters |= {
-            number: Cluster.unpack(value) if value else None for number, value in zip(numbers, values, strict=True)
-        }
-        missing = {name for name in names if name not in self._records}
-        loaded = load_records(self._store, self._live, missing)
-        self._records |= {name: loaded.get(name) for name in missing}
+    def prefetch(self, singles: Mapping[int, str]) -> None:
+        """Read clusters, the records of their canonical articles and what these are of, with one look-up each.
+
+        Args:
+            singles: by the number of a cluster, who is its only article if it is not written down as a cluster yet.
+        """
+        self._load_clusters(singles)
+        names = {self.canonical(number, single) for number, single in singles.items()}
+        self._load_records(names)
+        self._load_owners([record.url for name in names if (record := self._records[name]) and record.url])
 
     def cluster(self, number: int) -> Cluster | None:
         """Return a cluster of more than one article, None while there is but one."""
         if number not in self._clusters:
             if number >= self._entries.first:
                 return None  # founded in this run
-            self.prefetch([number], [])
+            self._load_clusters([number])
         return self._clusters[number]
 
     def canonical(self, number: int, single: str) -> str:
@@ -106,7 +81,11 @@ class ClusterBook:
     def record(self, name: str) -> ArticleRecord | None:
         """Return what became of an article, by its name, as of now."""
         if name not in self._records:
-            self.prefetch([], [name])
+            place = self._changed_records.get(name)
+            if place is None:
+                self._load_records({name})
+            else:
+                self._records[name] = self._new[place].whole()
         return self._records[name]
 
     def note(self, name: str, record: ArticleRecord, url_names: Sequence[str] | None = None) -> None:
@@ -121,6 +100,14 @@ class ClusterBook:
         if record.url:
             others = [other for other in self.owners(record.url, url_names) if other != name]
             self._urls[record.url] = [name, *others][:URL_NAMES]
+
+    def note_new(self, name: str, record: NewRecord) -> None:
+        """Write what became of an article of which neither id nor URL was seen before."""
+        self._records.pop(name, None)
+        self._changed_records[name] = len(self._new)
+        self._new.append(record)
+        if record.url:
+            self._urls[record.url] = [name]
 
     def forget(self, name: str, record: ArticleRecord) -> None:
         """Delete what became of an article."""
@@ -139,13 +126,14 @@ class ClusterBook:
             return self._urls[url]
         if before is not None:
             return before
-        (value,) = newest(self._store, Family.URLS, [key_of(url)], self._live)
-        return unpacked_names(value)
+        if url not in self._owners:
+            self._load_owners([url])
+        return self._owners[url]
 
     def wants_reserve(self, number: int) -> bool:
         """Tell whether the entry of a further copy is worth keeping."""
         cluster = self.cluster(number)
-        kept = sum(member.entry != NOT_INDEXED for member in cluster.members) if cluster else 1
+        kept = sum([member.entry != NOT_INDEXED for member in cluster.members]) if cluster else 1
         return kept <= _MOST_IN_RESERVE
 
     def join(
@@ -181,12 +169,11 @@ class ClusterBook:
 
     def _living(self, number: int, moment: Moment) -> Living:
         """Return what tells of a member of a cluster whether its id is known still, as one of this cluster."""
+        return partial(self._lives, number, moment.floor_ms)
 
-        def living(member: Member) -> bool:
-            record = since(self.record(member.id), moment.floor_ms)
-            return record is not None and record.cluster == number
-
-        return living
+    def _lives(self, number: int, floor: int, member: Member) -> bool:
+        record = since(self.record(member.id), floor)
+        return record is not None and record.cluster == number
 
     def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, moment: Moment) -> str | None:
         """Take an article out of its cluster and the index; return who the cluster is called by now, None if nobody.
@@ -225,15 +212,40 @@ class ClusterBook:
                 cluster = self._flagged(cluster, member, fixed, int(fixed["flags"][0]) | SEALED)
         self._clusters[number] = cluster
 
-    def writes(self) -> list[Put]:
+    def writes(self) -> list[Puts]:
         """Return the records to write, under keys without a generation."""
-        records = ((name.encode(), self._records[name]) for name in self._changed_records)
-        clusters = ((key_of(number), self._clusters[number]) for number in sorted(self._changed_clusters))
-        return [
-            *(Put(Family.ARTICLES, name, record.pack() if record else None) for name, record in records),
-            *(Put(Family.URLS, key_of(url), packed_names(names)) for url, names in self._urls.items()),
-            *(Put(Family.CLUSTERS, key, cluster.pack() if cluster else None) for key, cluster in clusters),
+        records, numbers = self._packed_records(), sorted(self._changed_clusters)
+        clusters = [self._clusters[number] for number in numbers]
+        writes = [
+            Puts(Family.ARTICLES, [name.encode() for name in self._changed_records], records),
+            Puts(Family.URLS, list(map(key_of, self._urls)), list(map(packed_names, self._urls.values()))),
+            Puts(Family.CLUSTERS, list(map(key_of, numbers)), [cluster and cluster.pack() for cluster in clusters]),
         ]
+        return [puts for puts in writes if puts.keys]
+
+    def _packed_records(self) -> list[bytes | None]:
+        packed: list[bytes | None] = [*packed_records(self._new)]
+        whole = {
+            name: record and record.pack() for name, record in self._records.items() if name in self._changed_records
+        }
+        return [
+            whole[name] if place is None or name in whole else packed[place]
+            for name, place in self._changed_records.items()
+        ]
+
+    def _load_clusters(self, numbers: Iterable[int]) -> None:
+        missing = sorted({number for number in numbers if number not in self._clusters})
+        values = newest(self._store, Family.CLUSTERS, list(map(key_of, missing)), self._live)
+        self._clusters |= zip(missing, [Cluster.unpack(value) if value else None for value in values], strict=True)
+
+    def _load_records(self, names: Iterable[str]) -> None:
+        missing = {name for name in names if name not in self._records}
+        self._records |= dict.fromkeys(missing)
+        self._records |= load_records(self._store, self._live, missing)
+
+    def _load_owners(self, urls: Collection[int]) -> None:
+        values = newest(self._store, Family.URLS, list(map(key_of, urls)), self._live)
+        self._owners |= zip(urls, map(unpacked_names, values), strict=True)
 
     def _found(self, number: int, name: str, entry: int) -> Cluster:
         record = self.record(name)
@@ -269,7 +281,7 @@ class ClusterBook:
         record = self.record(canonical)
         if record is None or record.decided_ms >= moment.stream_ms:
             return
-        self._write(canonical, replace(record, decided_ms=moment.stream_ms))
+        self._write(canonical, record.renewed(moment.stream_ms))
         if record.url:
             # What it is known by lives as long, in the same order.
             self._urls[record.url] = self.owners(record.url)
@@ -294,7 +306,7 @@ class ClusterBook:
         """Return a cluster with other flags on a member's entry, which is in the index then, under a new number."""
         changed = fixed.copy()
         changed["flags"] = flags
-        number = self._entries.add(changed, member.id.encode())
+        number = self._entries.put_anew(changed, member.id.encode())
         self.removed.append(member.entry)
         self.reindexed = True
         self._renumber(member.id, member.entry, number)
@@ -308,7 +320,8 @@ class ClusterBook:
     def _renumber(self, name: str, old: int, new: int) -> None:
         record = self.record(name)
         if record is not None:
-            self._write(name, replace(record, entries=tuple(new if one == old else one for one in record.entries)))
+            entries = tuple([new if one == old else one for one in record.entries])
+            self._write(name, record._replace(entries=entries))
 
     def _entry(self, number: int) -> Entries | None:
         fixed = self._entries.get(number)

@@ -75,8 +75,10 @@ class Window:
 
     def times(self, articles: Sequence[Article], stream_ms: int) -> Times:
         """Return the times of articles that come when the stream's time is `stream_ms`."""
-        own = np.array([_own_ms(article) for article in articles], np.int64)
-        advance = np.array([_advance_ms(article) for article in articles], np.int64)
+        message = _known_ms([article.origin.timestamp_ms if article.origin else None for article in articles])
+        published = _known_ms([article.published_ms for article in articles])
+        own = np.where(published == UNKNOWN_TIME, message, published)
+        advance = np.where(message == UNKNOWN_TIME, own, np.minimum(own, message))
         stream = np.maximum(np.maximum.accumulate(advance), stream_ms) if len(articles) else advance
         floors = stream - self._length_ms
         late = (own != UNKNOWN_TIME) & (own < floors)
@@ -125,17 +127,5 @@ class Window:
         return (*left, new)
 
 
-def _own_ms(article: Article) -> int:
-    if article.published_ms is not None:
-        return article.published_ms
-    return _message_ms(article)
-
-
-def _advance_ms(article: Article) -> int:
-    own, message = _own_ms(article), _message_ms(article)
-    return own if message == UNKNOWN_TIME else min(own, message)
-
-
-def _message_ms(article: Article) -> int:
-    origin = article.origin
-    return UNKNOWN_TIME if origin is None or origin.timestamp_ms is None else origin.timestamp_ms
+def _known_ms(times: Sequence[int | None]) -> I64:
+    return np.array([UNKNOWN_TIME if time is None else time for time in times], np.int64)

@@ -3,7 +3,6 @@
 Knows words, weights and Hamming distances; knows nothing of when an epoch ends or who is told.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,17 +67,16 @@ class DriftSample:
     def __len__(self) -> int:
         return min(SAMPLE_ARTICLES, sum(len(part.fingerprints) for part in self.parts))
 
-    def followed_by(self, features: Features, fingerprints: U64, articles: Sequence[int]) -> "DriftSample":
+    def followed_by(self, features: Features, fingerprints: U64, articles: I64) -> "DriftSample":
         """Return the sample with newer articles.
 
         Args:
             features: of a batch of n.
             fingerprints: of the batch, with the weights of the epoch, shape (n,).
-            articles: places of the articles in the batch, ascending.
+            articles: places of the articles in the batch, ascending, shape (m,).
         """
-        places = np.array(articles, np.int64)
-        words = np.diff(features.terms.offsets)[places]
-        places = places[(words > 0) & (words <= SAMPLE_WORDS)][-SAMPLE_ARTICLES:]
+        words = np.diff(features.terms.offsets)[articles]
+        places = articles[(words > 0) & (words <= SAMPLE_WORDS)][-SAMPLE_ARTICLES:]
         if not len(places):
             return self
         titles = features.titles.only(places) if features.titles is not None else None

@@ -10,6 +10,7 @@ when the last part has come. All integers are little-endian but those in keys.
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 import orjson
@@ -17,7 +18,7 @@ import orjson
 from stream_dedup.index.entries import Entries, EntryFormat
 from stream_dedup.index.ledger import Positions, Progress
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, Put, StoreDamagedError
+from stream_dedup.index.store import Family, Put, Puts, StoreDamagedError
 
 VERSION = 2
 _PART_BYTES = 512 << 10
@@ -134,10 +135,13 @@ def _packed(commit: Commit) -> bytes:
     return b"".join([part for section in sections for part in (_LENGTH.pack(len(section)), section)])
 
 
-def _packed_records(records: Sequence[Put]) -> Iterator[bytes]:
-    for put in records:
-        size = _DELETED if put.value is None else len(put.value)
-        yield _RECORD.pack(_FAMILIES.index(put.family), len(put.key), size) + put.key + (put.value or b"")
+def _packed_records(records: Sequence[Puts]) -> Iterator[bytes]:
+    for puts in records:
+        family = _FAMILIES.index(puts.family)
+        for key, value in puts.pairs():
+            yield _RECORD.pack(family, len(key), _DELETED if value is None else len(value))
+            yield key
+            yield value or b""
 
 
 def _unpacked(payload: bytes, layout: EntryFormat) -> tuple[Commit, set[bytes]]:
@@ -157,7 +161,7 @@ def _step(sections: Sequence[bytes], layout: EntryFormat) -> Step:
         _entries(packed, layout),
         packed,
         np.frombuffer(removed, "<u8").tolist(),
-        list(_unpacked_records(records)),
+        _unpacked_records(records),
         [],
     )
 
@@ -188,7 +192,16 @@ def _cut(joined: bytes, lengths: Sequence[int]) -> list[bytes]:
     return pieces
 
 
-def _unpacked_records(packed: bytes) -> Iterator[Put]:
+def _unpacked_records(packed: bytes) -> list[Puts]:
+    """Return records, those of one family that stand side by side together."""
+    records = []
+    for family, triples in groupby(_triples(packed), lambda triple: triple[0]):
+        _, keys, values = zip(*triples, strict=True)
+        records.append(Puts(family, list(keys), list(values)))
+    return records
+
+
+def _triples(packed: bytes) -> Iterator[tuple[Family, bytes, bytes | None]]:
     at = 0
     while at < len(packed):
         family, key, size = _RECORD.unpack_from(packed, at)
@@ -196,4 +209,4 @@ def _unpacked_records(packed: bytes) -> Iterator[Put]:
         value_at = at + key
         at = value_at + max(size, 0)
         value = None if size == _DELETED else packed[value_at:at]
-        yield Put(_FAMILIES[family], packed[value_at - key : value_at], value)
+        yield _FAMILIES[family], packed[value_at - key : value_at], value

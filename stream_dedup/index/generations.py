@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import generation_prefix, key_of
-from stream_dedup.index.store import Drop, Family, Put, Store
+from stream_dedup.index.store import Drop, Family, Puts, Store
 
 EXPIRING = (Family.ARTICLES, Family.URLS, Family.CLUSTERS)
 
@@ -24,8 +24,7 @@ def newest(store: Store, family: Family, keys: Sequence[bytes], live: Sequence[i
     found: list[bytes | None] = [None] * len(keys)
     missing = list(range(len(keys)))
     for generation in reversed(live):
-        prefix = generation_prefix(generation)
-        values = store.get_many(family, [prefix + keys[place] for place in missing])
+        values = store.get_many(family, _keys([keys[place] for place in missing], generation))
         for place, value in zip(missing, values, strict=True):
             found[place] = value
         missing = [place for place, value in zip(missing, values, strict=True) if value is None]
@@ -34,18 +33,18 @@ def newest(store: Store, family: Family, keys: Sequence[bytes], live: Sequence[i
     return found
 
 
-def put_record(put: Put, live: Sequence[int]) -> Iterator[Put]:
-    """Yield the writes that put a record into the newest generation, or delete it from all.
+def put_records(puts: Puts, live: Sequence[int]) -> Iterator[Puts]:
+    """Yield the writes that put records into the newest generation, or delete them from all.
 
     Args:
-        put: its key without a generation; a value of None deletes.
+        puts: under keys without a generation; a value of None deletes.
         live: generations that have not expired, the newest last.
     """
-    if put.value is not None:
-        yield Put(put.family, generation_prefix(live[-1]) + put.key, put.value)
-        return
-    for generation in live:
-        yield Put(put.family, generation_prefix(generation) + put.key, None)
+    yield Puts(puts.family, _keys(puts.keys, live[-1]), puts.values)
+    if None in puts.values:
+        deleted = [key for key, value in puts.pairs() if value is None]
+        for generation in live[:-1]:
+            yield Puts(puts.family, _keys(deleted, generation), [None] * len(deleted))
 
 
 def expire(before: Progress, after: Progress) -> Iterator[Drop]:
@@ -60,3 +59,8 @@ def ranges(first: Generation, last: Generation) -> Iterator[Drop]:
     for family in EXPIRING:
         yield Drop(family, generation_prefix(first.number), generation_prefix(last.number))
     yield Drop(Family.ENTRIES, key_of(first.first_entry), key_of(last.first_entry))
+
+
+def _keys(keys: Sequence[bytes], generation: int) -> list[bytes]:
+    prefix = generation_prefix(generation)
+    return [prefix + key for key in keys]

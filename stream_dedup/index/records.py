@@ -4,7 +4,8 @@ Knows their layout; knows nothing of when they are written.
 """
 
 import struct
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,14 @@ from stream_dedup.index.store import StoreDamagedError
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
 _RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
+RELATION_NUMBERS = {relation: number for number, relation in enumerate(_RELATIONS)}
+NO_ORIGIN = Origin("", -1, -1)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
+_COUNTS = _ARTICLE.size - 2  # of contents and entries
+_PLAIN = 10  # numbers before these
 _LENGTH = struct.Struct("<H")
 _SHOWN = 16  # bytes of a damaged value
+_TEXTS_KEPT = 1 << 10  # sources and topics that came lately, as bytes
 
 
 @kernel
@@ -32,8 +38,7 @@ def outlived(moment: int, floor: int) -> bool:
     return moment < floor and moment != UNKNOWN_TIME
 
 
-@dataclass(frozen=True, slots=True)
-class ArticleRecord:
+class ArticleRecord(NamedTuple):
     """What became of an article id.
 
     Attributes:
@@ -64,6 +69,10 @@ class ArticleRecord:
     source: str
     origin: Origin | None
 
+    def renewed(self, decided_ms: int) -> "ArticleRecord":
+        """Return the record as if it were of a later decision: `_replace`, in half the time."""
+        return ArticleRecord(self.contents, self.entries, decided_ms, *self[3:])
+
     @property
     def seen_ms(self) -> int | None:
         """When its message came, or else when it was published; milliseconds since 1970 in UTC."""
@@ -71,23 +80,24 @@ class ArticleRecord:
 
     def pack(self) -> bytes:
         """Return the record as bytes."""
-        origin = self.origin or Origin("", -1, -1)
-        fixed = _ARTICLE.pack(
+        origin = self.origin or NO_ORIGIN
+        numbers = _article(len(self.contents) + len(self.entries)).pack(
             self.decided_ms,
-            _packed_time(self.first_ms),
-            _packed_time(self.published_ms),
+            UNKNOWN_TIME if self.first_ms is None else self.first_ms,
+            UNKNOWN_TIME if self.published_ms is None else self.published_ms,
             self.cluster,
             self.characters,
             self.url,
             origin.partition,
             origin.offset,
-            _packed_time(origin.timestamp_ms),
-            _RELATIONS.index(self.relation),
+            UNKNOWN_TIME if origin.timestamp_ms is None else origin.timestamp_ms,
+            RELATION_NUMBERS[self.relation],
             len(self.contents),
             len(self.entries),
+            *self.contents,
+            *self.entries,
         )
-        hashes = struct.pack(f"<{len(self.contents) + len(self.entries)}Q", *self.contents, *self.entries)
-        return fixed + hashes + _packed_text(self.source) + _packed_text(origin.topic)
+        return numbers + packed_text(self.source) + packed_text(origin.topic)
 
     @classmethod
     def unpack(cls, record: bytes) -> "ArticleRecord":
@@ -103,12 +113,12 @@ class ArticleRecord:
 
     @classmethod
     def _unpacked(cls, record: bytes) -> "ArticleRecord":
-        decided, first, published, cluster, characters, url, partition, offset, timestamp, *kinds = (
-            _ARTICLE.unpack_from(record)
-        )
-        relation, contents, entries = kinds
-        hashes = struct.unpack_from(f"<{contents + entries}Q", record, _ARTICLE.size)
-        source, rest = _unpacked_text(record, _ARTICLE.size + 8 * len(hashes))
+        contents, entries = record[_COUNTS : _ARTICLE.size]
+        layout = _article(contents + entries)
+        numbers = layout.unpack_from(record)
+        decided, first, published, cluster, characters, url, partition, offset, timestamp, relation = numbers[:_PLAIN]
+        hashes = numbers[_PLAIN + 2 :]
+        source, rest = _unpacked_text(record, layout.size)
         topic, stop = _unpacked_text(record, rest)
         if stop != len(record):
             raise ValueError("its texts are shorter or longer than they say")
@@ -116,14 +126,14 @@ class ArticleRecord:
             hashes[:contents],
             hashes[contents:],
             decided,
-            _known(first),
-            _known(published),
+            None if first == UNKNOWN_TIME else first,
+            None if published == UNKNOWN_TIME else published,
             characters,
             _RELATIONS[relation],
             cluster,
             url,
             source,
-            Origin(topic, partition, offset, _known(timestamp)) if topic else None,
+            Origin(topic, partition, offset, None if timestamp == UNKNOWN_TIME else timestamp) if topic else None,
         )
 
 
@@ -137,15 +147,15 @@ def seen_ms(origin: Origin | None, published_ms: int | None) -> int | None:
     return origin.timestamp_ms if origin is not None and origin.timestamp_ms is not None else published_ms
 
 
-def _packed_time(milliseconds: int | None) -> int:
-    return UNKNOWN_TIME if milliseconds is None else milliseconds
+@lru_cache
+def _article(numbers: int) -> struct.Struct:
+    """Return the layout of the record of an article with so many contents and entries, up to its texts."""
+    return struct.Struct(f"{_ARTICLE.format}{numbers}Q")
 
 
-def _known(milliseconds: int) -> int | None:
-    return None if milliseconds == UNKNOWN_TIME else milliseconds
-
-
-def _packed_text(text: str) -> bytes:
+@lru_cache(_TEXTS_KEPT)
+def packed_text(text: str) -> bytes:
+    """Return a source or a topic as bytes."""
     encoded = text.encode()
     return _LENGTH.pack(len(encoded)) + encoded
 

@@ -37,7 +37,6 @@ from stream_dedup.index.store import (
     Drop,
     Family,
     Put,
-    Puts,
     StoreDamagedError,
     StoreError,
     StoreFullError,
@@ -209,10 +208,8 @@ class RocksStore:
         last: dict[Family, dict[bytes, bytes | None]] = {}
         for write in writes:
             pairs = last.setdefault(write.family, {})
-            if isinstance(write, Puts):
-                pairs.update(zip(write.keys, write.values, strict=True))
-            elif isinstance(write, Put):
-                pairs[write.key] = write.value
+            if not isinstance(write, Drop):
+                pairs.update(write.pairs())
         for family, pairs in last.items():
             keys = sorted(key for key, value in pairs.items() if value is not None)
             self.ingest(family, keys, [value for key in keys if (value := pairs[key]) is not None])
@@ -391,14 +388,13 @@ class RocksStore:
                 # RocksDB takes a range that ends before it begins for a failure of the disk: no write succeeds again.
                 if write.begin < write.end:
                     batch.delete_range(write.begin, write.end, handle)
-            elif isinstance(write, Puts):
-                put = batch.put
-                for key, value in zip(write.keys, write.values, strict=True):
+                continue
+            put, delete = batch.put, batch.delete
+            for key, value in write.pairs():
+                if value is None:
+                    delete(key, handle)
+                else:
                     put(key, value, handle)
-            elif write.value is None:
-                batch.delete(write.key, handle)
-            else:
-                batch.put(write.key, write.value, handle)
         return batch
 
     def _written(self, batch: WriteBatch) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_dedup.index.entries import Entries
-from stream_dedup.index.generations import expire, put_record
+from stream_dedup.index.generations import expire, put_records
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.records import key_of, keys_of
@@ -27,7 +27,7 @@ class Step:
         entries: fixed parts of the entries that it adds; their numbers end at `progress.entries`, shape (n,).
         packed: each of these entries as it is stored, n of them.
         removed: numbers of the entries that it removes.
-        records: articles, URLs and clusters, under keys without a generation; a value of None deletes.
+        records: articles, URLs and clusters, under keys without a generation.
         counts: writes of the document counts.
     """
 
@@ -35,7 +35,7 @@ class Step:
     entries: Entries
     packed: Sequence[bytes]
     removed: Sequence[int]
-    records: Sequence[Put]
+    records: Sequence[Puts]
     counts: Sequence[Put]
 
     def numbers(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -55,9 +55,8 @@ def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -
     """
     yield Puts(Family.ENTRIES, keys_of(step.numbers()), step.packed)
     yield from _removals(store, index, step)
-    live = before.live
-    for record in step.records:
-        yield from put_record(record, live)
+    for puts in step.records:
+        yield from put_records(puts, before.live)
     yield from step.counts
     yield from expire(before, step.progress)
     yield step.progress.put()
@@ -83,6 +82,6 @@ def joined(steps: Sequence[Step]) -> Step:
         np.concatenate([step.entries for step in steps]),
         [entry for step in steps for entry in step.packed],
         [number for step in steps for number in step.removed],
-        [record for step in steps for record in step.records],
+        [puts for step in steps for puts in step.records],
         [put for step in steps for put in step.counts],
     )

@@ -32,14 +32,22 @@ class Put:
     key: bytes
     value: bytes | None
 
+    def pairs(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield the key with the value."""
+        yield self.key, self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Puts:
-    """Many writes to one family: as many `Put`, in a fraction of the time."""
+    """Many writes to one family: as many `Put`, in a fraction of the time; a value of None deletes its key."""
 
     family: Family
     keys: Sequence[bytes]
-    values: Sequence[bytes]
+    values: Sequence[bytes | None]
+
+    def pairs(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield each key with its value, in order."""
+        return zip(self.keys, self.values, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +147,12 @@ class MemoryStore:
             if isinstance(write, Drop):
                 for key in [key for key in pairs if write.begin <= key < write.end]:
                     del pairs[key]
-            elif isinstance(write, Puts):
-                pairs.update(zip(write.keys, write.values, strict=True))
-            elif write.value is None:
-                pairs.pop(write.key, None)
             else:
-                pairs[write.key] = write.value
+                for key, value in write.pairs():
+                    if value is None:
+                        pairs.pop(key, None)
+                    else:
+                        pairs[key] = value
 
     def load(self, writes: Sequence[Write]) -> None:
         """See `Store`."""
@@ -237,11 +245,8 @@ class Overlay:
         """Sort in what was staged since the last read: most overlays are never read after they are written."""
         for write in self._staged[self._seen :]:
             puts = self._puts[write.family]
-            if isinstance(write, Put):
-                puts[write.key] = write.value
-                continue
-            if isinstance(write, Puts):
-                puts.update(zip(write.keys, write.values, strict=True))
+            if not isinstance(write, Drop):
+                puts.update(write.pairs())
                 continue
             self._drops[write.family].append(write)
             for key in [key for key in puts if write.begin <= key < write.end]:

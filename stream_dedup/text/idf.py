@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U32, U64, empty_table, find_slot
+from stream_dedup.hashing import EMPTY, I64, U32, U64, empty_table, find_slot, table_size
 
 COUNT_DTYPE = np.dtype([("word", "<u8"), ("documents", "<u4")])
 Counts = NDArray[np.void]  # of COUNT_DTYPE
@@ -111,18 +111,50 @@ class DocumentCounts:
 
 
 def document_delta(hashes: U64) -> Counts:
-    """Return how often each word hash occurs, as packed pairs in order of first occurrence.
-
-    The order decides which words still find room in a full table: so it must not depend on batches.
+    """Return how often each word hash occurs, as packed pairs in order of first occurrence; see `delta_of`.
 
     Args:
         hashes: the distinct words of each counted article, one after the other.
     """
-    words, firsts, documents = np.unique(hashes, return_index=True, return_counts=True)
-    order = np.argsort(firsts)
+    return delta_of(np.array([0, len(hashes)]), hashes, np.zeros(1, np.int64))
+
+
+def delta_of(offsets: I64, hashes: U64, articles: I64) -> Counts:
+    """Return how many of some articles hold each word, as packed pairs in order of first occurrence.
+
+    The order decides which words still find room in a full table: so it must not depend on batches.
+
+    Args:
+        offsets: the distinct words of article i stand at hashes[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        hashes: of words.
+        articles: places of those that are counted, in order.
+    """
+    words, documents = _counted(offsets, hashes, articles)
     delta = np.empty(len(words), COUNT_DTYPE)
-    delta["word"], delta["documents"] = words[order], documents[order]
+    delta["word"], delta["documents"] = words, documents
     return delta
+
+
+@kernel
+def _counted(offsets: I64, hashes: U64, articles: I64) -> tuple[U64, U32]:
+    most = 0
+    for article in articles:
+        most += offsets[article + 1] - offsets[article]
+    words, documents, used = np.empty(most, np.uint64), np.zeros(most, np.uint32), 0
+    # The table holds places, from 1 on, and not the words: so it and the words that are looked at stay in the cache.
+    places = np.zeros(table_size(most), np.uint32)
+    mask = np.uint64(len(places) - 1)
+    for article in articles:
+        for word in hashes[offsets[article] : offsets[article + 1]]:
+            slot = word & mask
+            while places[slot] and words[places[slot] - 1] != word:
+                slot = (slot + np.uint64(1)) & mask
+            if places[slot] == 0:
+                words[used] = word
+                used += 1
+                places[slot] = used
+            documents[places[slot] - 1] += 1
+    return words[:used], documents[:used]
 
 
 def _packed(keys: U64, counts: U32) -> Counts:

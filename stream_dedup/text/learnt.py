@@ -85,7 +85,7 @@ class LineCounts:
         """Return the live counts as packed pairs."""
         return self._counts.packed()
 
-    def fresh(self, lines: EndLines, articles: Sequence[int], since: Sequence[Counts]) -> list[int]:
+    def fresh(self, lines: EndLines, articles: I64, since: Sequence[Counts]) -> I64:
         """Return which articles have a line that none of their site had before.
 
         These count. A text that a site brings twenty times, and be it with an editor's changes, does not teach its own
@@ -93,14 +93,14 @@ class LineCounts:
 
         Args:
             lines: of n articles.
-            articles: places of some of them, ascending.
+            articles: places of some of them, ascending, shape (m,).
             since: what was counted after the live counts, in order.
         """
         added = np.concatenate([np.empty(0, np.uint64), *(delta["word"] for delta in since)])
         known, added_known = self._counts.look_up(lines.keys) > 0, self._counts.look_up(added) > 0
-        places, room = np.array(articles, np.int64), self._rule.most - self._counts.words
-        fresh = places[_fresh(lines.offsets, lines.keys, known, places, added, added_known, room)]
-        return [int(place) for place in fresh]
+        room = self._rule.most - self._counts.words
+        fresh: I64 = articles[_fresh(lines.offsets, lines.keys, known, articles, added, added_known, room)]
+        return fresh
 
 
 def learnt_lines(frozen: Counts, rule: LearnRule) -> U64:

@@ -22,7 +22,7 @@ from stream_dedup.index.records import ArticleRecord, key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, MemoryStore, Put
+from stream_dedup.index.store import Family, MemoryStore, Puts
 from stream_dedup.planner.distances import F64
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import EngineSettings
@@ -116,7 +116,7 @@ def step_of(
     )
 
 
-def _records(articles: range, contents: U64) -> Iterator[Put]:
+def _records(articles: range, contents: U64) -> Iterator[Puts]:
     """Yield what is remembered of each article, indexed or not: its record and its URL."""
     for number in articles:
         content, moment = int(contents[number % len(contents)]), _START_MS + number
@@ -124,8 +124,8 @@ def _records(articles: range, contents: U64) -> Iterator[Put]:
         record = ArticleRecord(
             (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
         )
-        yield Put(Family.ARTICLES, _name(number), record.pack())
-        yield Put(Family.URLS, key_of(url), _name(number))
+        yield Puts(Family.ARTICLES, [_name(number)], [record.pack()])
+        yield Puts(Family.URLS, [key_of(url)], [_name(number)])
 
 
 def _name(number: int) -> bytes:

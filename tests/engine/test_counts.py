@@ -12,7 +12,7 @@ import pytest
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs import shelf
-from stream_dedup.index.store import Drop, Puts, Write
+from stream_dedup.index.store import Drop, Write
 from stream_dedup.settings import InputSettings
 from tests.benchmarks.throughput.articles import decoded, sample_articles
 
@@ -23,10 +23,8 @@ _WITHIN = 1.1
 
 def _bytes(writes: list[Write]) -> Iterator[int]:
     for write in writes:
-        if isinstance(write, Puts):
-            yield sum(map(len, write.keys)) + sum(map(len, write.values))
-        elif not isinstance(write, Drop):
-            yield len(write.key) + len(write.value or b"")
+        if not isinstance(write, Drop):
+            yield sum(len(key) + len(value or b"") for key, value in write.pairs())
 
 
 @pytest.fixture(scope="module")

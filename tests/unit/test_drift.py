@@ -60,7 +60,7 @@ def paper_fingerprinter() -> Fingerprinter:
 
 def _sampled(fingerprinter: Fingerprinter, features: Features, epoch: Epoch) -> DriftSample:
     fingerprints, _ = fingerprinter.fingerprints(features, epoch)
-    return DriftSample().followed_by(features, fingerprints, range(len(fingerprints)))
+    return DriftSample().followed_by(features, fingerprints, np.arange(len(fingerprints)))
 
 
 def test_bit_of_two_words_follows_the_rarer_one(fingerprinter: Fingerprinter) -> None:
@@ -110,7 +110,7 @@ def test_sample_is_the_newest_articles_however_they_were_cut(
     features, fingerprints = texts_of_300
     sample = DriftSample()
     for start, stop in pairwise([0, *cuts, 300]):
-        places = [place - start for place in unique if start <= place < stop]
+        places = np.array([place - start for place in unique if start <= place < stop], np.int64)
         sample = sample.followed_by(features.part(start, stop), fingerprints[start:stop], places)
     newest = unique[-SAMPLE_ARTICLES:]
     after = _epoch(1, dict.fromkeys(features.terms.hashes[:40].tolist(), _MANY // 3))
@@ -128,7 +128,7 @@ def test_titles_count_where_the_profile_weighs_them(paper_fingerprinter: Fingerp
     before, after = Epoch(), _epoch(1, dict.fromkeys(features.terms.hashes[:200].tolist(), 9))
     fingerprints, _ = paper_fingerprinter.fingerprints(features, before)
     moved, _ = paper_fingerprinter.fingerprints(features, after)
-    drift = DriftSample().followed_by(features, fingerprints, range(0, 40, 2)).drift(paper_fingerprinter, after)
+    drift = DriftSample().followed_by(features, fingerprints, np.arange(0, 40, 2)).drift(paper_fingerprinter, after)
     assert drift is not None
     assert drift.distances.tolist() == np.bitwise_count(fingerprints ^ moved)[::2].tolist()
     assert drift.most > 0

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.generations import EXPIRING, expire, newest, put_record
+from stream_dedup.index.generations import EXPIRING, expire, newest, put_records
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import key_of
-from stream_dedup.index.store import Family, MemoryStore, Put
+from stream_dedup.index.store import Family, MemoryStore, Put, Puts
 
 _KEYS = [b"", b"a", b"ab", b"b", "新闻".encode()]
 _WRITES = st.lists(
@@ -27,8 +27,9 @@ def test_newest_record_of_each_key_is_read(writes: list[tuple[bool, list[tuple[b
         last += begins
         live = list(range(last + 1))
         for key, value in records:
-            store.write(list(put_record(Put(Family.ARTICLES, key, value), live)))
             model[key] = value
+        puts = Puts(Family.ARTICLES, [key for key, _ in records], [value for _, value in records])
+        store.write(list(put_records(puts, live)))
         assert newest(store, Family.ARTICLES, _KEYS, live) == [model.get(key) for key in _KEYS]
     assert newest(store, Family.ARTICLES, [], [0]) == []
     assert newest(store, Family.URLS, _KEYS, [0]) == [None] * len(_KEYS)
@@ -39,8 +40,8 @@ def test_record_expires_with_the_generation_that_it_was_written_in() -> None:
     store = MemoryStore()
     for generation in range(4):
         for family in EXPIRING:
-            store.write(list(put_record(Put(family, str(generation).encode(), b"x"), [*range(generation + 1)])))
-            store.write(list(put_record(Put(family, b"again", str(generation).encode()), [*range(generation + 1)])))
+            puts = Puts(family, [str(generation).encode(), b"again"], [b"x", str(generation).encode()])
+            store.write(list(put_records(puts, range(generation + 1))))
         store.write(
             [Put(Family.ENTRIES, key_of(entry), b"e") for entry in range(10 * generation, 10 * generation + 10)]
         )

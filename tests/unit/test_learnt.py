@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.hashing import U64
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.counts import line_delta_puts, line_epoch_puts, load_lines
 from stream_dedup.index.store import MemoryStore
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, document_delta
@@ -39,7 +39,7 @@ def _pairs(counts: Counts) -> dict[int, int]:
     return dict(zip(counts["word"].tolist(), counts["documents"].tolist(), strict=True))
 
 
-def _delta(lines: EndLines, articles: list[int]) -> Counts:
+def _delta(lines: EndLines, articles: I64 | list[int]) -> Counts:
     empty: list[U64] = [np.empty(0, np.uint64)]
     return document_delta(np.concatenate([*empty, *(lines.of(place) for place in articles)]))
 
@@ -92,8 +92,8 @@ def test_articles_with_a_new_line_count_however_they_are_cut(
     lines, fresh = _lines(articles), list[int]()
     counts, since = LineCounts(LearnRule(20, 0.1, most)), list[Counts]()
     for start, stop in pairwise([0, *sorted(cut for cut in cuts if cut < len(articles)), len(articles)]):
-        found = counts.fresh(lines, list(range(start, stop)), since)
-        fresh += found
+        found = counts.fresh(lines, np.arange(start, stop), since)
+        fresh += found.tolist()
         since.append(_delta(lines, found))
         if start % 2:  # a batch of several runs ends here
             for delta in since:

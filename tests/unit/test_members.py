@@ -1,7 +1,5 @@
 """Promises of the book of clusters: what a run notes is seen at once, and written once."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,10 +7,11 @@ from stream_dedup.article import Relation, Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, policy_of
 from stream_dedup.fingerprint.sketch import LandmarkRule
 from stream_dedup.index.entries import RESERVE, EntryFormat
-from stream_dedup.index.generations import put_record
+from stream_dedup.index.generations import put_records
+from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of
 from stream_dedup.index.store import Family, MemoryStore, Put
-from stream_dedup.members import ClusterBook, NewEntries, member_of
+from stream_dedup.members import ClusterBook, member_of
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.window import Moment
 
@@ -29,12 +28,12 @@ def _record(
 
 def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterBook:
     policy = policy_of(ClusterSettings.model_validate({"canonical": canonical}))
-    return ClusterBook(store, _LIVE, _FORMAT, policy, NewEntries(first))
+    return ClusterBook(store, _LIVE, _FORMAT, policy, NewEntries(_FORMAT, first))
 
 
 def _commit(store: MemoryStore, book: ClusterBook) -> None:
-    for put in book.writes():
-        store.write(list(put_record(put, _LIVE)))
+    for puts in book.writes():
+        store.write(list(put_records(puts, _LIVE)))
 
 
 def _entry(store: MemoryStore, number: int, name: str, window_ms: int = 0, flags: int = RESERVE) -> None:
@@ -216,8 +215,8 @@ def test_only_an_article_that_is_known_succeeds(gone: ArticleRecord) -> None:
 def test_cluster_was_first_seen_with_the_first_text() -> None:
     """The founder's newest text may have come later."""
     book = _book(MemoryStore())
-    book.note("a", replace(_record((0,)), first_ms=2, published_ms=60))
-    book.note("b", replace(_record(), published_ms=70))
+    book.note("a", _record((0,))._replace(first_ms=2, published_ms=60))
+    book.note("b", _record()._replace(published_ms=70))
     book.join(0, "a", 0, member_of("b", book.record("b"), NOT_INDEXED, active=False), None, _NOW)
     cluster = book.cluster(0)
     assert cluster is not None

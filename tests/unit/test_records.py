@@ -6,11 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stream_dedup.article import Origin, Relation
+from stream_dedup.article import Article, Origin, Relation
 from stream_dedup.fingerprint.sketch import PAD, LandmarkRule
 from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.index.entries import EntryFormat, Rows, rows_of_entries
-from stream_dedup.index.records import UNKNOWN_TIME, ArticleRecord, generation_keys, generation_prefix, key_of, keys_of
+from stream_dedup.index.new_records import NewRecord, packed_records
+from stream_dedup.index.records import (
+    NOT_INDEXED,
+    UNKNOWN_TIME,
+    ArticleRecord,
+    generation_keys,
+    generation_prefix,
+    key_of,
+    keys_of,
+    seen_ms,
+)
 from stream_dedup.index.store import StoreDamagedError
 
 _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
@@ -163,6 +173,48 @@ _ORIGINS = st.none() | st.builds(
 def test_article_records_come_back_as_they_were(record: ArticleRecord) -> None:
     """Every field of an article's record is the same after packing and unpacking."""
     assert ArticleRecord.unpack(record.pack()) == record
+
+
+_NEW = st.builds(
+    NewRecord,
+    article=st.builds(
+        Article,
+        id=st.just("a"),
+        body=st.text("新闻", min_size=1),
+        source=_IDS,
+        published_ms=_TIMES,
+        origin=_ORIGINS,
+    ),
+    content=_U64,
+    url=_U64,
+    decided_ms=st.integers(-(2**62), 2**62),
+    cluster=st.integers(0, 2**62),
+    entry=st.just(NOT_INDEXED) | st.integers(0, 2**62),
+    relation=st.sampled_from([None, *Relation]),
+)
+
+
+@given(st.lists(_NEW))
+def test_new_records_are_records_like_all_others(records: list[NewRecord]) -> None:
+    """However many are packed together, each comes back as the record of an article with one text."""
+    expected = [
+        ArticleRecord(
+            (new.content,),
+            (new.entry,) if new.entry >= 0 else (),
+            new.decided_ms,
+            seen_ms(new.article.origin, new.article.published_ms),
+            new.article.published_ms,
+            len(new.article.body),
+            new.relation,
+            new.cluster,
+            new.url,
+            new.article.source,
+            new.article.origin,
+        )
+        for new in records
+    ]
+    assert [ArticleRecord.unpack(packed) for packed in packed_records(records)] == expected
+    assert [new.whole() for new in records] == expected
 
 
 @given(st.data())

@@ -1,0 +1,53 @@
+"""Promises of the entries that a run adds: numbered as they come, and seen at once."""
+
+import numpy as np
+
+from stream_dedup.fingerprint.sketch import LandmarkRule
+from stream_dedup.index.entries import COMPARABLE, RESERVE, SEALED, Entries, EntryFormat
+from stream_dedup.index.new_entries import NewEntries
+
+_FORMAT = EntryFormat(16, 4, 4, LandmarkRule(2, 24, 4))
+
+
+def _texts(contents: list[int]) -> Entries:
+    texts = np.zeros(len(contents), _FORMAT.layout)
+    texts["content"], texts["flags"] = contents, COMPARABLE
+    return texts
+
+
+def _seen(entries: Entries) -> list[tuple[int, int, int]]:
+    return [(int(one["content"]), int(one["cluster"]), int(one["flags"])) for one in entries]
+
+
+def test_entries_are_numbered_in_the_order_in_which_they_come() -> None:
+    """By hand: texts of the run, one of them in reserve, and between them one that is put into the index anew."""
+    entries = NewEntries(_FORMAT, 7, _texts([11, 12, 13]))
+    anew = _texts([5])
+    anew["cluster"], anew["flags"] = 3, SEALED
+    assert entries.add(0, b"a", 7, reserve=False) == 7
+    assert entries.put_anew(anew, b"b") == 8
+    assert entries.add(2, b"c", 7, reserve=True) == 9
+    assert entries.next == 10
+    fixed, names = entries.all()
+    assert names == [b"a", b"b", b"c"]
+    assert _seen(fixed) == [(11, 7, COMPARABLE), (5, 3, SEALED), (13, 7, COMPARABLE | RESERVE)]
+
+
+def test_entry_is_seen_as_soon_as_it_is_added() -> None:
+    """What is asked for by its number is what is written in the end; earlier numbers are another's."""
+    entries = NewEntries(_FORMAT, 7, _texts([11, 12]))
+    entries.add(1, b"a", 4, reserve=True)
+    anew = entries.get(7)
+    assert anew is not None
+    assert _seen(anew) == [(12, 4, COMPARABLE | RESERVE)]
+    assert entries.get(6) is None
+    anew["flags"] = SEALED
+    entries.put_anew(anew, b"a")
+    assert _seen(entries.all()[0]) == [(12, 4, COMPARABLE | RESERVE), (12, 4, SEALED)]
+
+
+def test_run_without_entries_adds_none() -> None:
+    """Neither texts nor entries: nothing is written, and the next number is the first."""
+    entries = NewEntries(_FORMAT, 7)
+    fixed, names = entries.all()
+    assert (len(fixed), names, entries.next) == (0, [], 7)
