@@ -12,6 +12,7 @@ U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 
 HASH_OF_NONE = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -93,6 +94,23 @@ def hash_spans(points: U32, stops: I64) -> U64:
         hashes[i] = hash_span(points, start, stops[i])
         start = stops[i]
     return hashes
+
+
+@kernel
+def hash_prefixes(code_points: U32, parents: I32, roots: int) -> U64:
+    """Return the hash, as of `hash_span`, of each prefix of a tree, shape of `parents`.
+
+    Args:
+        code_points: the last of each prefix.
+        parents: the prefix without that, which stands before it.
+        roots: how many there are at the beginning of one code point, without a parent.
+    """
+    values = np.empty(len(parents), np.uint64)
+    for i in range(len(parents)):
+        values[i] = hash_step(HASH_OF_NONE if i < roots else values[parents[i]], code_points[i])
+    for i in range(len(values)):
+        values[i] = hash_end(values[i])
+    return values
 
 
 @kernel

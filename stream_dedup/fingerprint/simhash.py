@@ -13,6 +13,7 @@ BITS = 64
 F64 = NDArray[np.float64]
 # Weights are added as integers, so that the sums do not depend on the order of the words.
 _WEIGHT_SCALE = float(1 << 24)
+_BYTE = np.uint64(0xFF)
 
 
 def simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
@@ -35,21 +36,55 @@ def simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
 def _simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
     articles = len(offsets) - 1
     fingerprints = np.zeros(articles, np.uint64)
-    sums = np.zeros((articles, BITS), np.int64)
+    sums = np.empty((articles, BITS), np.int64)
+    by_byte = np.empty((BITS // 8, 256), np.int64)
     for article in range(articles):
-        row = sums[article]
-        for i in range(offsets[article], offsets[article + 1]):
-            weight = np.int64(np.rint(weights[i] * _WEIGHT_SCALE))
-            value = hashes[i]
-            for bit in range(BITS):
-                sign = np.int64((value >> np.uint64(bit)) & np.uint64(1))
-                row[bit] += weight * (2 * sign - 1)
+        total = _add_bytes(hashes[offsets[article] : offsets[article + 1]], weights[offsets[article] :], by_byte)
         fingerprint = np.uint64(0)
-        for bit in range(BITS):
-            if row[bit] > 0:
-                fingerprint |= np.uint64(1) << np.uint64(bit)
+        for byte in range(BITS // 8):
+            fingerprint |= np.uint64(_fold(by_byte[byte], total, sums[article, 8 * byte :])) << np.uint64(8 * byte)
         fingerprints[article] = fingerprint
     return fingerprints, sums
+
+
+@kernel
+def _add_bytes(hashes: U64, weights: F64, by_byte: I64) -> np.int64:
+    """Add up for each of the eight bytes the weights of the terms by that byte of their hashes, shape (8, 256).
+
+    Returns:
+        The sum of all weights.
+    """
+    by_byte[:] = 0
+    total = np.int64(0)
+    for i in range(len(hashes)):
+        weight, value = np.int64(np.rint(weights[i] * _WEIGHT_SCALE)), hashes[i]
+        total += weight
+        for byte in range(BITS // 8):
+            by_byte[byte, value >> np.uint64(8 * byte) & _BYTE] += weight
+    return total
+
+
+@kernel
+def _fold(by_value: I64, total: np.int64, sums: I64) -> int:
+    """Write the sums of a byte's eight bits, and return the byte of which the bits with a positive sum are set.
+
+    The upper half of the values has the upper bit; added to the lower half it leaves the same with a bit less.
+
+    Args:
+        by_value: sum of the weights by the byte's value, shape (256,); overwritten.
+        total: sum of all weights.
+        sums: of the bits.
+    """
+    half, positive = len(by_value) // 2, 0
+    for bit in range(7, -1, -1):
+        ones = np.int64(0)
+        for value in range(half):
+            ones += by_value[half + value]
+            by_value[value] += by_value[half + value]
+        sums[bit] = 2 * ones - total
+        positive |= (sums[bit] > 0) << bit
+        half //= 2
+    return positive
 
 
 @kernel

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U32, U64, find_slot, hash_span, table_size
+from stream_dedup.fingerprint.grams import gram_count, hash_grams, room_for, smallest_grams
+from stream_dedup.hashing import I64, U32, U64, hash_span
 
 PAD = np.uint32(0xFFFFFFFF)
 # 24 bits tell the n-grams of a text of 20,000 characters apart but for one in 800, and take 3 bytes of an entry.
@@ -18,7 +19,6 @@ VALUE_BITS = 24
 _DROPPED_BITS = np.uint64(64 - VALUE_BITS)
 # Of a landmark: of those of ten million texts one in a hundred meets another by chance, and that is verified.
 LANDMARK_BITS = 40
-_FEW = 16  # values that are sorted as any
 _LANDMARK_DROPPED = np.uint64(64 - LANDMARK_BITS)
 _BISECTIONS = 24
 
@@ -95,88 +95,18 @@ def _sketch_all(points: U32, offsets: I64, gram: int, rule: LandmarkRule, sketch
     longest = 0
     for i in range(len(offsets) - 1):
         longest = max(longest, int(offsets[i + 1] - offsets[i]))
-    room, small = np.empty(table_size(longest), np.uint64), np.empty(longest, np.uint64)
-    k = sketches.values.shape[1]
+    room = room_for(longest)
+    k, first = sketches.values.shape[1], 0
     for i in range(len(offsets) - 1):
         characters = points[offsets[i] : offsets[i + 1]]
+        size, used = smallest_grams(characters, gram, max(k, rule.most), first, room)
         sketches.content[i] = hash_span(characters, 0, len(characters))
-        size, used = _smallest_grams(characters, gram, max(k, rule.most), room, small)
         sketches.sizes[i], sketches.lengths[i] = size, min(k, used)
         for place in range(min(k, used)):
-            sketches.values[i, place] = small[place] >> _DROPPED_BITS
+            sketches.values[i, place] = room.small[place] >> _DROPPED_BITS
         for place in range(landmark_count(size, rule)):
-            sketches.landmarks[i, place] = small[place] >> _LANDMARK_DROPPED
-
-
-@kernel
-def _smallest_grams(characters: U32, gram: int, k: int, room: U64, small: U64) -> tuple[int, int]:
-    """Put the smallest distinct hashes of a text's n-grams into `small`, ascending: k of them or more, if it has them.
-
-    Returns:
-        How many distinct ones the text has, and how many are in `small`.
-    """
-    count = _gram_count(len(characters), gram)
-    seen = room[: table_size(count)]
-    seen[:] = EMPTY
-    bound, size, used = _bound(k, count), 0, 0
-    for i in range(count):
-        value = hash_span(characters, i, min(i + gram, len(characters)))
-        slot = find_slot(seen, value)
-        if seen[slot] == EMPTY:
-            seen[slot] = value
-            size += 1
-            if value <= bound:
-                small[used] = value
-                used += 1
-    if used < min(k, size):
-        # So much of the text is repeated, or its hashes are so large.
-        used = 0
-        for value in seen:
-            if value != EMPTY:
-                small[used] = value
-                used += 1
-    _sort_uniform(small[:used])
-    return size, used
-
-
-@kernel
-def _sort_uniform(values: U64) -> None:
-    """Sort values that are about uniformly distributed: each goes to where it should be, and then a few steps."""
-    if len(values) < _FEW:
-        values.sort()
-        return
-    largest = values[0]
-    for value in values:
-        largest = max(largest, value)
-    scale = len(values) / (float(largest) + 1.0)
-    stops = np.zeros(len(values) + 1, np.int64)
-    for value in values:
-        stops[min(int(value * scale), len(values) - 1) + 1] += 1
-    for bucket in range(len(values)):
-        stops[bucket + 1] += stops[bucket]
-    given = values.copy()
-    for value in given:
-        bucket = min(int(value * scale), len(values) - 1)
-        values[stops[bucket]] = value
-        stops[bucket] += 1
-    for i in range(1, len(values)):
-        value, place = values[i], i
-        while place > 0 and values[place - 1] > value:
-            values[place] = values[place - 1]
-            place -= 1
-        values[place] = value
-
-
-@kernel
-def _bound(k: int, count: int) -> np.uint64:
-    """Return a bound below which at least k of so many hashes lie but for one text in a million: six sigma."""
-    share = (k + 6.0 * np.sqrt(k)) / max(count, 1)
-    return np.uint64(share * 2.0**64) if share < 1.0 else ~np.uint64(0)
-
-
-@kernel
-def _gram_count(characters: int, gram: int) -> int:
-    return max(1, characters - gram + 1) if characters > 0 else 0
+            sketches.landmarks[i, place] = room.small[place] >> _LANDMARK_DROPPED
+        first += size
 
 
 def gram_hashes(characters: U32, gram: int) -> U64:
@@ -186,9 +116,8 @@ def gram_hashes(characters: U32, gram: int) -> U64:
 
 @kernel
 def _gram_hashes(points: U32, gram: int) -> U64:
-    hashes = np.empty(_gram_count(len(points), gram), np.uint64)
-    for i in range(len(hashes)):
-        hashes[i] = hash_span(points, i, min(i + gram, len(points)))
+    hashes = np.empty(gram_count(len(points), gram), np.uint64)
+    hash_grams(points, gram, hashes)
     return hashes
 
 

@@ -15,7 +15,7 @@ COUNT_DTYPE = np.dtype([("word", "<u8"), ("documents", "<u4")])
 Counts = NDArray[np.void]  # of COUNT_DTYPE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Epoch:
     """Frozen document counts: the same weights for every article fingerprinted with the same number.
 

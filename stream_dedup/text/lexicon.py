@@ -12,7 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, U64, empty_table, find_slot, hash_span, hash_spans, hash_words, place_all
+from stream_dedup.hashing import (
+    EMPTY,
+    I32,
+    I64,
+    U32,
+    U64,
+    empty_table,
+    find_slot,
+    hash_span,
+    hash_spans,
+    hash_words,
+    place_all,
+)
 from stream_dedup.text.dictionary import jieba_dictionary
 from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.user_words import UserWord
@@ -23,21 +35,23 @@ _TYPICAL_WORDS = 300  # words of an article: turns a word's share of a corpus in
 _RARE = 0.3  # how often a word that the dictionary lacks is taken to occur in its corpus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """Words by their hash, as an open-addressing table.
+    """n words by their hash, as an open-addressing table; what is known of the most frequent ones lies together.
 
     Attributes:
         keys: hashes, shape (m,), m a power of two, `EMPTY` where free.
-        prior: expected share of documents that hold the word, in (0, 1], shape (m,).
-        part_of_speech: 3 noun, 2 verb, 1 other (the 2020 paper's values), shape (m,).
-        flags: bits `STOP` and `MARKER`, shape (m,).
+        entries: which of the n words it is, shape (m,); the most frequent first.
+        prior: expected share of documents that hold the word, in (0, 1], shape (n,).
+        part_of_speech: 3 noun, 2 verb, 1 other (the 2020 paper's values), shape (n,).
+        flags: bits `STOP` and `MARKER`, shape (n,).
         unknown_prior: the prior of a word which is not in the table.
         markers: table of the marker words' hashes; a word that contains one counts as a marker word.
         marker_lengths: shortest and longest marker word, in characters, shape (2,).
     """
 
     keys: U64
+    entries: I32
     prior: NDArray[np.float64]
     part_of_speech: NDArray[np.uint8]
     flags: NDArray[np.uint8]
@@ -103,7 +117,14 @@ def build_lexicon(
     place_all(marker_table, marker_hashes)
     lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
     _mark_containing(dictionary.lower(), dictionary.stops, slots, flags, marker_table, lengths)
-    return Lexicon(keys, prior, part_of_speech, flags, float(_documents_share(_RARE, total)), marker_table, lengths)
+    order = np.flatnonzero(keys != EMPTY)
+    order = order[np.argsort(-prior[order], kind="stable")]
+    entries = np.zeros(len(keys), np.int32)
+    entries[order] = np.arange(len(order))
+    unknown_prior = float(_documents_share(_RARE, total))
+    return Lexicon(
+        keys, entries, prior[order], part_of_speech[order], flags[order], unknown_prior, marker_table, lengths
+    )
 
 
 @kernel

@@ -5,15 +5,17 @@ Knows the lexicon; knows nothing of document counts or weights.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U32, U64, find_slot, hash_span, table_size
+from stream_dedup.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, contains_marker
 from stream_dedup.text.normal import word_table
-from stream_dedup.text.words import Words
+from stream_dedup.text.words import Vocabulary, Words
 
 Bool = NDArray[np.bool_]
 
@@ -27,7 +29,7 @@ class Terms:
         hashes: word hashes, uint64, shape (m,), in order of first occurrence.
         counts: occurrences of the term in its article, int64, shape (m,).
         lengths: characters of the term, int64, shape (m,).
-        slots: the term's slot in the lexicon, -1 where the lexicon lacks it, int64, shape (m,).
+        entries: the term's entry in the lexicon, -1 where the lexicon lacks it, int64, shape (m,).
         markers: whether the term is, or contains, a marker word, bool, shape (m,).
     """
 
@@ -35,7 +37,7 @@ class Terms:
     hashes: U64
     counts: I64
     lengths: I64
-    slots: I64
+    entries: I64
     markers: Bool
 
     @classmethod
@@ -57,7 +59,7 @@ class Terms:
             self.hashes[at],
             self.counts[at],
             self.lengths[at],
-            self.slots[at],
+            self.entries[at],
             self.markers[at],
         )
 
@@ -66,7 +68,7 @@ class Terms:
         sizes = np.diff(self.offsets)[articles]
         offsets = _offsets(sizes)
         at = np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.slots[at], self.markers[at])
+        return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.entries[at], self.markers[at])
 
 
 def joined_terms(parts: Sequence[Terms]) -> Terms:
@@ -76,7 +78,7 @@ def joined_terms(parts: Sequence[Terms]) -> Terms:
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.lengths for part in parts]),
-        np.concatenate([part.slots for part in parts]),
+        np.concatenate([part.entries for part in parts]),
         np.concatenate([part.markers for part in parts]),
     )
 
@@ -94,75 +96,169 @@ def extract_terms(words: Words, lexicon: Lexicon) -> Terms:
         words: the words of the articles, in normal form, as the segmenter returns them.
         lexicon: tells stop words, marker words and known words.
     """
-    return Terms(
-        *_extract(
-            words.points,
-            words.stops,
-            words.offsets,
-            word_table(),
-            lexicon.keys,
-            lexicon.flags,
-            lexicon.markers,
-            lexicon.marker_lengths,
-        )
-    )
+    known, table = _known(words.vocabulary, lexicon), _table_of(lexicon)
+    return Terms(*_extract(words.points, words.stops, words.offsets, words.numbers, known, word_table(), table))
+
+
+class _Table(NamedTuple):
+    """What of a lexicon tells which terms there are; see `Lexicon`."""
+
+    keys: U64
+    entries: I32
+    flags: NDArray[np.uint8]
+    markers: U64
+    marker_lengths: I64
+
+
+class _Found(NamedTuple):
+    """What the lexicon says of words: of those of a vocabulary by number, or of the kept ones of an article in order.
+
+    Attributes:
+        entries: where they stand in it, `_NOT_KNOWN` or `_LEFT_OUT`.
+        hashes: of the words.
+        markers: whether it calls them marker words.
+    """
+
+    entries: I32
+    hashes: U64
+    markers: Bool
+
+
+_NOT_KNOWN, _LEFT_OUT = np.int32(-1), np.int32(-2)
+
+
+@lru_cache(maxsize=8)
+def _known(vocabulary: Vocabulary, lexicon: Lexicon) -> _Found:
+    return _find_all(vocabulary.hashes, _table_of(lexicon))
+
+
+def _table_of(lexicon: Lexicon) -> _Table:
+    return _Table(lexicon.keys, lexicon.entries, lexicon.flags, lexicon.markers, lexicon.marker_lengths)
+
+
+@kernel
+def _find_all(hashes: U64, lexicon: _Table) -> _Found:
+    found = _Found(np.full(len(hashes), _NOT_KNOWN), hashes, np.zeros(len(hashes), np.bool_))
+    for i in range(len(hashes)):
+        if hashes[i] != EMPTY:
+            found.entries[i], found.markers[i] = _find(hashes[i], lexicon)
+    return found
+
+
+@kernel
+def _find(value: np.uint64, lexicon: _Table) -> tuple[np.int32, bool]:
+    """Return a word's entry in the lexicon, `_NOT_KNOWN` or `_LEFT_OUT`, and whether it is a marker word."""
+    slot = find_slot(lexicon.keys, value)
+    if lexicon.keys[slot] == EMPTY:
+        return _NOT_KNOWN, False
+    entry = lexicon.entries[slot]
+    return _LEFT_OUT if lexicon.flags[entry] & STOP else entry, (lexicon.flags[entry] & MARKER) != 0
+
+
+class _Kept(NamedTuple):
+    """The words of an article that are not left out, with room for all of them.
+
+    Attributes:
+        entries: in the lexicon; see `_Found`.
+        hashes: of the words.
+        markers: whether they are marker words, but for those that the lexicon lacks.
+        starts: where each begins.
+        lengths: in characters.
+    """
+
+    entries: I32
+    hashes: U64
+    markers: Bool
+    starts: I64
+    lengths: I64
 
 
 @kernel
 def _extract(
-    points: U32,
-    stops: I64,
-    articles: I64,
-    is_word: Bool,
-    lexicon_keys: U64,
-    lexicon_flags: NDArray[np.uint8],
-    markers: U64,
-    marker_lengths: I64,
+    points: U32, stops: I64, articles: I64, numbers: I32, known: _Found, is_word: Bool, lexicon: _Table
 ) -> tuple[I64, U64, I64, I64, I64, Bool]:
+    most = np.diff(articles).max() if len(articles) > 1 else 0
+    kept = _room_for(most)
     offsets = np.zeros(len(articles), np.int64)
-    hashes, slots = np.empty(len(stops), np.uint64), np.empty(len(stops), np.int64)
-    counts, starts, lengths = np.empty_like(stops), np.empty_like(stops), np.empty_like(stops)
-    marker = np.empty(len(stops), np.bool_)
-    largest = table_size(np.diff(articles).max() if len(articles) > 1 else 0)
-    seen, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
+    hashes, entries = np.empty(len(stops), np.uint64), np.empty(len(stops), np.int64)
+    counts, lengths = np.zeros_like(stops), np.empty_like(stops)
+    markers = np.empty(len(stops), np.bool_)
+    seen = np.full(table_size(most), -1, np.int32)
     for article in range(len(articles) - 1):
-        words = articles[article + 1] - articles[article]
+        words = _keep(points, stops, articles[article], articles[article + 1], numbers, known, is_word, kept)
+        words = _find_unknown(points, words, is_word, lexicon, kept)
+        used = first = offsets[article]
         # No longer than this article asks for: one giant must not slow the small ones of its batch.
-        own = seen[: table_size(words)]
-        own[:] = EMPTY
-        used = kept = offsets[article]
-        start = stops[articles[article] - 1] if articles[article] else 0
-        for stop in stops[articles[article] : articles[article + 1]]:
-            if _has_word_character(points, start, stop, is_word):
-                value = hash_span(points, start, stop)
-                slot = find_slot(own, value)
-                if own[slot] == EMPTY:
-                    own[slot], places[slot] = value, used
-                    hashes[used], counts[used], starts[used], lengths[used] = value, 0, start, stop - start
-                    used += 1
-                counts[places[slot]] += 1
-            start = stop
-        # All distinct words by themselves: the processor fetches several of them from the large lexicon at a time.
-        for term in range(kept, used):
-            known, flags = _known(hashes[term], lexicon_keys, lexicon_flags)
-            if flags & STOP:
-                continue
-            hashes[kept], counts[kept], lengths[kept], slots[kept] = hashes[term], counts[term], lengths[term], known
-            marker[kept] = (flags & MARKER) != 0 or (
-                known < 0
-                and contains_marker(points, starts[term], starts[term] + lengths[kept], markers, marker_lengths)
-            )
-            kept += 1
-        offsets[article + 1] = kept
+        mask = np.uint64(table_size(words) - 1)
+        for word in range(words):
+            value = kept.hashes[word]
+            place = value & mask
+            while seen[place] >= first and hashes[seen[place]] != value:
+                place = (place + np.uint64(1)) & mask
+            # Written whether it is new or not: that cannot be foretold.
+            is_new = seen[place] < first
+            term = used if is_new else np.int64(seen[place])
+            seen[place], hashes[term], entries[term] = term, value, kept.entries[word]
+            markers[term], lengths[term] = kept.markers[word], kept.lengths[word]
+            counts[term] += 1
+            used += is_new
+        offsets[article + 1] = used
     total = offsets[-1]
-    return offsets, hashes[:total], counts[:total], lengths[:total], slots[:total], marker[:total]
+    return offsets, hashes[:total], counts[:total], lengths[:total], entries[:total], markers[:total]
 
 
 @kernel
-def _known(value: np.uint64, keys: U64, flags: NDArray[np.uint8]) -> tuple[int, np.uint8]:
-    """Return a word's slot in the lexicon and its flags; -1 and none where the lexicon lacks it."""
-    slot = find_slot(keys, value)
-    return (-1, np.uint8(0)) if keys[slot] == EMPTY else (slot, flags[slot])
+def _room_for(words: int) -> _Kept:
+    return _Kept(
+        np.empty(words, np.int32),
+        np.empty(words, np.uint64),
+        np.empty(words, np.bool_),
+        np.empty(words, np.int64),
+        np.empty(words, np.int64),
+    )
+
+
+@kernel
+def _keep(
+    points: U32, stops: I64, first: int, last: int, numbers: I32, known: _Found, is_word: Bool, kept: _Kept
+) -> int:
+    """Keep the words of an article but for stop words and marks, and return how many there are.
+
+    Without any branch: which words these are cannot be foretold.
+    """
+    words, start = 0, stops[first - 1] if first else np.int64(0)
+    for word in range(first, last):
+        number = np.uint32(numbers[word])
+        entry, length = known.entries[number], stops[word] - start
+        kept.entries[words], kept.hashes[words], kept.markers[words] = (
+            entry,
+            known.hashes[number],
+            known.markers[number],
+        )
+        kept.starts[words], kept.lengths[words] = start, length
+        is_mark = (entry == _NOT_KNOWN) & (length == 1) & (not is_word[points[start]])
+        words += (entry != _LEFT_OUT) & (not is_mark)
+        start += length
+    return words
+
+
+@kernel
+def _find_unknown(points: U32, words: int, is_word: Bool, lexicon: _Table, kept: _Kept) -> int:
+    """Look up in the lexicon the words that the vocabulary lacks, and return how many of all are kept then."""
+    used = 0
+    for word in range(words):
+        entry, value, marker = kept.entries[word], kept.hashes[word], kept.markers[word]
+        start, length = kept.starts[word], kept.lengths[word]
+        if entry == _NOT_KNOWN:
+            entry = _LEFT_OUT
+            if _has_word_character(points, start, start + length, is_word):
+                value = hash_span(points, start, start + length)
+                entry, marker = _find(value, lexicon)
+            if entry == _NOT_KNOWN:
+                marker = contains_marker(points, start, start + length, lexicon.markers, lexicon.marker_lengths)
+        kept.entries[used], kept.hashes[used], kept.markers[used], kept.lengths[used] = entry, value, marker, length
+        used += entry != _LEFT_OUT
+    return used
 
 
 @kernel

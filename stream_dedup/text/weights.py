@@ -4,15 +4,17 @@ Knows the weighting formula of the 2020 paper and its profiles; knows nothing of
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64, find_slot
+from stream_dedup.hashing import I64, U32, U64, find_slot
 from stream_dedup.settings.schema import WeightSettings
-from stream_dedup.text.idf import Epoch, look_up
-from stream_dedup.text.lexicon import NOUN, VERB, Lexicon
+from stream_dedup.text.idf import Epoch
+from stream_dedup.text.lexicon import NOUN, Lexicon
 from stream_dedup.text.terms import Terms
 
 F64 = NDArray[np.float64]
@@ -105,13 +107,9 @@ def term_weight(
         in_title: the word occurs in the title.
         factors: of the profile.
     """
-    part = float(factors[2])
-    if part_of_speech == NOUN:
-        part = float(factors[0])
-    elif part_of_speech == VERB:
-        part = float(factors[1])
+    part = factors[np.int64(NOUN) - np.int64(part_of_speech)]  # looked up, since which it is cannot be foretold
     bonus = factors[3] * relative_length + factors[4] * marker + factors[5] * in_title
-    return tf * idf * (1.0 + part + float(bonus))
+    return float(tf * idf * (1.0 + part + bonus))
 
 
 def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, profile: Profile) -> F64:
@@ -126,20 +124,53 @@ def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, pr
     """
     title_offsets = np.zeros(len(terms.offsets), np.int64) if titles is None else titles.offsets
     title_hashes = np.empty(0, np.uint64) if titles is None else titles.hashes
+    counted = _Counted(epoch.keys, epoch.counts, float(epoch.documents), lexicon.prior, lexicon.unknown_prior)
     return _weigh(
         terms.offsets,
         terms.counts,
         terms.lengths,
-        terms.slots,
+        terms.entries,
         terms.markers,
         _in_title(terms.offsets, terms.hashes, title_offsets, title_hashes),
-        look_up(epoch.keys, epoch.counts, terms.hashes),
-        float(epoch.documents),
-        lexicon.prior,
+        _idf_of(terms.hashes, terms.entries, counted, profile.factors(), _known_idf(epoch, lexicon, profile)),
         lexicon.part_of_speech,
-        lexicon.unknown_prior,
         profile.factors(),
     )
+
+
+class _Counted(NamedTuple):
+    """What tells how rare words are: of the epoch `keys`, `counts` and `documents`, the others of the lexicon."""
+
+    keys: U64
+    counts: U32
+    documents: float
+    prior: F64
+    unknown_prior: float
+
+
+@lru_cache(maxsize=2)
+def _known_idf(epoch: Epoch, lexicon: Lexicon, profile: Profile) -> F64:  # noqa: ARG001  # what it holds for
+    """Return room for the idf of each entry of the lexicon in an epoch: NaN until it is first asked for."""
+    return np.full(len(lexicon.prior), np.nan)
+
+
+@kernel
+def _idf_of(hashes: U64, entries: I64, counted: _Counted, factors: F64, known: F64) -> F64:
+    """Return the idf of each term, and put it into `known` where it is an entry that nobody has asked for yet.
+
+    Two threads may do so at a time: they put the same there.
+    """
+    idf = np.empty(len(hashes), np.float64)
+    for i in range(len(hashes)):
+        entry = entries[i]
+        idf[i] = known[entry] if entry >= 0 else np.nan
+        if np.isnan(idf[i]):
+            df = counted.counts[find_slot(counted.keys, hashes[i])]
+            prior = counted.prior[entry] if entry >= 0 else counted.unknown_prior
+            idf[i] = inverse_document_frequency(counted.documents, df, prior, factors)
+            if entry >= 0:
+                known[entry] = idf[i]
+    return idf
 
 
 @kernel
@@ -165,14 +196,11 @@ def _weigh(
     offsets: I64,
     counts: I64,
     lengths: I64,
-    slots: I64,
+    entries: I64,
     markers: NDArray[np.bool_],
     in_title: NDArray[np.bool_],
-    df: I64,
-    documents: float,
-    prior: F64,
+    idf: F64,
     part_of_speech: NDArray[np.uint8],
-    unknown_prior: float,
     factors: F64,
 ) -> F64:
     weights = np.empty(len(counts), np.float64)
@@ -184,13 +212,11 @@ def _weigh(
         shortest = lengths[first:last].min()
         spread = max(lengths[first:last].max() - shortest, 1)
         for i in range(first, last):
-            # Words which the dictionary lacks are found by the hidden Markov model: nearly all are names.
-            known = slots[i] >= 0
-            idf = inverse_document_frequency(documents, df[i], prior[slots[i]] if known else unknown_prior, factors)
             weights[i] = term_weight(
                 counts[i] / words,
-                idf,
-                part_of_speech[slots[i]] if known else NOUN,
+                idf[i],
+                # Words which the dictionary lacks are found by the hidden Markov model: nearly all are names.
+                part_of_speech[entries[i]] if entries[i] >= 0 else NOUN,
                 (lengths[i] - shortest) / spread,
                 markers[i],
                 in_title[i],

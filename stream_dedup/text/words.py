@@ -9,8 +9,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.hashing import I32, I64, U32, U64, code_points
 from stream_dedup.text.forms import SEPARATOR
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The words that a segmenter knows by number: what is asked of a word need be found out once.
+
+    Attributes:
+        hashes: of the words from number 1 on, shape (v,); `EMPTY` at 0, and where a word has no letter, digit or Han
+            character.
+    """
+
+    hashes: U64
+
+
+NO_VOCABULARY = Vocabulary(np.zeros(1, np.uint64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +36,15 @@ class Words:
         points: code points of all texts, one behind the other.
         stops: where each word ends in `points`, shape (m,).
         offsets: the words of text i are those from offsets[i] up to, not including, offsets[i + 1], shape (n + 1,).
+        numbers: of each word in the vocabulary, 0 where it has not been looked for or is not there, shape (m,).
+        vocabulary: of the segmenter.
     """
 
     points: U32
     stops: I64
     offsets: I64
+    numbers: I32
+    vocabulary: Vocabulary
 
     def of(self, text: int) -> list[str]:
         """Return the words of one text."""
@@ -49,4 +68,5 @@ def words_of(texts: Iterable[list[str]]) -> Words:
     offsets = np.zeros(len(marked) + 1, np.int64)
     np.cumsum([np.count_nonzero(text == ord(SEPARATOR)) for text in marked], out=offsets[1:])
     stops = np.flatnonzero(ends)
-    return Words(points[~ends], stops - np.arange(len(stops)), offsets)
+    numbers = np.zeros(len(stops), np.int32)
+    return Words(points[~ends], stops - np.arange(len(stops)), offsets, numbers, NO_VOCABULARY)

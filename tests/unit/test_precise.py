@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import code_points
+from stream_dedup.hashing import EMPTY, code_points, hash_words
 from stream_dedup.text.dictionary import jieba_dictionary, jieba_folder, parse
 from stream_dedup.text.precise.double_array import double_array
 from stream_dedup.text.precise.nodes import Nodes
@@ -94,12 +94,37 @@ def test_words_of_jieba_s_own_documentation() -> None:
     assert "/".join(_cut("他来到了网易杭研大厦", (), hmm=False)) == "他/来到/了/网易/杭/研/大厦"
 
 
+@pytest.mark.parametrize("hmm", [True, False])
+@given(text=_TEXTS)
+def test_numbers_are_those_of_the_words_themselves(text: str, *, hmm: bool) -> None:
+    """A word with a number has its hash in the vocabulary; one without a letter, digit or Han character has none."""
+    words = segmenter("compiled", _USER, hmm=hmm)(Texts.of_strings([text]))
+    for word, number in zip(words.of(0), words.numbers.tolist(), strict=True):
+        expected = hash_words([word])[0] if any(map(str.isalnum, word)) else EMPTY
+        assert number == 0 or words.vocabulary.hashes[number] == expected
+    assert words.vocabulary.hashes[0] == EMPTY
+
+
+def test_words_of_the_dictionary_have_numbers() -> None:
+    """A word that the dictionary has is found by its number; 杭研, which the model finds, and a mark are not."""
+    words = segmenter("compiled", (), hmm=True)(Texts.of_strings(["他来到了网易杭研大厦。"]))
+    assert [word for word, number in zip(words.of(0), words.numbers, strict=True) if number == 0] == ["杭研", "。"]
+
+
+def test_numbers_begin_with_the_most_frequent_words() -> None:
+    """The five lines of the dictionary with the largest frequencies are the words 1 to 5."""
+    lines = [line.split(" ") for line in (jieba_folder() / "dict.txt").read_text(encoding="utf-8").splitlines()]
+    most = sorted(lines, key=lambda line: -int(line[1]))[:5]
+    words = segmenter("compiled", (), hmm=True)(Texts.of_strings(["，".join(line[0] for line in most)]))
+    assert words.numbers.tolist() == [1, 0, 2, 0, 3, 0, 4, 0, 5]
+
+
 def test_of_equally_likely_ways_the_longer_first_word_is_taken() -> None:
     """A word as likely as its parts together stands, as in jieba, which takes the greatest (score, end)."""
     # 甲 and 乙 with all of the sum, 1, each: log 1 - log 1 = 0 for 甲乙 and for 甲 + 乙.
     alone = parse("乙 1 n\n甲 1 n\n甲乙 1 n\n")
     cut = precise_segmenter(alone, len(alone.stops), hmm=False)
-    stops, counts = cut(code_points("甲乙甲").copy(), np.array([0, 3]))
+    stops, counts, _, _ = cut(code_points("甲乙甲").copy(), np.array([0, 3]))
     assert stops.tolist() == [2, 3]
     assert counts.tolist() == [0, 2]
 
@@ -124,11 +149,11 @@ def test_user_words_stand_behind_those_of_the_dictionary() -> None:
 
 
 def test_too_many_different_words_are_refused() -> None:
-    """A dictionary whose words have more different frequencies than a cell has room for is refused with the number."""
+    """A dictionary of more words than a cell has room for numbers is refused with how many there are."""
     frequencies = np.ones(3, np.int64)
     nodes = Nodes(np.zeros(3, np.int32), np.zeros(3, np.uint16), frequencies, np.zeros(3, np.int32))
     with pytest.raises(ValueError, match="too many words: 3"):
-        double_array(nodes, 3, np.array([0, 1, 1 << 19]))
+        double_array(nodes, 3, np.array([0, 1, 1 << 21]))
 
 
 def test_too_many_different_characters_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from stream_dedup.article import Article
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import hash_words
+from stream_dedup.hashing import code_points, hash_prefixes, hash_words
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lexicon import Lexicon, build_lexicon, read_words
-from stream_dedup.text.terms import extract_terms
+from stream_dedup.text.segment import segmenter
+from stream_dedup.text.terms import Terms, extract_terms
+from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord
 from stream_dedup.text.words import words_of
 
@@ -53,6 +56,20 @@ def test_no_article_and_empty_articles_have_no_terms(lexicon: Lexicon) -> None:
     assert extract_terms(words_of([[], ["，", "的"], []]), lexicon).offsets.tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("user_words", [(), (UserWord("帆影云栈", 500, "v"), UserWord("总之啊", 500, "v"))])
+def test_terms_do_not_depend_on_what_the_segmenter_knows_of_words(
+    user_words: tuple[UserWord, ...], lexicon: Lexicon, bodies: list[str]
+) -> None:
+    """Words with the numbers of a vocabulary have the same terms as the same words without."""
+    texts = [*bodies, "", "总之啊，帆影云栈的总之啊！总之，但是but the 5G手机👍"]
+    words = segmenter("compiled", user_words, hmm=True)(Texts.of_strings(texts))
+    numbered = extract_terms(words, lexicon)
+    plain = extract_terms(words_of(words.of(text) for text in range(len(texts))), lexicon)
+    assert words.numbers.any()
+    for field in fields(Terms):
+        assert getattr(numbered, field.name).tolist() == getattr(plain, field.name).tolist(), field.name
+
+
 def test_markers_are_marker_words_and_words_that_contain_one(lexicon: Lexicon) -> None:
     """A word that is a marker word or contains one is marked; one of a single character only as a whole word."""
     words = ["总之", "数据显示屏", "数据", "但", "但书", "经济"]
@@ -60,16 +77,16 @@ def test_markers_are_marker_words_and_words_that_contain_one(lexicon: Lexicon) -
 
 
 def test_parts_of_speech_are_those_of_the_dictionary(lexicon: Lexicon) -> None:
-    """Nouns are 3, verbs 2, others 1, user words as the user says; a word that is nowhere has no slot."""
+    """Nouns are 3, verbs 2, others 1, user words as the user says; a word that is nowhere has no entry."""
     terms = extract_terms(words_of([["桌子", "吃饭", "迅速", "帆影云栈", "没这词儿吧"]]), lexicon)
-    assert terms.slots[4] == -1
-    assert lexicon.part_of_speech[terms.slots[:4]].tolist() == [3, 2, 1, 2]
+    assert terms.entries[4] == -1
+    assert lexicon.part_of_speech[terms.entries[:4]].tolist() == [3, 2, 1, 2]
 
 
 def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
     """A frequent word is expected in more documents than a rare one, and a word that is nowhere in fewest."""
     terms = extract_terms(words_of([["中国", "经济", "熵增"]]), lexicon)
-    frequent, less, rare = (lexicon.prior[slot] if slot >= 0 else lexicon.unknown_prior for slot in terms.slots)
+    frequent, less, rare = (lexicon.prior[entry] if entry >= 0 else lexicon.unknown_prior for entry in terms.entries)
     assert 1 > frequent > less > rare >= lexicon.unknown_prior > 0
 
 
@@ -103,6 +120,14 @@ def test_hashes_of_words_are_the_documented_ones(hash_of: Callable[[str], int], 
     """A word's hash is FNV-1a over its code points, finished by splitmix64: the same on every machine."""
     words = ["", "a", "中国", "👍", *bodies[0].split("，")]
     assert hash_words(words).tolist() == [hash_of(word) for word in words]
+
+
+def test_prefixes_have_the_hashes_of_the_words_that_they_are() -> None:
+    """Of 中, 国, 中国, 国中 and 中国人 as a tree each has the hash that it has as a word."""
+    words = ["中", "国", "中国", "国中", "中国人"]
+    last = code_points("".join(word[-1] for word in words))
+    parents = np.array([0, 0, 0, 1, 2], np.int32)
+    assert hash_prefixes(last, parents, 2).tolist() == hash_words(words).tolist()
 
 
 def test_hash_agrees_with_published_vectors(hash_of: Callable[[str], int]) -> None:

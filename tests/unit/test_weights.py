@@ -166,6 +166,14 @@ def test_title_counts_only_in_profiles_with_a_title_factor() -> None:
     assert changed == {"default": False, "paper2020": True}
 
 
+def test_each_epoch_has_weights_of_its_own(lexicon: Lexicon, epoch: Epoch) -> None:
+    """With 经济 in 3 of 5 articles idf is ln(5 / 3 + 0.01); without any article ln(1 / 1 + 0.01): in whatever order."""
+    terms = extract_terms(words_of([["经济"]]), lexicon)
+    for asked, idf in ((epoch, log(5 / 3 + 0.01)), (Epoch(), log(1.01)), (epoch, log(5 / 3 + 0.01))):
+        for _ in range(2):
+            assert weigh(terms, None, lexicon, asked, PAPER_2020)[0] == pytest.approx(idf * (1 + 3), rel=1e-12)
+
+
 def test_titles_count_for_their_own_article(lexicon: Lexicon) -> None:
     """In a batch each article's title lifts the words of that article alone."""
     terms = extract_terms(words_of([["经济", "前景"], ["经济", "前景"], ["经济", "前景"]]), lexicon)

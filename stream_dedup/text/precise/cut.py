@@ -6,11 +6,10 @@ Knows jieba's rules for runs of single characters; knows nothing of how the way 
 import numpy as np
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32
+from stream_dedup.hashing import I32, I64, U32
 from stream_dedup.text.precise.alphabet import OUTSIDE, U16
 from stream_dedup.text.precise.model import U8, Model, mark_ends
-from stream_dedup.text.precise.nodes import I32
-from stream_dedup.text.precise.route import Prefixes, find_route, is_word
+from stream_dedup.text.precise.route import BEHIND, Prefixes, Ways, find_ways, is_word, room_for
 
 _HAN_FIRST, _HAN_LAST = 0x4E00, 0x9FD5  # what the model was made for
 _CARRIAGE_RETURN, _LINE_FEED, _PERCENT = ord("\r"), ord("\n"), ord("%")
@@ -24,8 +23,10 @@ def cut_all(
     words: Prefixes,
     model: Model,
     has_model: bool,  # noqa: FBT001  # compiled code has no keyword-only arguments
-) -> tuple[I64, I64]:
-    """Return where each word ends, and how many words there are up to each text, shape of `offsets`.
+) -> tuple[I64, I64, I32]:
+    """Return where each word ends, how many words there are up to each text, and each word's number.
+
+    The number is 0 of words that were not found in the dictionary.
 
     Args:
         points: code points of n texts, one behind the other.
@@ -38,98 +39,120 @@ def cut_all(
     longest = 0
     for text in range(len(offsets) - 1):
         longest = max(longest, offsets[text + 1] - offsets[text])
-    codes, route = np.empty(longest + 1, np.uint16), np.empty(longest + 1, np.int32)
-    scores, ends = np.empty(longest + 1, np.float64), np.empty(longest + 1, np.uint8)
-    stops = np.empty(len(points), np.int64)
+    ways, ends = room_for(longest), np.empty(longest, np.uint8)
+    bounds, (runs, spans) = np.empty(longest, np.int32), np.empty((2, longest // 2 + 2, 2), np.int32)
+    stops, numbers = np.empty(len(points), np.int64), np.empty(len(points), np.int32)
     counts = np.zeros(len(offsets), np.int64)
-    used = 0
+    used, alone = 0, len(words.scores) - 2
     for text in range(len(offsets) - 1):
         own = points[offsets[text] : offsets[text + 1]]
         for i in range(len(own)):
-            codes[i] = alphabet[own[i]]
-        codes[len(own)] = OUTSIDE
-        find_route(codes, len(own), words, scores, route)
-        before = used
-        used = _cut(own, codes, route, words, model, has_model, ends, stops, used)
-        for word in range(before, used):
-            stops[word] += offsets[text]
-        counts[text + 1] = used
-    return stops[:used], counts
-
-
-@kernel
-def _cut(
-    points: U32,
-    codes: U16,
-    route: I32,
-    words: Prefixes,
-    model: Model,
-    has_model: bool,  # noqa: FBT001  # compiled code has no keyword-only arguments
-    ends: U8,
-    stops: I64,
-    used: int,
-) -> int:
-    """Write where the words of one text end behind the `used` stops there are, and return how many there are then."""
-    i, run = 0, 0
-    while run < len(points):
-        while i < len(points) and route[i] == i + 1 and codes[i] != OUTSIDE and (has_model or _is_letter(points[i])):
-            i += 1
-        if i - run > 1 and has_model:
-            used = _join(points, codes, run, i, words, model, ends, stops, used)
-        elif i > run:
-            stops[used] = i
-            used += 1
-        if i < len(points):
-            line_ends = points[i] == _CARRIAGE_RETURN and i + 1 < len(points) and points[i + 1] == _LINE_FEED
-            i += 2 if line_ends else route[i] - i
-            stops[used] = i
-            used += 1
-        run = i
-    return used
-
-
-@kernel
-def _join(
-    points: U32,
-    codes: U16,
-    start: int,
-    stop: int,
-    words: Prefixes,
-    model: Model,
-    ends: U8,
-    stops: I64,
-    used: int,
-) -> int:
-    """Write where the words of a run of single characters end. A run that is a word stays in single characters."""
-    if is_word(codes, start, stop, words.cells):
-        for i in range(start, stop):
-            ends[i] = 1
-    else:
-        _mark_run(points, codes, start, stop, model, ends)
-    for i in range(start, stop):
-        stops[used] = i + 1
-        used += ends[i]
-    return used
-
-
-@kernel
-def _mark_run(points: U32, codes: U16, start: int, stop: int, model: Model, ends: U8) -> None:
-    """Mark the last characters of words: of Han characters by the model, of letters, and of what is between these."""
-    while start < stop:
-        end = start + 1
-        if _is_han(points[start]):
-            while end < stop and _is_han(points[end]):
-                end += 1
-            mark_ends(codes, start, end, model, ends)
+            ways.codes[i], ends[i] = alphabet[own[i]], 1
+        ways.codes[len(own) : len(own) + BEHIND] = OUTSIDE
+        find_ways(len(own), words, ways)
+        bounded, found = _follow(own, ways, has_model, bounds, runs)
+        if has_model:
+            found = _join(own, ways, runs[:found], words.cells, ends, spans)
+            mark_ends(ways.codes, spans[:found], model, ends)
         else:
-            if _is_letter(points[start]):
-                end = _letters_end(points, start, stop)
-            else:
-                while end < stop and not _is_han(points[end]) and not _is_letter(points[end]):
+            for run in range(found):
+                ends[runs[run, 0] : runs[run, 1] - 1] = 0
+        used = _gather(bounds[:bounded], ends, ways, alone, offsets[text], stops, numbers, used)
+        counts[text + 1] = used
+    return stops[:used], counts, numbers[:used]
+
+
+@kernel
+def _follow(
+    points: U32,
+    ways: Ways,
+    has_model: bool,  # noqa: FBT001  # compiled code has no keyword-only arguments
+    bounds: I32,
+    runs: I32,
+) -> tuple[int, int]:
+    """Write where the words end on the likeliest way, and the runs of two single characters or more within blocks.
+
+    Returns:
+        How many words there are, and how many runs.
+    """
+    lengths, codes, size, one = ways.lengths, ways.codes, np.uint64(len(points)), np.uint64(1)
+    i = start = np.uint64(0)  # without a sign, so that numba need not ask whether they count from the end
+    bounded, found = 0, 0
+    while i < size:
+        length, inside = lengths[i], codes[i] != OUTSIDE
+        is_single = (length == 1) & inside & (has_model | _is_letter(points[i]))
+        if points[i] == _CARRIAGE_RETURN and i + one < size and points[i + one] == _LINE_FEED:
+            length = np.int32(2)
+        # Written whether it is a run or not: what comes next cannot be foretold.
+        runs[found, 0], runs[found, 1] = start, i
+        found += bool((not is_single) & (i - start > one))
+        i += np.uint64(length)
+        start = start if is_single else i
+        bounds[bounded] = i
+        bounded += 1
+    runs[found, 0], runs[found, 1] = start, i
+    return bounded, found + bool(i - start > one)
+
+
+@kernel
+def _join(points: U32, ways: Ways, runs: I32, cells: I64, ends: U8, spans: I32) -> int:
+    """Mark where the words of runs of single characters end, but for Han characters: these are for the model.
+
+    A run that is a word stays in single characters. Else letters are joined, and what is between these and Han.
+
+    Args:
+        points: of the text.
+        ways: through it.
+        runs: where each begins and ends, shape (r, 2).
+        cells: of the dictionary.
+        ends: 1 at each character; written.
+        spans: written: where each run of two Han characters or more in these begins and ends.
+
+    Returns:
+        How many spans there are.
+    """
+    found = 0
+    for run in range(len(runs)):
+        start, stop = int(runs[run, 0]), int(runs[run, 1])
+        if ways.pairs[start] != 0 and is_word(ways.codes, start, stop, cells):
+            continue
+        while start < stop:
+            end = start + 1
+            if _is_han(points[start]):
+                while end < stop and _is_han(points[end]):
                     end += 1
-            for i in range(start, end):
-                ends[i] = i == end - 1
-        start = end
+                spans[found, 0], spans[found, 1] = start, end
+                found += end - start > 1
+            else:
+                end = _letters_end(points, start, stop) if _is_letter(points[start]) else _signs_end(points, end, stop)
+                ends[start : end - 1] = 0
+            start = end
+    return found
+
+
+@kernel
+def _gather(bounds: I32, ends: U8, ways: Ways, alone: int, offset: int, stops: I64, numbers: I32, used: int) -> int:
+    """Write the words of one text behind the `used` ones there are, and return how many there are then.
+
+    Args:
+        bounds: where the words on the likeliest way end.
+        ends: whether a word ends with each character.
+        ways: that way.
+        alone: number of a character that is no word; behind it is that of what ends a block.
+        offset: where the text begins.
+        stops: written: where each word ends.
+        numbers: written: the number of each word, 0 where it is none of the dictionary's.
+        used: see above.
+    """
+    start, at, one = np.uint64(0), np.uint64(used), np.uint64(1)
+    for bound in bounds:
+        stop, number = np.uint64(bound), ways.numbers[start]
+        is_word = (np.uint64(ways.lengths[start]) == stop - start) & (number < alone)
+        stops[at], numbers[at] = offset + bound, number * is_word
+        ended = ends[stop - one]
+        at += np.uint64(ended)
+        start = stop if ended else start
+    return np.int64(at)  # type: ignore[return-value]  # compiled code has no Python integers
 
 
 @kernel
@@ -141,6 +164,13 @@ def _letters_end(points: U32, start: int, stop: int) -> int:
     ):
         end += 1
     return end + 1 if end < stop and points[end] == _PERCENT else end
+
+
+@kernel
+def _signs_end(points: U32, end: int, stop: int) -> int:
+    while end < stop and not _is_han(points[end]) and not _is_letter(points[end]):
+        end += 1
+    return end
 
 
 @kernel

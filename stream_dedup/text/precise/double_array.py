@@ -9,25 +9,26 @@ Transactions on Software Engineering 15 (9), "An efficient digital search algori
 import numpy as np
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
-from stream_dedup.text.precise.nodes import I32, Nodes
+from stream_dedup.hashing import I32, I64, U64
+from stream_dedup.text.precise.nodes import Nodes
 
-# A cell, from its lowest bit: the rank of the word's frequency (0 for no word), the base (0 for no child), the parent.
-RANK_BITS, BASE_BITS = 19, 22
-PARENT_SHIFT = RANK_BITS + BASE_BITS
-_RANK_LIMIT, _PLACE_LIMIT = 1 << RANK_BITS, 1 << BASE_BITS
+# A cell, from its lowest bit: the word's number (0 for no word), the base (0 for no child), the parent.
+NUMBER_BITS, BASE_BITS = 21, 21
+PARENT_SHIFT = NUMBER_BITS + BASE_BITS
+_NUMBER_LIMIT = (1 << NUMBER_BITS) - 2  # two more are for characters that are no words
+_NO_PARENT = (1 << BASE_BITS) - 1  # of characters by themselves: no place, so that nothing has them for children
 _ALL, _NONE, _ONE, _WORD = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0), np.uint64(1), np.uint64(64)
 _NEAR = 16  # words of 64 places: where a node fits only farther on, the next one is not tried here again
 _SMALL = 30  # children: nodes of fewer are tried in the gaps that larger ones have left
 
 
-def double_array(nodes: Nodes, alphabet: int, ranks: I64) -> I64:
+def double_array(nodes: Nodes, alphabet: int, numbers: I64) -> I64:
     """Return the cells of a tree; the characters by themselves lie at their codes.
 
     Args:
         nodes: of the tree.
         alphabet: how many codes there are.
-        ranks: what a cell says of its prefix as a word, shape of `nodes.codes`.
+        numbers: what a cell says of its prefix as a word, shape of `nodes.codes`.
 
     Raises:
         ValueError: the dictionaries have too many words for a cell's bits.
@@ -36,11 +37,12 @@ def double_array(nodes: Nodes, alphabet: int, ranks: I64) -> I64:
     several = several[np.argsort(-nodes.children[several], kind="stable")]
     bases, places = _placed(nodes, alphabet, several, np.flatnonzero(nodes.children == 1))
     length = int(places.max()) + alphabet
-    if length > _PLACE_LIMIT or int(ranks.max()) >= _RANK_LIMIT:
-        raise ValueError(f"the dictionaries have too many words: {len(ranks):,} prefixes")
+    if length > _NO_PARENT or int(numbers.max()) >= _NUMBER_LIMIT:
+        raise ValueError(f"the dictionaries have too many words: {len(numbers):,} prefixes")
     cells = np.zeros(length, np.int64)
     parents = places[nodes.parents].astype(np.int64)
-    cells[places] = (parents << PARENT_SHIFT) | (bases.astype(np.int64) << RANK_BITS) | ranks
+    parents[:alphabet] = _NO_PARENT
+    cells[places] = (parents << PARENT_SHIFT) | (bases.astype(np.int64) << NUMBER_BITS) | numbers
     return cells
 
 

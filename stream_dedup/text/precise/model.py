@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import code_points
+from stream_dedup.hashing import I32, code_points
 from stream_dedup.text.dictionary import jieba_folder
 from stream_dedup.text.precise.alphabet import U16, Alphabet
 
@@ -71,50 +71,52 @@ def _table(name: str) -> Any:  # noqa: ANN401  # each table has a type of its ow
 
 
 @kernel
-def mark_ends(codes: U16, start: int, stop: int, model: Model, choices: U8) -> None:
-    """Find the likeliest states of a run (Viterbi 1967), and mark the last character of each word.
+def mark_ends(codes: U16, runs: I32, model: Model, choices: U8) -> None:
+    """Find the likeliest states of runs of characters (Viterbi 1967), and mark the last character of each word.
 
     Args:
-        codes: of the text's characters; those of the run at start:stop, at least one.
-        start: where the run begins.
-        stop: where it ends.
+        codes: of the text's characters.
+        runs: where each run begins and ends, shape (r, 2).
         model: to go by.
-        choices: 1 at the last character of each word and 0 at the others, written at start:stop.
+        choices: 1 at the last character of each word and 0 at the others, written where there are runs.
     """
     starts, moves, emissions = model.starts, model.moves, model.emissions
     to_begin_e, to_begin_s = moves[_END, _BEGIN], moves[_SINGLE, _BEGIN]
     to_end_b, to_end_m = moves[_BEGIN, _END], moves[_MIDDLE, _END]
     to_middle_b, to_middle_m = moves[_BEGIN, _MIDDLE], moves[_MIDDLE, _MIDDLE]
     to_single_e, to_single_s = moves[_END, _SINGLE], moves[_SINGLE, _SINGLE]
-    code = np.int64(codes[start])
-    begin, end = starts[_BEGIN] + emissions[code, _BEGIN], starts[_END] + emissions[code, _END]
-    middle, single = starts[_MIDDLE] + emissions[code, _MIDDLE], starts[_SINGLE] + emissions[code, _SINGLE]
-    for i in range(start + 1, stop):
-        code = np.int64(codes[i])
-        # Sums in jieba's order, so that they round alike.
-        begin_e = end + to_begin_e + emissions[code, _BEGIN]
-        begin_s = single + to_begin_s + emissions[code, _BEGIN]
-        end_b, end_m = begin + to_end_b + emissions[code, _END], middle + to_end_m + emissions[code, _END]
-        middle_b = begin + to_middle_b + emissions[code, _MIDDLE]
-        middle_m = middle + to_middle_m + emissions[code, _MIDDLE]
-        single_e = end + to_single_e + emissions[code, _SINGLE]
-        single_s = single + to_single_s + emissions[code, _SINGLE]
-        choices[i] = (
-            (begin_s >= begin_e) << _BEGIN
-            | (end_m >= end_b) << _END
-            | (middle_m >= middle_b) << _MIDDLE
-            | (single_s >= single_e) << _SINGLE
-        )
-        begin, end = max(begin_e, begin_s), max(end_b, end_m)
-        middle, single = max(middle_b, middle_m), max(single_e, single_s)
-    _trace_back(choices, start, stop, _SINGLE if single >= end else _END)
+    for run in range(len(runs)):
+        start, stop = np.int64(runs[run, 0]), np.int64(runs[run, 1])
+        code = np.int64(codes[start])
+        begin, end = starts[_BEGIN] + emissions[code, _BEGIN], starts[_END] + emissions[code, _END]
+        middle, single = starts[_MIDDLE] + emissions[code, _MIDDLE], starts[_SINGLE] + emissions[code, _SINGLE]
+        for i in range(start + 1, stop):
+            code = np.int64(codes[i])
+            # Sums in jieba's order, so that they round alike.
+            begin_e = end + to_begin_e + emissions[code, _BEGIN]
+            begin_s = single + to_begin_s + emissions[code, _BEGIN]
+            end_b, end_m = begin + to_end_b + emissions[code, _END], middle + to_end_m + emissions[code, _END]
+            middle_b = begin + to_middle_b + emissions[code, _MIDDLE]
+            middle_m = middle + to_middle_m + emissions[code, _MIDDLE]
+            single_e = end + to_single_e + emissions[code, _SINGLE]
+            single_s = single + to_single_s + emissions[code, _SINGLE]
+            choices[i] = (
+                (begin_s >= begin_e) << _BEGIN
+                | (end_m >= end_b) << _END
+                | (middle_m >= middle_b) << _MIDDLE
+                | (single_s >= single_e) << _SINGLE
+            )
+            begin, end = larger(begin_e, begin_s), larger(end_b, end_m)
+            middle, single = larger(middle_b, middle_m), larger(single_e, single_s)
+        state = np.int64(_SINGLE if single >= end else _END)
+        for i in range(stop - 1, start - 1, -1):
+            later = np.int64(choices[i]) >> state & 1
+            choices[i] = state & 1  # the odd states end a word
+            # Before a begin or a single character, whose two bits are equal, came an end or a single one.
+            state = 2 * later + ((state ^ state >> 1 ^ 1) & 1)
 
 
 @kernel
-def _trace_back(choices: U8, start: int, stop: int, state: int) -> None:
-    """Put into each place whether a word ends there; until then it holds a bit for each state: from its later one."""
-    for i in range(stop - 1, start - 1, -1):
-        later = choices[i] >> state & 1
-        choices[i] = state in (_END, _SINGLE)
-        outside = state in (_BEGIN, _SINGLE)  # of a word, before this character
-        state = (_SINGLE if outside else _MIDDLE) if later else (_END if outside else _BEGIN)
+def larger(one: float, other: float) -> float:
+    """Return the larger of two numbers; neither is NaN."""
+    return one if one > other else other  # noqa: FURB136  # numba's `max` asks for NaN first, with branches

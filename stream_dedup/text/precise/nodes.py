@@ -6,13 +6,11 @@ Knows which prefix goes on with which character; knows nothing of where that is 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32
+from stream_dedup.hashing import I32, I64, U32
 from stream_dedup.text.precise.alphabet import U16
 
-I32 = NDArray[np.int32]
 _SPREAD = 40503  # odd, near 2^16 over the golden ratio
 
 

@@ -8,23 +8,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.hashing import I32, I64, U32, code_points
 from stream_dedup.text.dictionary import Dictionary
 from stream_dedup.text.precise.alphabet import alphabet_of
 from stream_dedup.text.precise.cut import cut_all
 from stream_dedup.text.precise.double_array import double_array
 from stream_dedup.text.precise.model import jieba_emissions, model_of
 from stream_dedup.text.precise.nodes import prefixes
-from stream_dedup.text.precise.route import Prefixes
+from stream_dedup.text.precise.route import F64, prefixes_of
+from stream_dedup.text.precise.vocabulary import vocabulary_of
+from stream_dedup.text.words import Vocabulary
 
-Stops = Callable[[U32, I64], tuple[I64, I64]]
+Stops = Callable[[U32, I64], tuple[I64, I64, I32, Vocabulary]]
 
 
 def precise_segmenter(dictionary: Dictionary, own: int, *, hmm: bool) -> Stops:
     """Return a function that cuts texts as jieba's precise mode does, in the form of jieba-rs 0.11.
 
     It takes the code points of n texts, one behind the other, and where each begins and the last one ends, shape
-    (n + 1,). It returns where each word ends, and how many words there are up to each text, shape (n + 1,).
+    (n + 1,). It returns where each word ends, how many words there are up to each text, shape (n + 1,), and each word's
+    number in a vocabulary, with that.
 
     Args:
         dictionary: of jieba, with the user's words at its end.
@@ -39,12 +42,26 @@ def precise_segmenter(dictionary: Dictionary, own: int, *, hmm: bool) -> Stops:
     nodes, total = prefixes(
         dictionary.points, dictionary.stops, dictionary.frequencies, own, alphabet.inner, alphabet.size
     )
-    frequencies = np.union1d(dictionary.frequencies, [0])
-    cells = double_array(nodes, alphabet.size, np.searchsorted(frequencies, nodes.frequencies))
-    words, model = Prefixes(cells, _scores(frequencies, total)), model_of(alphabet, emissions)
-    return lambda points, offsets: cut_all(points, offsets, alphabet.codes, words, model, hmm)
+    numbers = _numbers(nodes.frequencies)
+    cells = double_array(nodes, alphabet.size, numbers)
+    words = prefixes_of(cells, alphabet.size, _scores(nodes.frequencies, numbers, total))
+    model = model_of(alphabet, emissions)
+    vocabulary = vocabulary_of(nodes, numbers, alphabet)
+    return lambda points, offsets: (*cut_all(points, offsets, alphabet.codes, words, model, hmm), vocabulary)
 
 
-def _scores(frequencies: I64, total: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return logarithms of probabilities; of the library that jieba uses as well, so that they round alike."""
-    return np.array([math.log(frequency or 1) - math.log(total) for frequency in frequencies.tolist()])
+def _numbers(frequencies: I64) -> I64:
+    """Return the numbers of words from 1 on, the most frequent first: what is known of these lies together."""
+    words = np.flatnonzero(frequencies)
+    numbers = np.zeros(len(frequencies), np.int64)
+    numbers[words[np.argsort(-frequencies[words], kind="stable")]] = np.arange(1, len(words) + 1)
+    return numbers
+
+
+def _scores(frequencies: I64, numbers: I64, total: int) -> F64:
+    """Return logarithms of probabilities by number; of the library that jieba uses as well, so that they round so."""
+    distinct, which = np.unique(frequencies, return_inverse=True)
+    logarithms = np.array([math.log(frequency or 1) - math.log(total) for frequency in distinct.tolist()])
+    scores = np.full(int(numbers.max()) + 1, math.log(1) - math.log(total))
+    scores[numbers] = logarithms[which]
+    return scores

@@ -1,0 +1,44 @@
+"""The words of a dictionary as a vocabulary.
+
+Knows what each word hashes to; knows nothing of texts.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.hashing import EMPTY, I32, I64, U32, hash_prefixes
+from stream_dedup.text.normal import word_table
+from stream_dedup.text.precise.alphabet import Alphabet
+from stream_dedup.text.precise.nodes import Nodes
+from stream_dedup.text.words import Vocabulary
+
+Bool = NDArray[np.bool_]
+
+
+def vocabulary_of(nodes: Nodes, numbers: I64, alphabet: Alphabet) -> Vocabulary:
+    """Return the vocabulary of a tree.
+
+    Args:
+        nodes: of the tree.
+        numbers: of the words that its nodes are, 0 where they are none.
+        alphabet: whose codes the nodes have.
+    """
+    known = np.flatnonzero(alphabet.inner).astype(np.uint32)
+    points_of = np.zeros(alphabet.size, np.uint32)
+    points_of[alphabet.inner[known]] = known
+    points = points_of[nodes.codes]
+    points[: alphabet.size] = points_of  # the first nodes are the codes themselves
+    hashes = np.full(int(numbers.max()) + 1, EMPTY)
+    words = np.flatnonzero(_with_word_characters(points, nodes.parents, word_table()) & (numbers > 0))
+    hashes[numbers[words]] = hash_prefixes(points, nodes.parents, alphabet.size)[words]
+    return Vocabulary(hashes)
+
+
+@kernel
+def _with_word_characters(points: U32, parents: I32, is_word: Bool) -> Bool:
+    """Return which prefixes have a character that is part of words, shape of `parents`."""
+    having = np.zeros(len(parents), np.bool_)
+    for i in range(len(parents)):
+        having[i] = is_word[points[i]] or having[parents[i]]
+    return having
