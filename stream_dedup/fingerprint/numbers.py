@@ -57,11 +57,11 @@ def number_hashes(points: U32, kinds: U8) -> U32:
             i += 1
             continue
         if kind & _DIGIT:
-            page = _end_of_page_mark(points, i)
+            stop = _end_of_digits(points, i)
+            page = _end_of_page_mark(points, i, stop)
             if page > i:
                 i = page
                 continue
-            stop = _end_of_digits(points, i)
             stop = stop + 1 if stop < n and kinds[points[stop]] & _LETTER else stop
             hashes[used] = upper_half(hash_span(points, i, stop))
             used, i = used + 1, stop
@@ -91,9 +91,8 @@ def _end_of_digits(points: U32, i: int) -> int:
 
 
 @kernel
-def _end_of_page_mark(points: U32, i: int) -> int:
+def _end_of_page_mark(points: U32, i: int, slash: int) -> int:
     """Return where a mark like 3/12 ends that begins at i, or i if none does: a part and a whole, below 100."""
-    slash = _end_of_digits(points, i)
     if slash - i > _PAGE_DIGITS or slash >= len(points) or points[slash] != _SLASH:
         return i
     stop = _end_of_digits(points, slash + 1)

@@ -3,7 +3,6 @@
 Knows phrases by which such lines are told; knows nothing of words or of other articles.
 """
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U8, U32, code_points
 from stream_dedup.text.beginnings import beginnings, may_begin
+from stream_dedup.text.links import LINK_MARKS, may_link, without_links
 from stream_dedup.text.normal import Normaliser, word_table
 from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
 from stream_dedup.text.texts import Texts, followed
@@ -21,9 +21,8 @@ Bool = NDArray[np.bool_]
 _LONGEST_LINE = 160  # characters: what is longer has something to say besides
 # What a character may do beside ending a sentence: begin a phrase, be one, begin a link.
 _BEGINS, _IS, _LINKS = np.uint8(2), np.uint8(4), np.uint8(8)
-_LINK = re.compile(r"(?:https?://|www\.)[!-~]+")
-_LINK_MARKS = ":w"  # what `//` or `ww` follows
-_TWICE = (np.uint32(ord("/")), np.uint32(ord("w")))
+_NO_LINKS = np.uint8(0)
+_MAY_LINK = -1
 _FILTER_BYTES = 1 << 11
 
 
@@ -71,18 +70,8 @@ class ContentFilter:
 
     def __call__(self, texts: Texts) -> Contents:
         """Return the contents of normal texts."""
-        left, taken, linked = self._without_lines(texts)
-        if linked.any():
-            plain = Texts.of_strings([_LINK.sub(" ", texts.text(place)) for place in np.flatnonzero(linked).tolist()])
-            others, taken[linked], _ = self._without_lines(plain)
-            left = left.replaced(linked, others)
-        return contents_of(left, taken)
-
-    def _without_lines(self, texts: Texts) -> tuple[Texts, Bool, Bool]:
-        """Return texts without the lines of sites, which ones had some, and which may have links."""
-        points, offsets, linked = _without_lines(texts.points, texts.offsets, self._phrases)
-        left = Texts(points, offsets)
-        return left, left.lengths() < texts.lengths(), linked
+        points, offsets, taken = _contents(texts.points, texts.offsets, self._phrases)
+        return contents_of(Texts(points, offsets), taken)
 
 
 def contents_of(texts: Texts, taken: Bool) -> Contents:
@@ -97,7 +86,7 @@ def contents_of(texts: Texts, taken: Bool) -> Contents:
 
 def _phrases_of(ordered: list[str]) -> _Phrases:
     kinds = sentence_marks().copy()
-    kinds[code_points(_LINK_MARKS)] |= _LINKS
+    kinds[code_points(LINK_MARKS)] |= _LINKS
     first = np.zeros(len(kinds), np.int32)
     for number in range(len(ordered) - 1, -1, -1):
         point = ord(ordered[number][0])
@@ -109,36 +98,41 @@ def _phrases_of(ordered: list[str]) -> _Phrases:
 
 
 @kernel
-def _without_lines(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, Bool]:
-    """Return texts without the sentences that are lines of a site, and which texts may have links."""
-    kept, stops, linked = np.empty_like(points), np.zeros_like(offsets), np.zeros(len(offsets) - 1, np.bool_)
-    kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | _LINKS
-    used = 0
-    for text in range(len(linked)):
-        own = points[offsets[text] : offsets[text + 1]]
-        last = len(own) - 1
-        copied, start, is_line = 0, 0, False
-        for i in range(len(own)):
-            kind = kinds[own[i]]
-            # One branch, which is taken at one of 25 characters.
-            if i < last and not (kind & marks != 0) | may_begin(own[i], own[i + 1], begins):
-                continue
-            linked[text] |= kind & _LINKS and _begins_link(own, i)
-            is_line |= kind & _IS != 0 or (not is_line and kind & _BEGINS and _begins_phrase(own, i, phrases))
-            if ends_sentence(own, i, kinds):
-                if is_line and i + 1 - start <= _LONGEST_LINE:
-                    used = followed(kept, used, own[copied:start])
-                    copied = i + 1
-                start, is_line = i + 1, False
-        used = followed(kept, used, own[copied:])
-        stops[text + 1] = used
-    return kept[:used], stops, linked
+def _contents(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, Bool]:
+    """Return texts without links and without the sentences that are lines of a site, and which ones had such lines."""
+    kept, stops, taken = np.empty_like(points), np.zeros_like(offsets), np.zeros(len(offsets) - 1, np.bool_)
+    for text in range(len(taken)):
+        own, room = points[offsets[text] : offsets[text + 1]], kept[stops[text] :]
+        length, taken[text] = _without_lines(own, phrases, room, _LINKS)
+        if length == _MAY_LINK:
+            length, taken[text] = _without_lines(without_links(own), phrases, room, _NO_LINKS)
+        stops[text + 1] = stops[text] + length
+    return kept[: stops[-1]], stops, taken
 
 
 @kernel
-def _begins_link(points: U32, i: int) -> bool:
-    """Tell whether it may be that of `://` or `www.`."""
-    return bool(i + 2 < len(points) and points[i + 1] == points[i + 2] and points[i + 1] in _TWICE)
+def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -> tuple[int, bool]:
+    """Write a text without the sentences that are lines of a site; return its length and whether there were any.
+
+    Where it may have links, and these matter, its length is `_MAY_LINK`.
+    """
+    kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | links
+    used, copied, start, last = 0, 0, 0, len(points) - 1
+    taken = is_line = False
+    for i in range(len(points)):
+        kind = kinds[points[i]]
+        # One branch, which is taken at one of 25 characters.
+        if i < last and not (kind & marks != 0) | may_begin(points[i], points[i + 1], begins):
+            continue
+        if kind & links and may_link(points, i):
+            return _MAY_LINK, False
+        is_line |= kind & _IS != 0 or (not is_line and kind & _BEGINS and _begins_phrase(points, i, phrases))
+        if ends_sentence(points, i, kinds):
+            if is_line and i + 1 - start <= _LONGEST_LINE:
+                used = followed(kept, used, points[copied:start])
+                copied, taken = i + 1, True
+            start, is_line = i + 1, False
+    return followed(kept, used, points[copied:]), taken
 
 
 @kernel

@@ -170,13 +170,13 @@ def _end_lines(
                 continue
             looked += 1
             if learnt[find_slot(learnt, key)] == key:
-                spans[taken] = start, stop
+                spans[taken, 0], spans[taken, 1] = start, stop
                 taken += 1
             else:
                 own += 1
             used = _noted(keys, used, key)
         if side == 1:
-            spans[before:taken] = spans[before:taken][::-1].copy()
+            _reverse(spans, before, taken)
     return (used if used > 1 else 0), taken
 
 
@@ -217,10 +217,20 @@ def _noted(keys: U64, used: int, key: np.uint64) -> int:
 
 
 @kernel
+def _reverse(spans: I64, first: int, stop: int) -> None:
+    """Put spans in the opposite order: those of the end were found from the end on."""
+    last = stop - 1
+    while first < last:
+        for side in range(2):
+            spans[first, side], spans[last, side] = spans[last, side], spans[first, side]
+        first, last = first + 1, last - 1
+
+
+@kernel
 def _without(points: U32, spans: I64, kept: U32) -> int:
     """Write what is left of a text without some spans, which ascend; return how much that is."""
     used = copied = 0
-    for start, stop in spans:
-        used = followed(kept, used, points[copied:start])
-        copied = stop
+    for place in range(len(spans)):
+        used = followed(kept, used, points[copied : spans[place, 0]])
+        copied = spans[place, 1]
     return followed(kept, used, points[copied:])
