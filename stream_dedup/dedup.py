@@ -16,6 +16,7 @@ from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import FileStore, MemoryStore
 from stream_dedup.prepared import Prepared
+from stream_dedup.rehearsal import YOUNG_ENTRIES, rehearse, rehearsed
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.text.idf import Epoch
@@ -99,8 +100,11 @@ class Deduplicator:
         return judged
 
     def warm_up(self) -> None:
-        """Compile the loops now and not during the first batch: half a minute once an installation, nothing later."""
-        self.decide([Article("warm-up", "编译一次，以后的启动都不再等待。")])
+        """Compile all loops now and not amid the stream: a minute or two once an installation, a second later."""
+        with Deduplicator(settings=rehearsed(self._settings)) as engine:
+            engine.state.index.shelf.young_entries = YOUNG_ENTRIES
+            rehearse(engine.process, self._settings.window.days)
+            engine.state.index.shelf.finish_merges(engine.progress)
 
     def prepare(self, items: Sequence[Article | Withdrawal]) -> Prepared | None:
         """Work out what no other article has a say in; None where there are no articles.

@@ -24,7 +24,7 @@ from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
-YOUNG_ENTRIES = 1 << 14  # frozen to a run when there are so many
+YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when there are so many
 FAN_OUT = 4  # runs of a size that are merged to one
 LARGEST_ENTRIES = 5 << 20  # of a run: four of a fourth of that, which are frozen a commit late
 _MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then all wait for the merge under way
@@ -72,6 +72,10 @@ class Shelf:
         store: where runs are kept.
         kinds: of the lists.
 
+    Attributes:
+        young_entries: the young lists are frozen to a run when there are so many.
+        reads: what look-ups took so far.
+
     Raises:
         StoreDamagedError: a run is missing or damaged.
     """
@@ -84,6 +88,7 @@ class Shelf:
         self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="merge")
         self._merge: tuple[list[Run], Future[str]] | None = None
+        self.young_entries = YOUNG_ENTRIES
         self.reads = Reads()
         known = {run.name for run in self._runs}
         store.remove_files([name for name in store.file_names() if name not in known])
@@ -185,7 +190,7 @@ class Shelf:
     def _is_due(self, progress: Progress) -> bool:
         young = self._young_stop - self._young_first
         # A run that spans two generations would have to be kept as long as the younger.
-        return young >= YOUNG_ENTRIES or (young > 0 and self._young_first < progress.generations[-1].first_entry)
+        return young >= self.young_entries or (young > 0 and self._young_first < progress.generations[-1].first_entry)
 
     def _freeze(self, floor: int) -> None:
         """Make a run of the young lists, of those entries that have not expired."""
