@@ -19,7 +19,7 @@ from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.decoded import Decoded
 from stream_dedup.stream.protocol import Step
-from stream_dedup.stream.reader import Intake
+from stream_dedup.stream.reader import Intake, Reader
 from stream_dedup.stream.sink import Sink
 from stream_dedup.stream.source import Place, Source, place_of
 from stream_dedup.stream.writer import AbortedError, Writer
@@ -48,14 +48,18 @@ class Pipeline:
     Args:
         engine: decides.
         source: tells which partitions are held.
+        reader: reads ahead meanwhile.
         sink: sends the outputs.
         writer: commits.
         topic: name of the changelog, with the id that Kafka gave it.
     """
 
-    def __init__(self, engine: Deduplicator, source: Source, sink: Sink, writer: Writer, topic: str) -> None:
+    def __init__(
+        self, engine: Deduplicator, source: Source, reader: Reader, sink: Sink, writer: Writer, topic: str
+    ) -> None:
         self._engine = engine
         self._source = source
+        self._reader = reader
         self._sink = sink
         self._writer = writer
         self._topic = topic
@@ -70,6 +74,7 @@ class Pipeline:
             StoreError: the state cannot be read or written. What is committed by then is in the changelog.
         """
         protocol.reached(Step.READ)
+        self._reader.read_ahead()
         watch, haul = Stopwatch(), intake.haul
         taken = intake.taken()
         watch.lap("await")
@@ -82,6 +87,8 @@ class Pipeline:
         self._publish(Decoded(items, dead), judged)
         watch.lap("produce")
         protocol.reached(Step.PUBLISHED)
+        # What came in meanwhile is worked through while the broker is waited for.
+        self._reader.read_ahead()
         if not self._source.holds(haul):
             self._writer.abort()
             raise AbortedError("the group has given some of the partitions to another process")

@@ -89,7 +89,7 @@ class Reader:
         self._thread.shutdown(cancel_futures=True)
 
     def read(self, stopping: threading.Event) -> Intake | None:
-        """Return the messages of the next commit, None if nothing came; what has come in behind them is on its way.
+        """Return the messages of the next commit, None if nothing came; all of them are on their way.
 
         Args:
             stopping: ends the waiting.
@@ -98,14 +98,23 @@ class Reader:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
         intake = self._next
-        self._source.fill(intake.haul, stopping)
+        while self._source.take(intake.haul, stopping):
+            if all(part.done() for part in intake.parts):
+                self._take_in(intake)
         if not intake.haul.messages:
             return None
         self._take_in(intake)
         self._next = Intake(self._source.haul())
-        self._source.fill_at_once(self._next.haul)
-        self._take_in(self._next)
         return intake
+
+    def read_ahead(self) -> None:
+        """Begin with what has come in for the commit after that at hand.
+
+        Raises:
+            BrokerError: as in `read`.
+        """
+        self._source.take_at_once(self._next.haul)
+        self._take_in(self._next)
 
     def rewind(self) -> bool:
         """Go back to the first message that is not committed; return whether that can be done, see `Source.rewind`."""

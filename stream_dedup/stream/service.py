@@ -236,11 +236,11 @@ class Service:
             source = self._source = Source(self._settings, parts.engine.positions())
             closers.append(source.close)
             sink = Sink(output, writer, parts.topics.room(output.dead))
-            pipeline = Pipeline(parts.engine, source, sink, writer, parts.identity)
             self._trim(parts)
             self._metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
             with Reader(source, decoder, parts.engine) as reader:
+                pipeline = Pipeline(parts.engine, source, reader, sink, writer, parts.identity)
                 while not self._stopping.is_set() and self._owns(parts.ownership, term):
                     if not self._turn(parts, source, reader, pipeline):
                         break

@@ -18,7 +18,7 @@ from stream_dedup.stream.clients import BrokerError, Complaints, consumer_proper
 Place = tuple[str, int]  # topic and partition
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
-_POLL_SECONDS = 0.05
+_PIECE_SECONDS = 0.01  # that messages are collected until they are looked at
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
@@ -81,27 +81,33 @@ class Source:
         self._hauls.append(haul)
         return haul
 
-    def fill(self, haul: Haul, stopping: threading.Event) -> None:
-        """Read until the haul is as large as a commit may be, or may wait no longer, or nothing comes.
+    def take(self, haul: Haul, stopping: threading.Event) -> bool:
+        """Read some messages into a haul; return whether there may be more for it.
+
+        There are none where it is as large as a commit may be, where a commit is due and all that came in is taken, or
+        where nothing has come at all.
 
         Args:
             haul: the last one.
-            stopping: ends the waiting.
+            stopping: ends it.
 
         Raises:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
-        idle = time.monotonic() + _IDLE_SECONDS
-        while not stopping.is_set():
-            remaining = (haul.due or idle) - time.monotonic()
-            if remaining <= 0 or not self._room(haul):
-                break
-            # consume() waits its whole time unless it gets all it asks for: one message is asked for as long as there
-            # is none, and then what is at hand.
-            self._take(haul, self._room(haul) if haul.messages else 1, min(_POLL_SECONDS, remaining))
+        room = self._room(haul)
+        if not room or stopping.is_set():
+            return False
+        if haul.due is None:
+            # consume() waits its whole time unless it gets all it asks for: so one message is asked for.
+            return self._take(haul, 1, _IDLE_SECONDS) > 0
+        remaining = haul.due - time.monotonic()
+        if remaining <= 0:
+            return self._take(haul, room, 0.0) == room
+        self._take(haul, room, min(_PIECE_SECONDS, remaining))
+        return True
 
-    def fill_at_once(self, haul: Haul) -> None:
-        """Read what has come in already, as far as the haul has room for it; see `fill`."""
+    def take_at_once(self, haul: Haul) -> None:
+        """Read what has come in already, as far as the haul has room for it; see `take`."""
         while room := self._room(haul):
             if self._take(haul, room, 0.0) < room:
                 break
