@@ -6,8 +6,8 @@ Knows how to pace and to read; knows nothing of throughput. Both clocks are the 
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -42,46 +42,67 @@ def measure_latency(
     if not load:
         raise ValueError(f"{len(articles)} articles are too few: {WARM_UP} of them are for the warm-up")
     topics = fresh_topics(bootstrap, partitions=PARTITIONS)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Service(Path(folder), bootstrap, topics, *flags) as service,
-        # A process of its own: a reader in a thread would wait for this one's turns at the interpreter.
-        ProcessPoolExecutor(1, get_context("spawn")) as process,
-    ):
+    # A process of its own: a reader in a thread would wait for this one's turns at the interpreter.
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    reading = context.Process(target=_read, args=(bootstrap, topics, WARM_UP, len(load), theirs), daemon=True)
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
         service.wait_ready()
-        _produce_at(bootstrap, topics.input, articles[:WARM_UP], rate, id_path)
-        process.submit(_read, bootstrap, topics, WARM_UP).result()
-        latencies = process.submit(_read, bootstrap, topics, WARM_UP + len(load))
-        _produce_at(bootstrap, topics.input, load, rate, id_path)
-        counted = sorted(latencies.result())[WARM_UP:]
-    return latency_of(rate, [milliseconds for _, milliseconds in counted])
+        reading.start()
+        load_at = _Load(bootstrap, topics.input, rate, id_path)
+        load_at.produce(articles[:WARM_UP])
+        # Only now producer and reader are connected.
+        _answer(ours)
+        load_at.produce(load)
+        latencies = _answer(ours)
+        reading.join()
+    return latency_of(rate, latencies)
 
 
-def _produce_at(bootstrap: str, topic: str, articles: Sequence[bytes], rate: float, id_path: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
-    began, sent = time.monotonic(), 0
-    while sent < len(articles):
-        due = min(len(articles), int((time.monotonic() - began) * rate))
-        for number in range(sent, due):
-            value = renamed(articles[number], id_path, f"{time.time_ns()}-{number}")
-            producer.produce(topic, value, partition=number % PARTITIONS)
-        producer.poll(0)
-        sent = max(sent, due)
-        time.sleep(_STEP_SECONDS)
-    producer.flush()
+class _Load:
+    """A constant load."""
+
+    def __init__(self, bootstrap: str, topic: str, rate: float, id_path: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
+        self._topic = topic
+        self._rate = rate
+        self._id_path = id_path
+
+    def produce(self, articles: Sequence[bytes]) -> None:
+        """Produce articles, each with the time in its id, and wait until all are there."""
+        began, sent = time.monotonic(), 0
+        while sent < len(articles):
+            due = min(len(articles), int((time.monotonic() - began) * self._rate))
+            for number in range(sent, due):
+                value = renamed(articles[number], self._id_path, f"{time.time_ns()}-{number}")
+                self._producer.produce(self._topic, value, partition=number % PARTITIONS)
+            self._producer.poll(0)
+            sent = max(sent, due)
+            time.sleep(_STEP_SECONDS)
+        self._producer.flush()
 
 
-def _read(bootstrap: str, topics: Topics, expected: int) -> list[tuple[int, float]]:
-    """Return of each article when it was produced, nanoseconds, and after how many milliseconds it was read."""
-    consumer = reader(bootstrap, topics)
-    latencies: list[tuple[int, float]] = []
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while len(latencies) < expected:
-        message = consumer.poll(1.0)
-        if message is not None and message.error() is None:
-            produced = int(bytes(message.key() or b"").partition(b"-")[0])
-            latencies.append((produced, (time.time_ns() - produced) / 1e6))
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"only {len(latencies)} of {expected} articles were read in {TIMEOUT_SECONDS:.0f} s")
-    consumer.close()
+def _answer(pipe: Connection) -> list[float]:
+    """Wait for the next answer of the reader.
+
+    Raises:
+        TimeoutError: it did not read what it was to read.
+    """
+    if not pipe.poll(TIMEOUT_SECONDS):
+        raise TimeoutError(f"not all articles were read in {TIMEOUT_SECONDS:.0f} s")
+    latencies: list[float] = pipe.recv()
     return latencies
+
+
+def _read(bootstrap: str, topics: Topics, warm_up: int, load: int, pipe: Connection) -> None:
+    """Send, when some outputs are read and again for the others, after how many milliseconds each was read."""
+    consumer = reader(bootstrap, topics)
+    for expected in (warm_up, load):
+        latencies: list[float] = []
+        while len(latencies) < expected:
+            message = consumer.poll(1.0)
+            if message is not None and message.error() is None:
+                produced = int(bytes(message.key() or b"").partition(b"-")[0])
+                latencies.append((time.time_ns() - produced) / 1e6)
+        pipe.send(latencies)
+    consumer.close()
