@@ -22,6 +22,7 @@ class Paths:
 
     def __init__(self, paths: Mapping[str, str]) -> None:
         self._paths = {name: tuple(path.split(".")) for name, path in paths.items() if path}
+        self._outer = {name: path[0] for name, path in self._paths.items() if len(path) == 1}
 
     def path(self, field: str) -> str:
         """Return where a field stands, dotted."""
@@ -29,11 +30,13 @@ class Paths:
 
     def value(self, fields: Fields, field: str) -> object:
         """Return the value of a field, None where it is missing."""
-        path = self._paths.get(field)
-        if path is None:
-            return None
-        value: object = fields.get(path[0])
-        for part in path[1:]:
+        if outer := self._outer.get(field):
+            return fields.get(outer)
+        return self._inner_value(fields, self._paths.get(field, ()))
+
+    def _inner_value(self, fields: Fields, path: tuple[str, ...]) -> object:
+        value: object = fields if path else None
+        for part in path:
             if not isinstance(value, Mapping):
                 return None
             value = value.get(part)
@@ -107,4 +110,8 @@ def checked_name(name: str, what: str, fault: Reason, most_bytes: int) -> str:
 
 def encodable(text: str) -> str:
     """Return a text with lone surrogates replaced, so that it can be written as UTF-8."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text

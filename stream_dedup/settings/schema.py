@@ -183,7 +183,7 @@ class CommitSettings(_Group):
         "brokers without transactions; after a kill the outputs of a commit may come twice, under the same keys.",
     )
     articles: int = Field(
-        1024, ge=1, le=4096, json_schema_extra=unit("messages"), description="Messages after which a commit is due."
+        2048, ge=1, le=4096, json_schema_extra=unit("messages"), description="Messages after which a commit is due."
     )
     bytes: int = Field(
         32 << 20,
@@ -193,7 +193,7 @@ class CommitSettings(_Group):
         description="Size of the messages after which a commit is due.",
     )
     interval_ms: int = Field(
-        50,
+        25,
         ge=1,
         le=10_000,
         json_schema_extra=unit("milliseconds"),
