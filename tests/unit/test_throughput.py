@@ -18,9 +18,10 @@ def _batches(count: int, size: int, period_ms: int) -> list[int]:
     return [period_ms * batch + 2 * place // size for batch in range(count) for place in range(size)]
 
 
-def test_the_steady_rate_of_batches_is_their_size_over_their_period() -> None:
+@pytest.mark.parametrize(("count", "size", "period_ms"), [(20, 500, 250), (9, 2_048, 1_024)])
+def test_the_steady_rate_of_batches_is_their_size_over_their_period(count: int, size: int, period_ms: int) -> None:
     """500 outputs every 250 ms are 2,000 a second, whatever their order, though the first batch's work is not seen."""
-    stamps = _batches(20, 500, 250)
+    stamps = _batches(count, size, period_ms)
     assert steady_rate(stamps) == pytest.approx(2_000, rel=1e-3)
     assert steady_rate(stamps[::-1]) == pytest.approx(2_000, rel=1e-3)
 

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 _START = 20  # a twentieth of the outputs is left out: the start
-_LOOKED_THROUGH = 1_024  # outputs, two batches: a pause between batches is among them
+_LOOKED_THROUGH = 4_096  # outputs, two full batches: a pause between batches is among them
 
 
 def steady_rate(stamps_ms: Sequence[int]) -> float:
