@@ -149,6 +149,12 @@ class Parts:
     limits: Limits
     duplicates: NDArray[np.bool_]
 
+    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch) -> Prepared:
+        """Return what can be worked out of articles before anything is looked up."""
+        features = self.features(articles, learnt)
+        every = self.settings.text.segment == "all"
+        return Prepared(self.fingerprinter.ahead(features, epoch) if every else features, learnt)
+
     def features(self, articles: Sequence[Article], learnt: U64) -> Features:
         """Return the features of articles, as far as they are computed before anything is looked up."""
         every = self.settings.text.segment == "all"

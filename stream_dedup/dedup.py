@@ -111,8 +111,8 @@ class Deduplicator:
 
         This alone may be called in another thread, while others are decided and applied.
         """
-        articles, learnt = [item for item in items if isinstance(item, Article)], self.state.lines.learnt
-        return Prepared(self._parts.features(articles, learnt), learnt) if articles else None
+        articles = [item for item in items if isinstance(item, Article)]
+        return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch) if articles else None
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before the next batch.
