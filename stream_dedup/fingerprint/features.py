@@ -46,10 +46,10 @@ class Weighted(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence["Weighted | None"]) -> "Weighted | None":
         """Return those of several batches as those of one; None where some lack them or are of another epoch."""
-        known = [part for part in parts if part is not None and parts[0] is not None and part.epoch is parts[0].epoch]
-        if len(known) < len(parts):
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or any(part.epoch is not known[0].epoch for part in known):
             return None
-        fingerprints, sums = ([part.fingerprints for part in known], [part.sums for part in known])
+        fingerprints, sums = [part.fingerprints for part in known], [part.sums for part in known]
         return cls(known[0].epoch, np.concatenate(fingerprints), np.concatenate(sums))
 
     def part(self, start: int, stop: int) -> "Weighted":

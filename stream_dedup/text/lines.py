@@ -29,7 +29,7 @@ from stream_dedup.scope import SEPARATOR
 from stream_dedup.text.content import Contents, contents_of
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
-from stream_dedup.text.texts import Texts, followed
+from stream_dedup.text.texts import Texts, followed, offsets_of
 
 Bool = NDArray[np.bool_]
 
@@ -68,7 +68,7 @@ class EndLines:
         """Return those of several batches, at least one, as those of one."""
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
         return cls(
-            np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+            offsets_of(sizes),
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.taken for part in parts]),
         )

@@ -15,6 +15,7 @@ from stream_dedup.compiled import kernel
 from stream_dedup.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, contains_marker
 from stream_dedup.text.normal import word_table
+from stream_dedup.text.texts import offsets_of
 from stream_dedup.text.words import Vocabulary, Words
 
 Bool = NDArray[np.bool_]
@@ -66,7 +67,7 @@ class Terms:
     def only(self, articles: I64) -> "Terms":
         """Return a copy of the terms of some articles, in the order in which these are named."""
         sizes = np.diff(self.offsets)[articles]
-        offsets = _offsets(sizes)
+        offsets = offsets_of(sizes)
         at = np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.entries[at], self.markers[at])
 
@@ -74,19 +75,13 @@ class Terms:
 def joined_terms(parts: Sequence[Terms]) -> Terms:
     """Return the terms of several batches, at least one, as those of one."""
     return Terms(
-        _offsets(np.concatenate([np.diff(part.offsets) for part in parts])),
+        offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.lengths for part in parts]),
         np.concatenate([part.entries for part in parts]),
         np.concatenate([part.markers for part in parts]),
     )
-
-
-def _offsets(sizes: I64) -> I64:
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def extract_terms(words: Words, lexicon: Lexicon) -> Terms:

@@ -3,7 +3,7 @@
 Knows how texts are laid out; knows nothing of what is done with them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,19 +32,19 @@ class Texts:
         """Return texts given as strings; lone surrogates pass."""
         # One by one, so that each is still in the processor's cache when it is copied.
         encoded = bytearray().join([text.encode("utf-32-le", "surrogatepass") for text in texts])
-        return cls(np.frombuffer(encoded, np.uint32), _offsets(map(len, texts), len(texts)))
+        return cls(np.frombuffer(encoded, np.uint32), offsets_of([len(text) for text in texts]))
 
     @classmethod
     def joined(cls, texts: Sequence[U32]) -> "Texts":
         """Return texts given by the code points of each."""
         points = np.concatenate([np.empty(0, np.uint32), *texts])
-        return cls(points, _offsets(map(len, texts), len(texts)))
+        return cls(points, offsets_of([len(text) for text in texts]))
 
     @classmethod
     def of_batches(cls, batches: Sequence["Texts"]) -> "Texts":
         """Return the texts of several batches, at least one, as those of one."""
-        lengths = np.concatenate([np.diff(batch.offsets) for batch in batches])
-        return cls(np.concatenate([batch.points for batch in batches]), _offsets(lengths.tolist(), len(lengths)))
+        lengths = np.concatenate([batch.lengths() for batch in batches])
+        return cls(np.concatenate([batch.points for batch in batches]), offsets_of(lengths))
 
     @classmethod
     def none(cls, texts: int) -> "Texts":
@@ -110,9 +110,10 @@ class Texts:
         return Texts(*_replaced(self.points, self.offsets, which, others.points, others.offsets)) if others else self
 
 
-def _offsets(lengths: Iterable[int], count: int) -> I64:
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.fromiter(lengths, np.int64, count), out=offsets[1:])
+def offsets_of(lengths: I64 | Sequence[int]) -> I64:
+    """Return where each of n parts of these lengths begins, one behind the other, and where the last ends: (n + 1,)."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
