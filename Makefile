@@ -10,6 +10,9 @@ READY := $(VENV)/.ready
 # In the order of the folders: what takes longest comes first, and the others fill in.
 PARALLEL := --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 REPORT_OUT = $(or $(OUT),out/evaluate-$(or $(NAME),people))
+ENGINE ?= docker
+ARCH = $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' stream_dedup/version.py)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 help: ## Show this list
@@ -37,6 +40,19 @@ test: $(READY) ## All tests, on a real Kafka (WORKERS=2 at a time, each with a b
 unit: $(READY) ## The unit tests alone: seconds, no broker
 	@$(BIN)/python -m pytest tests/unit $(PARALLEL)
 
+image: ## The image of the service, by ENGINE=docker (or podman, buildah); BASE=, EXTRAS=, TAG=
+	@$(ENGINE) build --file deploy/docker/Dockerfile --tag stream-dedup:$(or $(TAG),local) --build-arg TARGETARCH=$(ARCH) \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
+		$(if $(BASE),--build-arg BASE=$(BASE)) $(if $(EXTRAS),--build-arg EXTRAS=$(EXTRAS)) .
+
+image-test: $(READY) ## Build the image on a base out of packages, and run it on a real Kafka: minutes, as root
+	@$(BIN)/python -m deploy.broker --fetch
+	@$(BIN)/python -m pytest -m image tests/image
+
+tour: $(READY) ## Break a running service, roll it out and restore it under a real Prometheus, and see the right alerts
+	@$(BIN)/python -m deploy.broker --fetch
+	@PROMETHEUS_REQUIRED=1 $(BIN)/python -m pytest --verbose tests/observing/test_tour.py tests/observing/test_rollout.py
+
 lint: $(READY) ## Formatter, linter and type check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -60,6 +76,12 @@ bench-scale: $(READY) ## The index as it grows to N=1M entries: rate, memory, di
 
 bench-window: $(READY) ## Disk, memory and index on an endless stream in compressed time (WINDOWS=, OUT=)
 	@$(BIN)/python -m tests.benchmarks.window $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(OUT),--out $(OUT))
+
+bench-ask: $(READY) ## How fast the API answers at full load, and what it costs the stream (ARTICLES=, OUT=)
+	@$(BIN)/python -m tests.benchmarks.asking --json $(or $(OUT),out/ask.json) $(if $(ARTICLES),--articles $(ARTICLES) --copies 3)
+
+bench-footprint: $(READY) ## Memory and CPU of the service at rest, under a steady load and at full load (ARTICLES=, OUT=)
+	@$(BIN)/python -m tests.benchmarks.footprint --json $(or $(OUT),out/footprint.json) $(if $(ARTICLES),--articles $(ARTICLES))
 
 bench-replay: $(READY) ## How fast a lost state is restored from the changelog
 	@$(BIN)/python -m tests.benchmarks.replay
@@ -86,15 +108,54 @@ bench-plan: $(READY) ## The planner's figures beside those of an index of ARTICL
 soak: $(READY) ## Constant load and random faults for MINUTES=5, with plots in OUT=
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),5) $(if $(OUT),--out $(OUT))
 
-lock: $(READY) ## Renew the lock files
-	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --extra parquet -o requirements.lock
+lock: $(READY) ## Renew the lock files; what is run has the versions that are tested
 	@$(BIN)/uv pip compile $(LOCK) --upgrade pyproject.toml --all-extras --group dev -o requirements-dev.lock
+	@$(BIN)/uv pip compile $(LOCK) -c requirements-dev.lock pyproject.toml --extra otel --extra parquet --extra registry -o requirements.lock
+	@printf 'hatchling\nsetuptools\n' | $(BIN)/uv pip compile $(LOCK) -c requirements-dev.lock - -o deploy/docker/build.lock
 
-settings-page: $(READY) ## Renew the table of settings in config/README.md
+licences: $(READY) ## Renew the list of the run-time packages' licences, deploy/LICENCES.md
+	@$(BIN)/python -m deploy.supply.licences
+
+audit: $(READY) ## Known vulnerabilities of the run-time packages
+	@$(BIN)/python -m deploy.supply.audit
+
+sbom: $(READY) ## The run-time packages as a CycloneDX list, with licences and what needs what (OUT=out/sbom.json)
+	@$(BIN)/python -m deploy.supply.sbom $(or $(OUT),out/sbom.json)
+
+version: ## The version, from the one place where it is written down
+	@echo $(VERSION)
+
+chart: ## The Helm chart as an archive, in dist (HELM=helm)
+	@$(or $(HELM),helm) package deploy/helm/stream-dedup --destination dist
+
+up: ## The service with Kafka, Prometheus and Grafana by Docker Compose, on this machine
+	@docker compose --file deploy/compose.yaml up --build --wait
+	@echo "page http://127.0.0.1:9109  Grafana http://127.0.0.1:3000  Prometheus http://127.0.0.1:9090  Kafka 127.0.0.1:19092"
+
+down: ## End them; their volumes stay (VOLUMES=1 removes them)
+	@docker compose --file deploy/compose.yaml --profile standby down $(if $(VOLUMES),--volumes)
+
+dist: $(READY) ## Wheel and source archive, in dist
+	@$(BIN)/python -m hatchling build
+
+settings-page: $(READY) ## Renew the tables of settings in config/README.md and README.md
 	@$(BIN)/python -m tests.settings_page
+
+metrics-page: $(READY) ## Renew the tables of metrics in deploy/metrics.md
+	@$(BIN)/python -m tests.metrics_page
+
+events-page: $(READY) ## Renew the page of the log's events, deploy/events.md
+	@$(BIN)/python -m tests.events_page
+
+dashboards: $(READY) ## Renew the Grafana dashboards in deploy/grafana
+	@$(BIN)/python -m deploy.dashboards
+
+dashboard-pictures: $(READY) ## Draw the dashboards with data of a real Prometheus into deploy/pictures
+	@$(BIN)/python -m deploy.broker --fetch
+	@$(BIN)/python -m deploy.dashboards.picture
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit lint format broker bench bench-scale bench-window bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page clean
+.PHONY: help setup demo test unit tour lint format broker bench bench-scale bench-window bench-ask bench-footprint bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page metrics-page events-page dashboards dashboard-pictures image image-test licences audit sbom dist version chart up down clean

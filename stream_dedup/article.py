@@ -1,17 +1,17 @@
-"""What comes in and what goes out: articles, decisions, links and a link's JSON.
+"""What comes in and what goes out: articles, decisions, links and what a link tells.
 
-Knows their fields; knows nothing of how an article is decoded or a decision is reached.
+Knows their fields; knows nothing of how an article is decoded, a decision is reached or a link is written.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
 from stream_dedup.scope import check_name, name_of
+from stream_dedup.trace import Trace
 
 EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
 LATEST_MS = 253_402_300_800_000
@@ -50,12 +50,14 @@ class Origin:
         partition: of the topic.
         offset: in the partition.
         timestamp_ms: the message's own time, milliseconds since 1970 in UTC; None where it has none.
+        trace: the trace context that it came with; no part of what is remembered.
     """
 
     topic: str
     partition: int
     offset: int
     timestamp_ms: int | None = None
+    trace: Trace | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +271,8 @@ def fingerprint_hex(fingerprint: int | None) -> str | None:
     return f"{fingerprint:016x}" if fingerprint is not None else None
 
 
-def link_json(decision: Decision, link: Link, decided_ms: int) -> bytes:
-    """Return the link of a decision as JSON: the value of a message on the topic of duplicates.
+def link_fields(decision: Decision, link: Link, decided_ms: int) -> dict[str, Any]:
+    """Return the link of a decision: what a message on the topic of duplicates tells.
 
     Args:
         decision: what was decided.
@@ -279,38 +281,38 @@ def link_json(decision: Decision, link: Link, decided_ms: int) -> bytes:
     """
     article = decision.article
     origin = article.origin
-    return orjson.dumps(
-        {
-            "id": article.id,
-            "duplicate_of": link.duplicate_of,
-            "matched": link.matched,
-            "relation": link.relation,
-            "jaccard": _rounded(link.jaccard),
-            "containment": _rounded(link.containment),
-            "hamming": link.hamming,
-            "fingerprint": fingerprint_hex(decision.fingerprint),
-            "idf_epoch": decision.epoch,
-            "candidate_source": link.source,
-            "source": article.source,
-            "url": article.url,
-            "topic": origin.topic if origin else None,
-            "partition": origin.partition if origin else None,
-            "offset": origin.offset if origin else None,
-            "published_at": iso(article.published_ms),
-            "received_at": iso(origin.timestamp_ms if origin else None),
-            "decided_at": iso(decided_ms),
-            **scope_json(article.scope),
-        }
-    )
+    return {
+        "id": article.id,
+        "duplicate_of": link.duplicate_of,
+        "matched": link.matched,
+        "relation": link.relation,
+        "jaccard": rounded(link.jaccard),
+        "containment": rounded(link.containment),
+        "hamming": link.hamming,
+        "fingerprint": fingerprint_hex(decision.fingerprint),
+        "idf_epoch": decision.epoch,
+        "candidate_source": link.source,
+        "source": article.source,
+        "url": article.url,
+        "topic": origin.topic if origin else None,
+        "partition": origin.partition if origin else None,
+        "offset": origin.offset if origin else None,
+        "published_at": iso(article.published_ms),
+        "received_at": iso(origin.timestamp_ms if origin else None),
+        "decided_at": iso(decided_ms),
+        **scope_json(article.scope),
+    }
 
 
 def scope_json(scope: str) -> dict[str, str]:
-    """Return the field of JSON that tells a scope: none where there is no scope."""
+    """Return the field that tells a scope: none where there is no scope."""
     return {"scope": scope} if scope else {}
 
 
-def withdrawal_json(withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int) -> bytes:
-    """Return what is told of a withdrawn article as JSON, with the fields of a link, on the same topic.
+def withdrawal_fields(
+    withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int
+) -> dict[str, Any]:
+    """Return what is told of a withdrawn article, with the fields of a link, on the same topic.
 
     Args:
         withdrawn: id under which the article was known.
@@ -319,44 +321,41 @@ def withdrawal_json(withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | 
         decided_ms: when, milliseconds since 1970 in UTC.
     """
     origin = withdrawal.origin
-    return orjson.dumps(
-        {
-            **_NO_LINK,
-            "id": withdrawn,
-            "duplicate_of": duplicate_of,
-            "relation": Announcement.WITHDRAWN,
-            "url": withdrawal.url or None,
-            "topic": origin.topic if origin else None,
-            "partition": origin.partition if origin else None,
-            "offset": origin.offset if origin else None,
-            "received_at": iso(origin.timestamp_ms if origin else None),
-            "decided_at": iso(decided_ms),
-            **scope_json(withdrawal.scope),
-        }
-    )
+    return {
+        **_NO_LINK,
+        "id": withdrawn,
+        "duplicate_of": duplicate_of,
+        "relation": Announcement.WITHDRAWN,
+        "url": withdrawal.url or None,
+        "topic": origin.topic if origin else None,
+        "partition": origin.partition if origin else None,
+        "offset": origin.offset if origin else None,
+        "received_at": iso(origin.timestamp_ms if origin else None),
+        "decided_at": iso(decided_ms),
+        **scope_json(withdrawal.scope),
+    }
 
 
-def succession_json(succession: Succession, decided_ms: int) -> bytes:
-    """Return what is told of a change of the canonical article as JSON: the fields of a link, and `reason`.
+def succession_fields(succession: Succession, decided_ms: int) -> dict[str, Any]:
+    """Return what is told of a change of the canonical article: the fields of a link, and `reason`.
 
     Args:
         succession: what changed.
         decided_ms: when, milliseconds since 1970 in UTC.
     """
-    return orjson.dumps(
-        {
-            **_NO_LINK,
-            "id": succession.old,
-            "duplicate_of": succession.new,
-            "relation": Announcement.SUCCESSION,
-            "decided_at": iso(decided_ms),
-            "reason": succession.reason,
-            **scope_json(succession.scope),
-        }
-    )
+    return {
+        **_NO_LINK,
+        "id": succession.old,
+        "duplicate_of": succession.new,
+        "relation": Announcement.SUCCESSION,
+        "decided_at": iso(decided_ms),
+        "reason": succession.reason,
+        **scope_json(succession.scope),
+    }
 
 
-def _rounded(share: float | None) -> float | None:
+def rounded(share: float | None) -> float | None:
+    """Return a share as it is told, None where it is unknown."""
     return None if share is None else round(share, 4)
 
 

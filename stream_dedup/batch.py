@@ -102,6 +102,8 @@ class Judged:
         confirmed: those of them that matched, shape (3,).
         hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
         longest_lists: articles under the fullest key looked up, by family, shape (3,).
+        probes: keys of the SimHash tables looked up.
+        hits: those of them under which there are entries.
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
         without_lines: articles out of which lines of their site were taken.
         seconds: time by stage.
@@ -115,6 +117,8 @@ class Judged:
     confirmed: I64
     hot_keys: I64
     longest_lists: I64
+    probes: int
+    hits: int
     drifts: Sequence[Drift]
     without_lines: int
     seconds: Mapping[str, float]
@@ -161,12 +165,18 @@ class Parts:
         return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
 
 
-def parts_of(settings: EngineSettings, state: State) -> Parts:
-    """Return what an engine of some settings judges with."""
+def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinter | None = None) -> Parts:
+    """Return what an engine of some settings judges with.
+
+    Args:
+        settings: of the engine.
+        state: of the engine.
+        fingerprinter: of an engine of comparable settings, whose dictionaries are shared; None: one of its own.
+    """
     counting, limits = settings.verify.duplicates, limits_of(settings)
     return Parts(
         settings,
-        Fingerprinter(settings),
+        fingerprinter or Fingerprinter(settings),
         Versions(same_url=settings.verify.same_url),
         Linker(state.index.format, limits, counting),
         Window(settings.window),
@@ -187,15 +197,19 @@ class _Sums:
     confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     hot_keys: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
     longest_lists: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    probes: int = 0
+    hits: int = 0
     without_lines: int = 0
 
-    def count(self, verdicts: Verdicts, features: Features, articles: int) -> None:
+    def count(self, verdicts: Verdicts, search: Search, features: Features, articles: int) -> None:
         """Add what the first articles of a run met in the index, and what was taken out of them."""
         self.without_lines += int(features.lines.taken[:articles].sum())
         self.candidates = self.candidates + verdicts.candidates[:articles].sum(axis=0)
         self.confirmed = self.confirmed + verdicts.confirmed[:articles].sum(axis=0)
         self.hot_keys = self.hot_keys + verdicts.hot[:articles].sum(axis=0)
         self.longest_lists = np.maximum(self.longest_lists, verdicts.longest[:articles].max(axis=0))
+        self.probes += int(search.probes[:articles].sum())
+        self.hits += int(search.hits[:articles].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +310,8 @@ class Batch:
             self._sums.confirmed,
             self._sums.hot_keys,
             self._sums.longest_lists,
+            self._sums.probes,
+            self._sums.hits,
             epochs.drifts,
             self._sums.without_lines,
             self._watch.seconds,
@@ -386,7 +402,7 @@ class Batch:
         book = self._book(entries)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
-        self._sums.count(verdicts, features, count)
+        self._sums.count(verdicts, search, features, count)
         relations = [decision.link and decision.link.relation for decision in decisions]
         unique = np.flatnonzero([relation is None for relation in relations])
         told = np.flatnonzero([relation not in _OF_ITSELF for relation in relations])

@@ -1,4 +1,4 @@
-"""The command line: run, dedup, explain, config; `evaluate`, `plan` and `state` have files of their own.
+"""The command line: run, dedup, config; the other commands have files of their own.
 
 Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
 """
@@ -6,6 +6,7 @@ Knows arguments, the terminal and exit codes; knows nothing of how anything is d
 import signal
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,21 +15,36 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from stream_dedup.api.process import ApiProcess
+from stream_dedup.cli_ask import api_command, article_command, cluster_command, similar_command, status_command
 from stream_dedup.cli_evaluate import app as evaluate_app
+from stream_dedup.cli_explain import explain_command
 from stream_dedup.cli_plan import plan_command
 from stream_dedup.cli_state import app as state_app
+from stream_dedup.cli_tail import tail_command
 from stream_dedup.dedup import Deduplicator
-from stream_dedup.explain import Explanation, WeightedWord, explain
+from stream_dedup.encode.shapes import CLUSTER, LINK
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.files.readers import Progress as FileProgress
 from stream_dedup.files.run import Summary, dedup_files
-from stream_dedup.index.peek import epoch_of_state, is_state
 from stream_dedup.index.rocks import open_store
 from stream_dedup.index.store import MemoryStore
+from stream_dedup.observe.strays import catch_strays
+from stream_dedup.settings import FormatName
 from stream_dedup.settings.reference import settings_markdown
 from stream_dedup.stream.service import Service
-from stream_dedup.stream.states import digest_of, state_directory
-from stream_dedup.terminal import ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
+from stream_dedup.terminal import (
+    EXIT_USAGE,
+    ConfigOption,
+    SetOption,
+    errors,
+    escaped,
+    fail,
+    failing,
+    guarded,
+    out,
+    settings_of,
+)
 from stream_dedup.version import __version__
 
 app = typer.Typer(
@@ -41,6 +57,23 @@ app = typer.Typer(
 app.add_typer(evaluate_app, name="evaluate")
 app.add_typer(state_app, name="state")
 app.command("plan")(plan_command)
+for name, command in (
+    ("status", status_command),
+    ("article", article_command),
+    ("cluster", cluster_command),
+    ("similar", similar_command),
+    ("explain", explain_command),
+    ("tail", tail_command),
+    ("api", api_command),
+):
+    app.command(name)(command)
+
+
+class Shapes(StrEnum):
+    """What has a schema of its own."""
+
+    LINK = "link"
+    CLUSTER = "cluster"
 
 
 def main() -> None:
@@ -67,6 +100,7 @@ def _common(
 def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Run the service: articles in from Kafka, unique articles and links out."""
     settings = settings_of(config, flags)
+    catch_strays()
     service = Service(settings)
 
     def on_signal(*_: object) -> None:
@@ -77,7 +111,10 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    guarded(service.run)
+    # Until the watchdog hears it: whoever asks for the stacks must not end the process.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    with ApiProcess(settings):
+        guarded(service.run, failing(settings))
 
 
 @app.command()
@@ -106,37 +143,6 @@ def dedup(
     guarded(work)
 
 
-@app.command("explain")
-def explain_command(
-    first: Annotated[Path, typer.Argument(help="A text, UTF-8.", metavar="A.txt")],
-    second: Annotated[Path, typer.Argument(help="Another.", metavar="B.txt")],
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", help="State whose document counts give the weights.", metavar="DIR"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    config: ConfigOption = None,
-    flags: SetOption = None,
-) -> None:
-    """Tell why two texts are, or are not, duplicates."""
-    settings = settings_of(config, flags)
-
-    def work() -> None:
-        epoch = None
-        if state is not None:
-            # A service keeps its database in a directory of its settings.
-            named = settings.model_copy(update={"state": settings.state.model_copy(update={"directory": state})})
-            inner = state_directory(named, digest_of(settings))
-            epoch = epoch_of_state(state if is_state(state) else inner, settings.idf.max_words)
-        explanation = explain(_text_of(first), _text_of(second), settings, epoch)
-        if as_json:
-            out.print_json(orjson.dumps(_explanation_fields(explanation)).decode())
-        else:
-            _print_explanation(explanation, (first.name, second.name))
-
-    guarded(work)
-
-
 @app.command("config")
 def config_command(
     config: ConfigOption = None,
@@ -144,16 +150,30 @@ def config_command(
     show: Annotated[bool, typer.Option("--print", help="Show the effective settings, secrets left out.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Only check them; the exit code tells.")] = False,
     reference: Annotated[bool, typer.Option("--reference", help="Print the reference of all settings.")] = False,
+    schema: Annotated[
+        Shapes | None, typer.Option("--schema", help="Print what registers the schema of an output, by output.format.")
+    ] = None,
 ) -> None:
     """Show or check the effective settings: defaults < file < environment < flags."""
     if reference:
         sys.stdout.write(settings_markdown())
         return
     settings = settings_of(config, flags)
+    if schema is not None:
+        out.print_json(orjson.dumps(_registration(schema, settings.output.format)).decode())
+        return
     if show or not check:
         out.print_json(orjson.dumps(settings.redacted()).decode())
     if check:
         errors.print("the settings are valid")
+
+
+def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
+    if name == "json":
+        fail("output.format = json: nothing is registered", EXIT_USAGE)
+    from stream_dedup.encode.registered import registration  # noqa: PLC0415  # of the extra `registry`
+
+    return registration({Shapes.LINK: LINK, Shapes.CLUSTER: CLUSTER}[shape], name)
 
 
 class _progress_bars:  # noqa: N801  # used as a context manager, like a function
@@ -191,60 +211,4 @@ def _summary_table(summary: Summary) -> Table:
         table.add_row(outcome, str(count))
     for reason, count in summary.reasons.most_common():
         table.add_row(f"  {reason}", str(count), style="dim")
-    return table
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is no UTF-8: {error}") from None
-
-
-def _explanation_fields(explanation: Explanation) -> dict[str, object]:
-    return {
-        "relation": explanation.relation,
-        "verdict": explanation.verdict,
-        "jaccard": round(explanation.jaccard, 4),
-        "containment": round(explanation.containment, 4),
-        "hamming": explanation.hamming,
-        "fingerprints": [f"{fingerprint:016x}" for fingerprint in explanation.fingerprints],
-        "differing_bits": explanation.differing_bits,
-        "cosine": round(explanation.cosine, 4),
-        "grams": list(explanation.grams),
-        "idf_epoch": explanation.epoch,
-        "shared_words": [_word_fields(word) for word in explanation.shared_words],
-        "differing_words": [_word_fields(word) for word in explanation.differing_words],
-    }
-
-
-def _word_fields(word: WeightedWord) -> dict[str, object]:
-    return {"word": word.word, "weights": [round(weight, 5) for weight in word.weights]}
-
-
-def _print_explanation(explanation: Explanation, names: tuple[str, str]) -> None:
-    first, second = (f"{fingerprint:064b}" for fingerprint in explanation.fingerprints)
-    marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True))
-    verdict = f"[bold green]{explanation.relation}[/]" if explanation.relation else "[bold]not a duplicate[/]"
-    out.print(f"{verdict}  {escaped(explanation.verdict)}")
-    out.print(
-        f"\nJaccard      {explanation.jaccard:.4f}   of {explanation.grams[0]} and {explanation.grams[1]} n-grams"
-    )
-    out.print(f"containment  {explanation.containment:.4f}")
-    out.print(f"cosine       {explanation.cosine:.4f}   of the bit sums")
-    out.print(f"Hamming      {explanation.hamming:6d}   bits {explanation.differing_bits}")
-    out.print(f"\n{first}  {explanation.fingerprints[0]:016x}  {escaped(names[0])}", soft_wrap=True)
-    out.print(f"{second}  {explanation.fingerprints[1]:016x}  {escaped(names[1])}", soft_wrap=True)
-    out.print(f"{marks}\n")
-    out.print(_words_table("heaviest shared words", explanation.shared_words, names))
-    out.print(_words_table("heaviest differing words", explanation.differing_words, names))
-
-
-def _words_table(title: str, words: list[WeightedWord], names: tuple[str, str]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("word")
-    for name in names:
-        table.add_column(escaped(name), justify="right")
-    for word in words:
-        table.add_row(escaped(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
     return table

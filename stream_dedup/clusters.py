@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -258,8 +258,8 @@ def found(number: int, member: Member, first_ms: int | None) -> Cluster:
     return Cluster(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
 
 
-def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
-    """Return a cluster as JSON: the value of a message on the topic of clusters.
+def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:
+    """Return what a message on the topic of clusters tells of a cluster.
 
     Sources stand in descending order of their articles. `distinct_sources` is how many are counted by name, those
     without a name as one; where `other_sources_articles` is not 0 there are more.
@@ -269,19 +269,17 @@ def cluster_json(cluster: Cluster, changed_ms: int) -> bytes:
         changed_ms: since when, milliseconds since 1970 in UTC.
     """
     by_count = sorted(cluster.sources.items(), key=lambda item: (-item[1], item[0]))
-    return orjson.dumps(
-        {
-            "canonical": id_of(cluster.canonical),
-            "copies": cluster.copies,
-            "first_seen": iso(cluster.first_ms),
-            "last_seen": iso(cluster.last_ms),
-            "distinct_sources": len(by_count),
-            "sources": [{"source": source, "articles": articles} for source, articles in by_count],
-            "other_sources_articles": cluster.other_members,
-            "updated_at": iso(changed_ms),
-            **scope_json(scope_of(cluster.canonical)),
-        }
-    )
+    return {
+        "canonical": id_of(cluster.canonical),
+        "copies": cluster.copies,
+        "first_seen": iso(cluster.first_ms),
+        "last_seen": iso(cluster.last_ms),
+        "distinct_sources": len(by_count),
+        "sources": [{"source": source, "articles": articles} for source, articles in by_count],
+        "other_sources_articles": cluster.other_members,
+        "updated_at": iso(changed_ms),
+        **scope_json(scope_of(cluster.canonical)),
+    }
 
 
 def _successor(members: Sequence[Member], policy: Policy) -> str | None:

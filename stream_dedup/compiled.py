@@ -3,8 +3,12 @@
 Knows where compiled code is kept and when it is stale; knows no loop.
 """
 
+import atexit
 import hashlib
 import os
+import shutil
+import stat
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,10 +22,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def kernel(function: _Function) -> _Function:
     """Compile a function with numba: without the GIL, kept on disk, its types kept for the checker.
 
-    Compiled code is kept in `$NUMBA_CACHE_DIR`, else in the user's cache directory. Where that cannot be written it
-    is compiled at each start: a directory that others can write to would let them run code here.
+    Compiled code is kept in `$NUMBA_CACHE_DIR`, else in the user's cache directory. Code that is there but cannot be
+    written, as in an image, is taken if it is root's. Where there is neither it is compiled at each start: a directory
+    that others can write to would let them run code here.
     """
-    directory = _cache_directory()
+    directory = cache_directory()
     if directory is None:
         return cast("_Function", numba.njit(nogil=True)(function))
     config: Any = numba.config
@@ -33,13 +38,15 @@ def kernel(function: _Function) -> _Function:
 
 
 @cache
-def _cache_directory() -> Path | None:
+def cache_directory() -> Path | None:
     """Return a directory for the compiled code of just these sources, None if none can be made.
 
     numba looks at the file of a loop alone, though loops of other files are compiled into it.
     """
     try:
         directory = _cache_root() / f"kernels-{_sources_digest()}"
+        if _is_shipped(directory):
+            return _overlay(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # no right to write, or no home at all
         return None
@@ -51,6 +58,25 @@ def _cache_root() -> Path:
         return Path(named)
     caches = os.environ.get("XDG_CACHE_HOME")
     return (Path(caches) if caches else Path("~/.cache").expanduser()) / "stream-dedup"
+
+
+def _is_shipped(directory: Path) -> bool:
+    """Tell whether code was compiled ahead by root, where neither this process nor others can change it."""
+    if not directory.is_dir() or os.access(directory, os.W_OK):
+        return False
+    status = directory.stat()
+    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _overlay(shipped: Path) -> Path:
+    """Return a directory of links to shipped code, gone with the process: numba wants one that it can write to."""
+    overlay = Path(tempfile.mkdtemp(prefix="stream-dedup-kernels-"))
+    atexit.register(shutil.rmtree, overlay, ignore_errors=True)
+    for folder in shipped.iterdir():
+        (overlay / folder.name).mkdir()
+        for file in folder.iterdir():
+            (overlay / folder.name / file.name).symlink_to(file)
+    return overlay
 
 
 def _sources_digest() -> str:

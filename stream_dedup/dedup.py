@@ -6,11 +6,12 @@ Knows how an engine is opened, asked and closed; knows no Kafka, no files and no
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
 from stream_dedup.batch import Batch, Change, Judged, parts_of
+from stream_dedup.closing import SelfClosing
+from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
 from stream_dedup.index.rocks import RocksStore
@@ -23,7 +24,7 @@ from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import shipped_list
 
 
-class Deduplicator:
+class Deduplicator(SelfClosing):
     """Decides for each article whether it is new. One thread at a time, but for `prepare`.
 
     Use it as a context manager, or call `close`.
@@ -32,6 +33,7 @@ class Deduplicator:
         directory: where the state is kept; None keeps it in memory.
         settings: thresholds, tables, weights; the defaults are those of the service.
         store: a store to use instead of `directory`; it is closed with the engine.
+        beside: an engine of comparable settings, whose dictionaries are used too.
 
     Raises:
         StoreLockedError: another process has the directory open.
@@ -44,6 +46,7 @@ class Deduplicator:
         settings: EngineSettings | None = None,
         *,
         store: FileStore | None = None,
+        beside: "Deduplicator | None" = None,
     ) -> None:
         self._settings = settings or EngineSettings()
         store = store or (MemoryStore() if directory is None else RocksStore(Path(directory)))
@@ -53,18 +56,11 @@ class Deduplicator:
             store.close()
             raise
         try:
-            self._parts = parts_of(self._settings, self.state)
+            shared = beside.fingerprinter if beside is not None else None
+            self._parts = parts_of(self._settings, self.state, shared)
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def add(self, article: Article) -> Decision:
         """Judge one article and remember it. `add_batch` is many times faster.
@@ -158,6 +154,11 @@ class Deduplicator:
         """
         whole = {**self.state.positions(), **positions} if change.begins_generation else positions
         return Commit(change.steps, whole)
+
+    @property
+    def fingerprinter(self) -> Fingerprinter:
+        """What computes features; it has no state that changes."""
+        return self._parts.fingerprinter
 
     @property
     def progress(self) -> Progress:

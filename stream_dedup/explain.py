@@ -5,17 +5,21 @@ Knows how to lay the engine's own measures open; knows nothing of the terminal.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from stream_dedup.article import Article, Relation
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.fingerprint.simhash import cosine, hamming
-from stream_dedup.hashing import hash_words
+from stream_dedup.hashing import I64, U64, hash_words
 from stream_dedup.index.candidates import rows_of
+from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.probing import probe_keys, table_keys
 from stream_dedup.judge import RELATIONS, compare, limits_of
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
+from stream_dedup.text.lines import NOTHING_LEARNT
 from stream_dedup.text.weights import weigh
 
 
@@ -25,6 +29,20 @@ class WeightedWord:
 
     word: str
     weights: tuple[float, float]
+
+
+class SharedKeys(NamedTuple):
+    """Which keys of the index lead from an article to another.
+
+    Attributes:
+        content: both have the same letters and digits.
+        landmarks: how many landmarks both have.
+        tables: in how many tables the other stands under a key that is probed for the one.
+    """
+
+    content: bool
+    landmarks: int
+    tables: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,7 @@ class Explanation:
         shared_words: heaviest words that both have.
         differing_words: heaviest words that one of them lacks.
         epoch: number of the IDF epoch of the weights.
+        keys: that lead from the first to the second.
     """
 
     relation: Relation | None
@@ -56,11 +75,71 @@ class Explanation:
     shared_words: list[WeightedWord]
     differing_words: list[WeightedWord]
     epoch: int
+    keys: SharedKeys
 
     @property
     def hamming(self) -> int:
         """Hamming distance of the fingerprints."""
         return hamming(*self.fingerprints)
+
+
+class Explainer:
+    """Lays the engine's measures on two articles open. Holds the dictionaries; has no state that changes.
+
+    Args:
+        settings: of the engine.
+    """
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._settings = settings
+        self.fingerprinter = Fingerprinter(settings)
+        self._plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
+
+    def explain(
+        self, first: Article, second: Article, epoch: Epoch, learnt: U64 = NOTHING_LEARNT, top: int = 12
+    ) -> Explanation:
+        """Compare two articles as the service would.
+
+        Args:
+            first: of which it is told what it is to the other.
+            second: the other.
+            epoch: document counts for the weights.
+            learnt: lines that are known to be their sites', see `LineCounts`.
+            top: most words of each list.
+        """
+        articles = [first, second]
+        features = self.fingerprinter.features(articles, learnt)
+        fingerprints, sums = self.fingerprinter.fingerprints(features, epoch)
+        rows = rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8), np.zeros(2, np.uint64))
+        match = compare(rows, 0, 1, limits_of(self._settings))
+        relation = RELATIONS[match.relation]
+        shared, differing = _words(self.fingerprinter, features, articles, epoch, top)
+        bits = int(fingerprints[0] ^ fingerprints[1])
+        sizes = features.sketches.sizes
+        return Explanation(
+            relation,
+            _verdict(relation, match.jaccard, match.containment, (int(sizes[0]), int(sizes[1])), self._settings),
+            float(match.jaccard),
+            float(match.containment),
+            (int(fingerprints[0]), int(fingerprints[1])),
+            [bit for bit in range(64) if bits >> bit & 1],
+            cosine(sums[0], sums[1]),
+            (int(sizes[0]), int(sizes[1])),
+            shared,
+            differing,
+            epoch.number,
+            self._shared_keys(features, fingerprints, sums),
+        )
+
+    def _shared_keys(self, features: Features, fingerprints: U64, sums: I64) -> SharedKeys:
+        """Return which keys lead from the first article to the second."""
+        contents, marks = features.sketches.content, features.sketches.landmarks
+        both = np.intersect1d(marks[0], marks[1])
+        probed = probe_keys(self._plan, fingerprints[:1], sums[:1], self._settings.simhash.probes)
+        own = table_keys(self._plan.prefixes(fingerprints[1:]))
+        return SharedKeys(
+            bool(contents[0] == contents[1]), int(np.count_nonzero(both)), len(np.intersect1d(probed, own))
+        )
 
 
 def explain(
@@ -78,34 +157,8 @@ def explain(
     Raises:
         ValueError: a text is blank.
     """
-    epoch = epoch or Epoch()
-    articles = [Article("first", first), Article("second", second)]
-    fingerprinter = Fingerprinter(settings)
-    features = fingerprinter.features(articles)
-    fingerprints, sums = fingerprinter.fingerprints(features, epoch)
-    match = compare(
-        rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8), np.zeros(2, np.uint64)),
-        0,
-        1,
-        limits_of(settings),
-    )
-    relation = RELATIONS[match.relation]
-    shared, differing = _words(fingerprinter, features, articles, epoch, top)
-    bits = int(fingerprints[0] ^ fingerprints[1])
-    sizes = features.sketches.sizes
-    return Explanation(
-        relation,
-        _verdict(relation, match.jaccard, match.containment, (int(sizes[0]), int(sizes[1])), settings),
-        float(match.jaccard),
-        float(match.containment),
-        (int(fingerprints[0]), int(fingerprints[1])),
-        [bit for bit in range(64) if bits >> bit & 1],
-        cosine(sums[0], sums[1]),
-        (int(sizes[0]), int(sizes[1])),
-        shared,
-        differing,
-        epoch.number,
-    )
+    articles = Article("first", first), Article("second", second)
+    return Explainer(settings).explain(*articles, epoch or Epoch(), top=top)
 
 
 def _verdict(

@@ -11,6 +11,7 @@ from stream_dedup.article import Decision, Link, Relation, SuccessionReason
 from stream_dedup.clusters import Member
 from stream_dedup.index.candidates import NO_ROW
 from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, EntryFormat
+from stream_dedup.index.joins import join_key, packed_join
 from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.new_records import NewRecord
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, seen_ms
@@ -126,6 +127,7 @@ class _Linking:
         moment = Moment(self._decided[place], self._floors[place])
         self._book.join(cluster, match.name, match.number, member, None, moment)
         self._note_new(place, cluster, number, link.relation if link else None)
+        self._note_join(place, match, link)
         if indexed:
             self._book.seal(cluster)
 
@@ -136,6 +138,11 @@ class _Linking:
             standings.names[place], NewRecord(article, content, url, decided, cluster, number, relation)
         )
         self._links.places.append((cluster, number))
+
+    def _note_join(self, place: int, match: Matched, link: Link | None) -> None:
+        if link is not None:
+            key = join_key(match.cluster, self._decided[place], self._run.standings.names[place])
+            self._book.note_join(key, packed_join(link, match.number, self._run.epoch))
 
     def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
         """Write down what became of any article: a copy, or one of its own."""
@@ -169,6 +176,8 @@ class _Linking:
             book.revise(cluster, member, old, moment)
         else:
             book.join(cluster, founder, founding, member, old, moment)
+            if match is not None:
+                self._note_join(place, match, link)
         book.note(name, record, version.url_names)
         if indexed:
             book.seal(cluster)

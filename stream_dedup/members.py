@@ -48,6 +48,7 @@ class ClusterBook:
         # In the order in which they came; those of `_new` with their places there.
         self._changed_records: dict[str, int | None] = {}
         self._new: list[NewRecord] = []
+        self._joins: dict[bytes, bytes] = {}
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
         self.place = 0  # in the run, of the article that changes clusters
@@ -108,6 +109,10 @@ class ClusterBook:
         self._new.append(record)
         if record.url:
             self._urls[record.url] = [name]
+
+    def note_join(self, key: bytes, packed: bytes) -> None:
+        """Write why an article joined a cluster; see `index.joins`."""
+        self._joins[key] = packed
 
     def forget(self, name: str, record: ArticleRecord) -> None:
         """Delete what became of an article."""
@@ -220,6 +225,7 @@ class ClusterBook:
             Puts(Family.ARTICLES, [name.encode() for name in self._changed_records], records),
             Puts(Family.URLS, list(map(key_of, self._urls)), list(map(packed_names, self._urls.values()))),
             Puts(Family.CLUSTERS, list(map(key_of, numbers)), [cluster and cluster.pack() for cluster in clusters]),
+            Puts(Family.MEMBERS, list(self._joins), list(self._joins.values())),
         ]
         return [puts for puts in writes if puts.keys]
 

@@ -5,19 +5,28 @@ Knows options, consoles and exit codes; knows no command.
 
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
+import structlog
 import typer
+from pydantic import BaseModel
 from rich.console import Console
 
+from stream_dedup.ask.desk import NoReasonError
+from stream_dedup.ask.lookup import UnknownArticleError
+from stream_dedup.ask.texts import LostTextError
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.index.changelog import ChangelogError
 from stream_dedup.index.store import StoreError, StoreLockedError
 from stream_dedup.observe.logs import configure_logs
+from stream_dedup.registry import RegistryError
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.stream.clients import BrokerError, check_properties
+from stream_dedup.stream.traced import check_tracing
+from stream_dedup.stream.wire import Wire
 from stream_dedup.stream.writer import FencedError
 from stream_dedup.text.lexicon import read_words
 from stream_dedup.text.user_words import read_user_dictionary
@@ -27,10 +36,34 @@ EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False)
 
+
+def _setting_names(begun: str) -> list[str]:
+    """Return what a setting that is being typed may become, for completion in the shell."""
+    groups = {name: getattr(Settings(), name) for name in Settings.model_fields}
+    names = [f"{group}.{name}=" for group, one in groups.items() if isinstance(one, BaseModel) for name in _leaves(one)]
+    return [name for name in names if name.startswith(begun)]
+
+
+def _leaves(group: BaseModel) -> Iterator[str]:
+    for name in type(group).model_fields:
+        value = getattr(group, name)
+        yield from (f"{name}.{leaf}" for leaf in _leaves(value)) if isinstance(value, BaseModel) else [name]
+
+
+Fail = Callable[[str, int], NoReturn]
+
+log = structlog.get_logger()
+
 ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", help="A setting, as group.name=value. May be repeated.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--set",
+        "-s",
+        help="A setting, as group.name=value. May be repeated.",
+        metavar="NAME=VALUE",
+        autocompletion=_setting_names,
+    ),
 ]
 
 
@@ -38,9 +71,11 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
     """Load the settings and check all that can be checked before anything starts."""
     try:
         settings = load_settings(config, os.environ, flags or [])
-        configure_logs(settings.log)
+        configure_logs(settings.log, settings.secrets())
         _check_files(settings)
         check_properties(settings)
+        check_tracing(settings)
+        Wire(settings)
     except SettingsError as error:
         fail(str(error), EXIT_USAGE)
     return settings
@@ -65,10 +100,35 @@ def _check_files(settings: Settings) -> None:
             raise SettingsError(f"text.{name} = '{path}': {error}") from None
 
 
-def guarded(work: Callable[[], None]) -> None:
-    """Do the work of a command; turn what users can mend into one line and an exit code."""
+def fail(message: str, code: int) -> NoReturn:
+    """End with a message, a line for each of its lines."""
+    for line in message.splitlines():
+        errors.print(f"[bold red]error[/]: {escaped(line)}")
+    raise typer.Exit(code)
+
+
+def failing(settings: Settings) -> Fail:
+    """Return how a service ends with a message: as an event where its log is for machines, else as commands do."""
+    return _fail_in_log if settings.log.format == "json" else fail
+
+
+def _fail_in_log(message: str, code: int) -> NoReturn:
+    log.error("failed", error=message, exit_code=code)
+    raise typer.Exit(code)
+
+
+def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
+    """Do the work of a command; turn what users can mend into one line and an exit code.
+
+    Args:
+        work: raises what has gone wrong.
+        fail: tells it and ends.
+    """
     try:
         work()
+    except BrokenPipeError:
+        # Whoever read along has gone: what is left to write goes nowhere, and that is no fault.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except StoreLockedError as error:
         fail(str(error), EXIT_LOCKED)
     except FencedError as error:
@@ -77,17 +137,31 @@ def guarded(work: Callable[[], None]) -> None:
         fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
     except (SettingsError, FileFormatError) as error:
         fail(str(error), EXIT_USAGE)
-    except (BrokerError, ChangelogError, StoreError, OSError, ValueError) as error:
+    except (UnknownArticleError, NoReasonError, LostTextError) as error:
+        fail(str(error), EXIT_FAILED)
+    except (BrokerError, RegistryError, ChangelogError, StoreError, OSError, ValueError) as error:
         fail(str(error), EXIT_FAILED)
     except KeyboardInterrupt:
         fail("interrupted", 128 + signal.SIGINT)
 
 
-def fail(message: str, code: int) -> NoReturn:
-    """End with a message, a line for each of its lines."""
-    for line in message.splitlines():
-        errors.print(f"[bold red]error[/]: {escaped(line)}")
-    raise typer.Exit(code)
+def text_of(path: Path) -> str:
+    """Return the text of a file, or of standard input for `-`.
+
+    Raises:
+        FileFormatError: it is no UTF-8.
+        OSError: it cannot be read.
+    """
+    try:
+        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is no UTF-8: {error}") from None
+
+
+def json_line(line: str) -> None:
+    """Print JSON as one line, however wide the terminal is."""
+    sys.stdout.write(f"{line}\n")
 
 
 def escaped(text: str) -> str:

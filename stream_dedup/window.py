@@ -42,7 +42,8 @@ class Times:
         window: from when on each is remembered, shape (n,): its own time, or its arrival where it is late.
         floors: what is older than this is forgotten, shape (n,).
         late: which were forgotten before they came, shape (n,).
-        renewals: a copy of what is older than this is indexed, shape (n,): its text is remembered from then on.
+        renewals: a copy of what is older than this is indexed, shape (n,): its text is remembered an eighth of the
+            window longer at least. It goes by the copy's own time: one that is old itself would not help.
     """
 
     stream: I64
@@ -83,7 +84,7 @@ class Window:
         floors = stream - self._length_ms
         late = (own != UNKNOWN_TIME) & (own < floors)
         window = np.where(late | (own == UNKNOWN_TIME), stream, np.minimum(own, stream))
-        return Times(stream, window, floors, late, stream - self._length_ms // _RENEWALS)
+        return Times(stream, window, floors, late, window - self._length_ms // _RENEWALS)
 
     def moment(self, stream_ms: int) -> Moment:
         """Return the moment at which the stream's time is `stream_ms`."""
@@ -125,6 +126,12 @@ class Window:
         floor_ms = self.moment(stream_ms).floor_ms
         left = [one for one, next_one in zip(old, after, strict=True) if next_one.start_ms >= floor_ms]
         return (*left, new)
+
+
+def span_ms(progress: Progress) -> int:
+    """Return the time from the beginning of the oldest generation to now, by the stream's time, in milliseconds."""
+    start_ms = progress.generations[0].start_ms
+    return progress.stream_ms - start_ms if start_ms != UNKNOWN_TIME else 0
 
 
 def _known_ms(times: Sequence[int | None]) -> I64:

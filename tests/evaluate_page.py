@@ -1,6 +1,6 @@
 """Keeps stream_dedup/evaluate/README.md in step: lists of what there is to choose from, and reports of runs.
 
-Knows the marks between which they stand; run as a module it renews the lists, and with `--report` a report too.
+Knows their names; run as a module it renews the lists, and with `--report` a report too.
 """
 
 import argparse
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stream_dedup.evaluate.report.catalogue import readme_tables
 from stream_dedup.evaluate.report.markdown import REPORT, markdown_table
+from tests.pages import with_part
 
 PAGE = Path(__file__).parent.parent / "stream_dedup" / "evaluate" / "README.md"
 _LISTS = "lists"
@@ -26,12 +27,7 @@ def with_report(page: str, name: str, report: str) -> str:
 
 
 def _between(page: str, name: str, text: str) -> str:
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
-    head, found, rest = page.partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise ValueError(f"{PAGE} lacks the marks {begin.strip()} and {end.strip()}: put them where the text goes")
-    return f"{head}{begin}\n{text.strip()}\n\n{end}{tail}"
+    return with_part(page, name, f"\n{text.strip()}\n\n")
 
 
 def main() -> None:

@@ -1,22 +1,55 @@
-"""Keeps the table of settings in config/README.md the one that the settings themselves print.
+"""Keeps the tables of settings in config/README.md and README.md those that the settings themselves print.
 
-Knows the two marks between which the table stands; run as a module it renews the table.
+Knows the pages, and what is looked at first; run as a module it renews them.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from stream_dedup.settings.reference import settings_markdown
+from stream_dedup.settings.reference import chosen_markdown, settings_markdown
+from tests.pages import marks, with_part
 
-PAGE = Path(__file__).parent.parent / "config" / "README.md"
-BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->\n"
+_ROOT = Path(__file__).parent.parent
+PAGE = _ROOT / "config" / "README.md"
+BEGIN, _ = marks("settings")
+# What is looked at before a first start.
+CHOSEN = (
+    "kafka",
+    "input.topics",
+    "input.group",
+    "input.format",
+    "input.fields.body",
+    "input.scope_header",
+    "output.unique",
+    "output.duplicates",
+    "output.dead",
+    "output.clusters",
+    "window.days",
+    "verify.near_jaccard",
+    "verify.min_containment",
+    "verify.duplicates",
+    "cluster.canonical",
+    "simhash.tables",
+    "simhash.prefix_bits",
+    "commit.guarantee",
+    "commit.interval_ms",
+    "state.directory",
+    "state.cache_bytes",
+    "http.host",
+    "api.enabled",
+    "log.format",
+)
+PAGES: Mapping[Path, Callable[[], str]] = {
+    PAGE: settings_markdown,
+    _ROOT / "README.md": lambda: chosen_markdown(CHOSEN),
+}
 
 
-def renewed(page: str) -> str:
-    """Return the page with the table of now."""
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return head + BEGIN + settings_markdown() + END + tail
+def renewed(page: str, table: str) -> str:
+    """Return a page with the table of now."""
+    return with_part(page, "settings", table)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, table in PAGES.items():
+        path.write_text(renewed(path.read_text(encoding="utf-8"), table()), encoding="utf-8")

@@ -59,7 +59,7 @@ _ONE_NODE: dict[str, str | int] = {
     "node.id": 1,
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,SECURED:SASL_SSL,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
     # One node cannot hold more than one replica of anything.
     "default.replication.factor": 1,
@@ -91,6 +91,7 @@ class _Ports(NamedTuple):
     broker: int
     controller: int
     proxied: int
+    secured: int
 
 
 class BrokerStartError(RuntimeError):
@@ -111,6 +112,8 @@ class KafkaBroker:
         stop_timeout: seconds between SIGTERM and SIGKILL in `stop()` and `restart()`.
         proxy_port: port on loopback of a proxy to `proxied`, a second listener: who comes in by it is told that
             the broker is to be found at the proxy's port, and so does not get past the proxy.
+        secured: properties of another listener, with TLS and SASL, at `secured_address`, without
+            `listener.name.secured.` before them; none: no such listener.
     """
 
     properties: Mapping[str, str | int] = field(default_factory=dict)
@@ -118,6 +121,7 @@ class KafkaBroker:
     start_timeout: float = 120.0
     stop_timeout: float = 15.0
     proxy_port: int | None = None
+    secured: Mapping[str, str | int] = field(default_factory=dict)
     _folder: Path | None = field(init=False, default=None, repr=False)
     _ports: _Ports | None = field(init=False, default=None, repr=False)
     _process: GuardedProcess | None = field(init=False, default=None, repr=False)
@@ -175,6 +179,11 @@ class KafkaBroker:
     def proxied(self) -> str:
         """Address to which a proxy at `proxy_port` forwards; the same after a restart."""
         return f"{HOST}:{self._chosen_ports.proxied}"
+
+    @property
+    def secured_address(self) -> str:
+        """Address of the listener with TLS and SASL; the same after a restart."""
+        return f"{HOST}:{self._chosen_ports.secured}"
 
     @property
     def running(self) -> bool:
@@ -243,6 +252,8 @@ class KafkaBroker:
         if self.proxy_port is not None:
             bound["PROXIED"] = ports.proxied
             advertised["PROXIED"] = self.proxy_port
+        if self.secured:
+            bound["SECURED"] = advertised["SECURED"] = ports.secured
         return {
             **_ONE_NODE,
             "listeners": _as_listeners(bound),
@@ -251,6 +262,7 @@ class KafkaBroker:
             # not be opened on another port.
             "controller.quorum.voters": f"1@{HOST}:{ports.controller}",
             "log.dirs": str(self._log_dir),
+            **{f"listener.name.secured.{name}": value for name, value in self.secured.items()},
             **self.properties,
         }
 

@@ -115,7 +115,7 @@ def _run_service(console: Console, bootstrap: str, topics: Topics, outcome: Outc
     """Run the service from its start to its end, with the stream and the report between."""
     with (
         TemporaryDirectory(prefix="stream-dedup-demo-") as folder,
-        Service(bootstrap, topics, Path(folder)) as service,
+        Service(bootstrap, topics, Path(folder), page=stay) as service,
         _undisturbed_end(),
     ):
         with step(console, "starting the service") as current:
@@ -125,8 +125,10 @@ def _run_service(console: Console, bootstrap: str, topics: Topics, outcome: Outc
         measures = Measures(service.metrics())
         clusters = ClusterTopic(bootstrap, topics.clusters).read_all(outcome.copies, _CLUSTERS_SECONDS)
         correction = _correct(console, bootstrap, topics, outcome, clusters, service)
+        if stay:
+            service.wait_for_page()
         print_report(console, outcome, Detection(outcome), clusters, correction, measures)
-        print_places(console, bootstrap, topics, service.url, stay=stay)
+        print_places(console, bootstrap, topics, service, stay=stay)
         console.print()
         if stay:
             _stay(console, service)

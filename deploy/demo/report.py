@@ -21,6 +21,7 @@ from deploy.demo.detection import Detection, Tally
 from deploy.demo.measures import Measures
 from deploy.demo.outcome import Link, Outcome
 from deploy.demo.samples import Sample
+from deploy.demo.service import Service
 from deploy.demo.topics import Topics
 
 _WRONG_SHOWN = 5
@@ -82,11 +83,13 @@ def print_report(
         _print_section(console, title, body)
 
 
-def print_places(console: Console, bootstrap: str, topics: Topics, url: str, *, stay: bool) -> None:
+def print_places(console: Console, bootstrap: str, topics: Topics, service: Service, *, stay: bool) -> None:
     """Print where things are, or were, and what to read next."""
     table = _grid()
-    table.add_row("metrics", f"{url}/metrics")
-    table.add_row("health", f"{url}/healthz and {url}/readyz")
+    if service.page is not None:
+        table.add_row("page", service.page)
+    table.add_row("metrics", f"{service.url}/metrics")
+    table.add_row("health", f"{service.url}/healthz and {service.url}/readyz")
     table.add_row("broker", bootstrap)
     table.add_row("topics", f"{topics.articles} -> {', '.join(topics.outputs)}")
     if not stay:

@@ -5,9 +5,10 @@ Knows its command line, its log and its HTTP port; knows nothing of what flows t
 
 import os
 import re
+import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ _LOG_LINES = 25
 _ADDRESS = re.compile(r"\bhttp=(http://\S+)")
 # The samples bear dates of October 2026: on a machine whose clock is behind they shall not all be from the future.
 _MAX_FUTURE_SECONDS = 1_000_000_000
+_PAGE = re.compile(r"\bapi=(http://\S+)")
 _OK = 200
 
 
@@ -41,13 +43,30 @@ class Service:
         bootstrap: address of the broker.
         topics: what it reads and writes.
         folder: a directory for its state and its log; removed even if this process is killed.
+        page: whether it is to be asked, by its page too.
+        settings: more of them, which go before.
     """
 
-    def __init__(self, bootstrap: str, topics: Topics, folder: Path) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Topics,
+        folder: Path,
+        *,
+        page: bool = False,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         self._log = folder / "service.log"
         self._url = ""
         self._process = GuardedProcess(
-            _command(bootstrap, topics, folder / "state"), self._log, env=_environment(), remove=folder
+            [
+                *_command(bootstrap, topics, folder / "state"),
+                *_flags(_page_settings() if page else {}),
+                *_flags(settings or {}),
+            ],
+            self._log,
+            env=_environment(),
+            remove=folder,
         )
 
     def __enter__(self) -> Self:
@@ -62,6 +81,12 @@ class Service:
     def url(self) -> str:
         """Address of its HTTP port, once it is ready."""
         return self._url
+
+    @property
+    def page(self) -> str | None:
+        """Address of its page, if it has one and that is up."""
+        found = _PAGE.search(self._log.read_text(encoding="utf-8", errors="replace"))
+        return f"{found[1]}/" if found else None
 
     def wait_until_ready(self, report: Callable[[str], None]) -> None:
         """Wait until it reads its input.
@@ -81,6 +106,19 @@ class Service:
             report(line)
             time.sleep(_LOOK_SECONDS)
         raise ServiceFailedError(self._with_log(f"the service is not ready within {_READY_SECONDS:.0f} s"))
+
+    def wait_for_page(self) -> None:
+        """Wait until its page is up.
+
+        Raises:
+            ServiceFailedError: it ended, or the page is not up in time.
+        """
+        deadline = time.monotonic() + _READY_SECONDS
+        while self.page is None:
+            self.check()
+            if time.monotonic() > deadline:
+                raise ServiceFailedError(self._with_log(f"the page is not up within {_READY_SECONDS:.0f} s"))
+            time.sleep(_LOOK_SECONDS)
 
     def check(self) -> None:
         """Check that it runs.
@@ -112,6 +150,10 @@ class Service:
         if code := self._process.wait():
             raise ServiceFailedError(self._with_log(f"the service ended with exit code {code}"))
 
+    def kill(self) -> None:
+        """End it with SIGKILL, in the middle of whatever it does."""
+        self._process.kill()
+
     def _readiness(self) -> tuple[bool, str]:
         if not self._url:
             found = _ADDRESS.search(self._log.read_text(encoding="utf-8", errors="replace"))
@@ -142,7 +184,7 @@ class Service:
 
 
 def _command(bootstrap: str, topics: Topics, state: Path) -> list[str]:
-    settings = {
+    settings: dict[str, object] = {
         "kafka.bootstrap.servers": bootstrap,
         "input.topics": topics.articles,
         "input.group": topics.run,
@@ -154,8 +196,17 @@ def _command(bootstrap: str, topics: Topics, state: Path) -> list[str]:
         "state.directory": state,
         "http.port": 0,  # any free one; the log tells which
     }
-    flags = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
-    return [sys.executable, "-m", "stream_dedup", "run", "--config", str(CONFIG), *flags]
+    return [sys.executable, "-m", "stream_dedup", "run", "--config", str(CONFIG), *_flags(settings)]
+
+
+def _page_settings() -> dict[str, object]:
+    # The API asks the service for its figures by the port of the settings: it must be a certain one.
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return {"api.enabled": True, "api.port": 0, "http.port": free.getsockname()[1]}
+
+
+def _flags(settings: Mapping[str, object]) -> list[str]:
+    return [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
 
 
 def _environment() -> dict[str, str]:

@@ -1,10 +1,11 @@
 """Message bytes to articles and withdrawals, or to the reason why they are neither.
 
-Knows JSON, field paths and bounds; knows nothing of Kafka or of what becomes of an article.
+Knows formats, field paths and bounds; knows nothing of Kafka or of what becomes of an article.
 """
 
 from stream_dedup.decode.decoder import Decoder
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.scope import Header
+from stream_dedup.decode.wire import WireDecoder
 
-__all__ = ["Decoder", "Header", "Reason", "UndecodableError"]
+__all__ = ["Decoder", "Header", "Reason", "UndecodableError", "WireDecoder"]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode.fields import Fields, Paths, checked_name, encodable
+from stream_dedup.decode.format import json_fields
 from stream_dedup.decode.moment import milliseconds_of
-from stream_dedup.decode.parse import json_object, lenient_json
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.scope import Header, ScopeReader
 from stream_dedup.settings import InputSettings
@@ -45,7 +45,7 @@ class Decoder:
         """Return the article that a message holds, or the withdrawal of one.
 
         Args:
-            value: JSON in UTF-8; None withdraws the article whose id is the key.
+            value: in the decoder's format; None withdraws the article whose id is the key.
             now_ms: the clock, milliseconds since 1970 in UTC.
             origin: where the message came from.
             key: of the message; looked at where there is no value.
@@ -54,15 +54,16 @@ class Decoder:
 
         Raises:
             UndecodableError: it holds neither, or one that is out of bounds.
+            RegistryError: the schema registry refuses, or is asked no more, where the format wants one.
         """
         if value is None:
             return Withdrawal(self._id_of_key(key), origin=origin, scope=self._scopes.scope({}, headers))
         self._check_size(len(value), beside)
-        fields = json_object(value)
-        if isinstance(self._paths.value(fields, "id"), float) or isinstance(self._paths.value(fields, "scope"), float):
-            # orjson makes floats of integers over 64 bits.
-            fields = lenient_json(value)
-        return self.article(fields, now_ms, origin, headers)
+        return self.article(self._fields(value, origin, headers), now_ms, origin, headers)
+
+    def _fields(self, value: bytes, _origin: Origin | None, _headers: Sequence[Header]) -> Fields:
+        """Return the object that a value holds; here of JSON in UTF-8."""
+        return json_fields(value, self._paths)
 
     def _check_size(self, size: int, beside: int) -> None:
         most, most_out = self._settings.max_message_bytes, self._max_output_bytes

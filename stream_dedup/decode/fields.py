@@ -1,10 +1,12 @@
-"""Fields of a JSON object by their paths: texts, names and flags, or what they are instead.
+"""Fields of an object by their paths: texts, names and flags, or what they are instead.
 
 Knows paths and types; knows nothing of what a field means.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from stream_dedup.decode.parse import kind_of
 from stream_dedup.decode.reason import Reason, UndecodableError
@@ -51,7 +53,7 @@ class Paths:
         value = self.value(fields, field)
         if value is None or isinstance(value, str):
             return value
-        raise self._wrong_type(field, value, "a string")
+        return self._text_of(field, value)
 
     def flag(self, fields: Fields, field: str) -> bool:
         """Return a field that is a boolean, False where it is missing.
@@ -80,8 +82,27 @@ class Paths:
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise self._wrong_type(field, value, "a string or an integer")
+            value = self._name_of(field, value)
         return checked_name(str(value).strip(), field, fault, most_bytes)
+
+    def _text_of(self, field: str, value: object) -> str:
+        """Return a text of a typed format."""
+        if not isinstance(value, bytes):
+            raise self._wrong_type(field, value, "a string")
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise UndecodableError(Reason.INVALID_UTF8, f"{self.path(field)}: {error}") from None
+
+    def _name_of(self, field: str, value: object) -> str:
+        """Return a name of a typed format."""
+        if isinstance(value, UUID):
+            return str(value)
+        if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+            return f"{value:.0f}"
+        if isinstance(value, bytes):
+            return self._text_of(field, value)
+        raise self._wrong_type(field, value, "a string or an integer")
 
     def _wrong_type(self, field: str, value: object, wanted: str) -> UndecodableError:
         return UndecodableError(Reason.WRONG_TYPE, f"{self.path(field)} is {kind_of(value)}, not {wanted}")

@@ -1,11 +1,12 @@
 """Times of publication as crawlers write them.
 
-Knows ISO 8601, seconds and milliseconds; knows nothing of clocks.
+Knows ISO 8601, seconds and milliseconds, and the times of typed formats; knows nothing of clocks.
 """
 
 import math
 import re
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 
 from stream_dedup.article import EARLIEST_MS, LATEST_MS
 from stream_dedup.decode.parse import kind_of
@@ -15,7 +16,7 @@ _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, 
 
 
 def milliseconds_of(value: object, utc_offset: str) -> int:
-    """Return a time as milliseconds since 1970 in UTC: ISO 8601, or a number of seconds or milliseconds.
+    """Return a time as milliseconds since 1970 in UTC: ISO 8601, a number of seconds or milliseconds, or a time.
 
     Args:
         value: of the field.
@@ -29,6 +30,10 @@ def milliseconds_of(value: object, utc_offset: str) -> int:
         milliseconds = round(number if abs(number) >= _MILLISECONDS_FROM else number * 1000)
     elif isinstance(value, str):
         milliseconds = _iso_milliseconds(value, utc_offset)
+    elif isinstance(value, date):  # a datetime is one, too
+        milliseconds = _iso_milliseconds(value.isoformat(), utc_offset)
+    elif isinstance(value, Decimal) and value.is_finite():
+        return milliseconds_of(float(value), utc_offset)
     else:
         raise UndecodableError(Reason.WRONG_TYPE, f"published_at is {kind_of(value)}, not a time")
     if not EARLIEST_MS <= milliseconds < LATEST_MS:

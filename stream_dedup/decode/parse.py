@@ -5,6 +5,8 @@ Knows JSON and what crawlers make of it; knows nothing of fields.
 
 import json
 import math
+from collections.abc import Mapping
+from datetime import date, time
 from typing import Any
 
 import orjson
@@ -12,6 +14,16 @@ import orjson
 from stream_dedup.decode.reason import Reason, UndecodableError
 
 _LONGEST_INTEGER = 1_000  # digits
+_KINDS: dict[type, str] = {
+    str: "a string",
+    bool: "a boolean",
+    type(None): "null",
+    bytes: "bytes",
+    Mapping: "an object",
+    list: "an array",
+    date: "a time",
+    time: "a time of day",
+}
 
 
 def json_object(value: bytes) -> dict[str, Any]:
@@ -24,6 +36,14 @@ def json_object(value: bytes) -> dict[str, Any]:
         fields = orjson.loads(value)
     except orjson.JSONDecodeError:
         fields = lenient_json(value)
+    if not isinstance(fields, dict):
+        raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {kind_of(fields)}, not an object")
+    return fields
+
+
+def exact_object(value: bytes) -> dict[str, Any]:
+    """Return the object that bytes hold, with integers of any length as they are; see `json_object`."""
+    fields = lenient_json(value)
     if not isinstance(fields, dict):
         raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {kind_of(fields)}, not an object")
     return fields
@@ -44,9 +64,11 @@ def lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
 
 
 def kind_of(value: object) -> str:
-    """Return what a value of JSON is, in words."""
-    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return kinds.get(type(value), "a number")
+    """Return what a value is, in JSON's words where it has one."""
+    for kind, words in _KINDS.items():
+        if isinstance(value, kind):
+            return words
+    return "a number"
 
 
 def _integer(digits: str) -> int | float:

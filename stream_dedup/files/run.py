@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import orjson
 
-from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_json, withdrawal_json
+from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_fields, withdrawal_fields
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, reader_for
@@ -184,11 +184,11 @@ class _Run:
             self._results.unique.write(record.value + b"\n")
         elif decision.link is not None:
             self._summary.outcomes[decision.link.relation] += 1
-            self._results.links.write(link_json(decision, decision.link, now_ms) + b"\n")
+            self._results.links.write(orjson.dumps(link_fields(decision, decision.link, now_ms)) + b"\n")
 
     def _withdrawn(self, withdrawn: Withdrawn, now_ms: int) -> None:
         self._summary.outcomes["withdrawn"] += 1
-        line = withdrawal_json(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, now_ms)
+        line = orjson.dumps(withdrawal_fields(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, now_ms))
         self._results.links.write(line + b"\n")
 
     def _dead(self, path: Path, record: Record, error: UndecodableError) -> None:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS
+from stream_dedup.hashing import I64, U64, table_size
 from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Rows, rows_of_entries
-from stream_dedup.index.keys import NO_KEY, BatchKeys, NumberedKeys, interleaved
+from stream_dedup.index.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved, spread
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.postings import PostingLists, Postings
 from stream_dedup.index.records import keys_of
@@ -25,7 +26,7 @@ from stream_dedup.index.wanted import LookedUp, sharing_enough, sharing_many, wi
 
 NO_ROW = -1
 CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the kinds, in the order of their key numbers
-_ONE = np.uint64(1)  # added to an entry's number: what is hashed is then never `EMPTY`
+_FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product with consecutive numbers is spread evenly
 
 Bool = NDArray[np.bool_]
 
@@ -85,6 +86,10 @@ class Search:
         scopes: number of the scope, 0 for none, shape (n,).
         floor: number of the first entry that has not expired.
         pending: posting lists of entries that the store has and the index not yet.
+
+    Attributes:
+        probes: keys of the tables that each article looked up, shape (n,).
+        hits: those of them under which there are entries, shape (n,).
     """
 
     def __init__(
@@ -111,9 +116,14 @@ class Search:
         marks = sketches.landmarks
         marked = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
         contents = BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis])
-        keys = (contents.masked(scopes), BatchKeys.same(marks, marked).masked(scopes), BatchKeys.none(len(times)))
+        keys = (
+            contents.masked(scopes),
+            BatchKeys.same(spread(marks, LANDMARK_BITS), marked).masked(scopes),
+            BatchKeys.none(len(times)),
+        )
         self._keys = [kind.numbered() for kind in keys]
         self._lists = [_Lists(kind.distinct) for kind in self._keys]
+        self.probes, self.hits = np.zeros((2, len(times)), np.int64)
         self._look_up_first()
 
     def go_on(self, proved: Bool) -> None:
@@ -140,6 +150,9 @@ class Search:
         self._keys[SIMHASH] = numbered = keys.only(occupied | keys.own_among_looked_up()).numbered()
         self._lists[SIMHASH] = _Lists(numbered.distinct)
         found = self._find(SIMHASH, numbered)
+        self.probes = np.diff(keys.offsets)
+        hits = found.stops[numbered.looked_up] > found.begins[numbered.looked_up]
+        self.hits = np.diff(numbered.only(hits).offsets)
         near = within_distance(
             _looked_up(numbered, found), fingerprints, found.postings.details, self._index.max_distance
         )
@@ -257,7 +270,7 @@ class _ReadEntries:
 
     def read(self, numbers: U64) -> None:
         """Read entries that were not read yet; those that are not there are left out."""
-        new = np.setdiff1d(numbers, self._asked)
+        new = np.unique(numbers[~among(numbers, self._asked)])
         self._asked = np.concatenate([self._asked, new])
         values = self._store.get_many(Family.ENTRIES, keys_of(new))
         there = np.array([value is not None for value in values], np.bool_)
@@ -292,16 +305,27 @@ def _ranks(offsets: I64) -> I64:
 @kernel
 def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
     """Return the place of each entry among some numbers, `NO_ROW` where it is not among them, shape of `entries`."""
-    table = np.full(table_size(len(numbers)), EMPTY)
-    rows_at = np.full(len(table), NO_ROW, np.int64)
+    size = table_size(len(numbers))
+    # Their numbers beside the rows: a slot is one line of memory.
+    table = np.empty((size, 2), np.int64)
+    table[:, 1] = NO_ROW
     for row in range(len(numbers)):
-        hashed = mix64(numbers[row] + _ONE)
-        slot = find_slot(table, hashed)
-        table[slot], rows_at[slot] = hashed, row
+        slot = _row_slot(table, numbers[row])
+        table[slot, 0], table[slot, 1] = numbers[row], row
     rows = np.empty(len(entries), np.int64)
     for posting in range(len(entries)):
-        rows[posting] = rows_at[find_slot(table, mix64(entries[posting] + _ONE))]
+        rows[posting] = table[_row_slot(table, entries[posting]), 1]
     return rows
+
+
+@kernel
+def _row_slot(table: NDArray[np.int64], number: np.uint64) -> int:
+    """Return the slot of a number in an open-addressing table, or the free one where it belongs."""
+    last = len(table) - 1
+    slot = np.int64((number * _FACTOR) >> _32) & last
+    while table[slot, 1] != NO_ROW and table[slot, 0] != np.int64(number):
+        slot = (slot + 1) & last
+    return slot  # type: ignore[return-value]  # compiled code has no Python integers
 
 
 def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8], scopes: U64) -> Rows:

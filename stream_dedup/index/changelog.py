@@ -28,7 +28,7 @@ _PART = struct.Struct("<BHH")  # version, part, parts
 _COUNT_VALUE = struct.Struct("<B")
 _LENGTH = struct.Struct("<I")
 _RECORD = struct.Struct("<BHi")  # family, bytes of the key, bytes of the value or -1
-_FAMILIES = (Family.ARTICLES, Family.URLS, Family.CLUSTERS)
+_FAMILIES = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.MEMBERS)
 _DELETED = -1
 
 LogRecord = tuple[bytes, bytes | None]

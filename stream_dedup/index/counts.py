@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stream_dedup.hashing import U64
 from stream_dedup.index.records import key_of
 from stream_dedup.index.store import Family, Put, Store
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts, Epoch
@@ -23,12 +24,9 @@ _HEADER = struct.Struct("<QQ")  # number of the epoch, and documents (0 but in t
 
 def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
     """Return the live counts of words and the epoch as they were last committed."""
-    counts = DocumentCounts(max_words)
-    epoch = Epoch()
-    parts = _stored(store, _EPOCH_PREFIX)
-    if parts:
-        number, documents, _ = parts[0]
-        pairs = np.concatenate([pairs for _, _, pairs in parts])
+    counts, epoch = DocumentCounts(max_words), Epoch()
+    if frozen := _frozen_words(store):
+        number, documents, pairs = frozen
         counts.add(documents, pairs)
         epoch = Epoch.restored(number, documents, pairs)
     for documents, pairs in _since(store, _DELTA_PREFIX, epoch.number):
@@ -36,10 +34,20 @@ def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
     return counts, epoch
 
 
+def load_epoch(store: Store) -> Epoch:
+    """Return the epoch of the counts."""
+    frozen = _frozen_words(store)
+    return Epoch.restored(*frozen) if frozen else Epoch()
+
+
+def load_learnt(store: Store, rule: LearnRule, epoch: int) -> U64:
+    """Return the lines that are known to be their sites' in the epoch of this number; see `LineCounts`."""
+    return LineCounts(rule, _frozen_lines(store, epoch)).learnt
+
+
 def load_lines(store: Store, rule: LearnRule, epoch: int) -> LineCounts:
     """Return the live counts of lines as they were last committed, in the epoch of this number."""
-    frozen = [pairs for _, pairs in _since(store, _LINES_PREFIX + _EPOCH_PREFIX, epoch)]
-    counts = LineCounts(rule, np.concatenate(frozen) if frozen else None)
+    counts = LineCounts(rule, _frozen_lines(store, epoch))
     for _, pairs in _since(store, _LINES_PREFIX + _DELTA_PREFIX, epoch):
         counts.add(pairs)
     return counts
@@ -72,6 +80,20 @@ def line_epoch_puts(store: Store, epoch: int, frozen: Counts) -> Iterator[Put]:
     """Yield the writes that replace the stored counts of lines by those that the epoch of this number begins with."""
     new = _parts(_LINES_PREFIX + _EPOCH_PREFIX, epoch, 0, frozen) if len(frozen) else ()
     yield from _replaced(store, _LINES_PREFIX, list(new))
+
+
+def _frozen_words(store: Store) -> tuple[int, int, Counts] | None:
+    """Return number, documents and counts of the epoch that is stored, if one is."""
+    parts = _stored(store, _EPOCH_PREFIX)
+    if not parts:
+        return None
+    number, documents, _ = parts[0]
+    return number, documents, np.concatenate([pairs for _, _, pairs in parts])
+
+
+def _frozen_lines(store: Store, epoch: int) -> Counts | None:
+    frozen = [pairs for _, pairs in _since(store, _LINES_PREFIX + _EPOCH_PREFIX, epoch)]
+    return np.concatenate(frozen) if frozen else None
 
 
 def _replaced(store: Store, kind: bytes, new: list[Put]) -> Iterator[Put]:

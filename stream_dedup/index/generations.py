@@ -9,7 +9,7 @@ from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import generation_prefix, key_of
 from stream_dedup.index.store import Drop, Family, Puts, Store
 
-EXPIRING = (Family.ARTICLES, Family.URLS, Family.CLUSTERS)
+EXPIRING = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.MEMBERS)
 
 
 def newest(store: Store, family: Family, keys: Sequence[bytes], live: Sequence[int]) -> list[bytes | None]:

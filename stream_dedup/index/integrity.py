@@ -124,6 +124,7 @@ class Integrity:
             yield from self._cluster(key, Cluster.unpack(value), first)
         yield from self._expired(Family.CLUSTERS)
         yield from self._expired(Family.URLS)
+        yield from self._expired(Family.MEMBERS)
 
     def _cluster(self, key: bytes, cluster: Cluster, first: int) -> Iterator[str]:
         name = f"cluster {cluster.number}"

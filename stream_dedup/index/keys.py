@@ -12,6 +12,8 @@ from stream_dedup.compiled import kernel
 from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
 
 NO_KEY = -1
+_32 = np.uint64(32)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +99,48 @@ def _offsets_of(wanted: NDArray[np.bool_], offsets: I64) -> I64:
     return np.asarray(kept[offsets])
 
 
+@kernel
 def _distinct(keys: U64) -> tuple[U64, I64]:
-    """Return keys once each, ascending, and the place of each among them: `np.unique`, in half the time."""
-    order = np.argsort(keys)
-    ascending = keys[order]
-    first = np.ones(len(keys), np.bool_)
-    first[1:] = ascending[1:] != ascending[:-1]
-    places = np.empty(len(keys), np.int64)
-    places[order] = np.cumsum(first) - 1
-    return ascending[first], places
+    """Return keys once each, ascending, and the place of each among them: `np.unique`, in a quarter of the time.
+
+    Keys are spread evenly, so about as many slots as keys by their uppermost bits leave few to put in order in each.
+    """
+    stops = np.zeros(len(keys) + 1, np.int64)
+    for key in keys:
+        stops[_slot(keys, key) + 1] += 1
+    for slot in range(len(keys)):
+        stops[slot + 1] += stops[slot]
+    ascending, order = np.empty_like(keys), np.empty(len(keys), np.int64)
+    for i in range(len(keys)):
+        slot = _slot(keys, keys[i])
+        place = stops[slot]
+        ascending[place], order[place] = keys[i], i
+        stops[slot] += 1
+    _put_in_order(ascending, order)
+    distinct, places, count = np.empty_like(keys), np.empty(len(keys), np.int64), 0
+    for i in range(len(keys)):
+        if count == 0 or distinct[count - 1] != ascending[i]:
+            distinct[count] = ascending[i]
+            count += 1
+        places[order[i]] = count - 1
+    return distinct[:count].copy(), places
+
+
+@kernel
+def _slot(keys: U64, key: np.uint64) -> int:
+    """Return in which of as many slots as there are keys a key is; those of ascending keys ascend."""
+    return np.int64(((key >> _32) * np.uint64(len(keys))) >> _32)  # type: ignore[return-value]  # compiled
+
+
+@kernel
+def _put_in_order(keys: U64, order: I64) -> None:
+    """Sort keys that are nearly sorted, and numbers with them, by insertion."""
+    for i in range(1, len(keys)):
+        key, number, place = keys[i], order[i], i
+        while place > 0 and keys[place - 1] > key:
+            keys[place], order[place] = keys[place - 1], order[place - 1]
+            place -= 1
+        keys[place], order[place] = key, number
 
 
 def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
@@ -141,6 +176,18 @@ def among(keys: U64, some: U64) -> NDArray[np.bool_]:
         hashed = mix64(keys[i])
         found[i] = table[find_slot(table, hashed)] == hashed if hashed != EMPTY else holds_empty
     return found
+
+
+def spread(numbers: U64, bits: int) -> U64:
+    """Return numbers of so many bits, at least 2, as keys whose uppermost bits are evenly spread, each another one.
+
+    Multiplications by odd numbers and shifts can be undone, so no two numbers become one; the lowest 64 - bits bits
+    of all keys are zero.
+    """
+    idle = np.uint64(64 - bits)
+    mixed = (numbers * _MIX_1) << idle
+    mixed ^= (mixed >> idle + np.uint64(bits // 2)) << idle
+    return mixed * _MIX_2
 
 
 def masked(own: U64, masks: U64) -> U64:

@@ -13,7 +13,7 @@ import orjson
 from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.index.store import Family, Put, Store, StoreError
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 _FORMAT_KEY = b"format"
 _PROGRESS_KEY = b"progress"
 _POSITION_KEY = b"changelog"
@@ -138,17 +138,20 @@ def forget_start(generation: int) -> Put:
     return Put(Family.META, _START_PREFIX + str(generation).encode(), None)
 
 
-def check_format(store: Store, settings: Mapping[str, Any]) -> None:
+def check_format(store: Store, settings: Mapping[str, Any], *, claim: bool = True) -> None:
     """Claim a new state for settings, or check that an old one was made with the same.
 
     Args:
         store: the state.
         settings: those that stored fingerprints, sketches and keys depend on.
+        claim: whether a new state is claimed; else it is refused.
 
     Raises:
         StoreError: the state is of another version of the format, or was made with other settings.
     """
     (stored,) = store.get_many(Family.META, [_FORMAT_KEY])
+    if stored is None and not claim:
+        raise StoreError("the state is being made: nothing is in it yet")
     if stored is None:
         store.write([Put(Family.META, _FORMAT_KEY, orjson.dumps({"version": FORMAT_VERSION, "settings": settings}))])
         return

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat
-from stream_dedup.index.keys import BatchKeys, masked
+from stream_dedup.index.keys import BatchKeys, masked, spread
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingKind
-from stream_dedup.index.probing import probe_keys, table_keys
+from stream_dedup.index.probing import TABLE_KEY_BITS, probe_keys, table_keys
 from stream_dedup.index.records import keys_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.shelf import Shelf, Young, load_removed
@@ -67,21 +68,22 @@ class MultiIndex:
         store: where they are kept, read once for the posting lists that no run holds.
         settings: of the tables, the landmarks and the sketches.
         progress: of the state.
+        shared: whether runs take memory that other processes share; see `open_run`.
 
     Raises:
         StoreDamagedError: a run is missing or damaged.
     """
 
-    def __init__(self, store: FileStore, settings: EngineSettings, progress: Progress) -> None:
+    def __init__(self, store: FileStore, settings: EngineSettings, progress: Progress, *, shared: bool = False) -> None:
         self._settings = settings
         sketch = settings.sketch
         self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
         self.kinds = posting_kinds(settings)
         self.sharing = sharing_of(settings)
-        self.shelf = Shelf(store, self.kinds)
+        self.shelf = Shelf(store, self.kinds, shared=shared)
         try:
-            self._load_young(store, progress)
+            self.load_young(store, progress)
         except BaseException:
             self.shelf.close()
             raise
@@ -119,12 +121,19 @@ class MultiIndex:
         """Release the runs."""
         self.shelf.close()
 
-    def _load_young(self, store: FileStore, progress: Progress) -> None:
-        """Read the entries that no run holds, also those that were removed meanwhile."""
+    def load_young(self, store: FileStore, progress: Progress, most: int | None = None) -> None:
+        """Add the entries that the posting lists do not hold yet, also those that were removed meanwhile.
+
+        Args:
+            store: where they are.
+            progress: of the state.
+            most: how many at most; None for all.
+        """
         removed = load_removed(store)
-        first = max(self.shelf.young_first, progress.generations[0].first_entry)
-        for start in range(first, progress.entries, _CHUNK):
-            numbers = np.arange(start, min(start + _CHUNK, progress.entries), dtype=np.uint64)
+        first = max(self.shelf.young_stop, progress.generations[0].first_entry)
+        last = progress.entries if most is None else min(progress.entries, first + most)
+        for start in range(first, last, _CHUNK):
+            numbers = np.arange(start, min(start + _CHUNK, last), dtype=np.uint64)
             values = store.get_many(Family.ENTRIES, keys_of(numbers))
             there = {
                 number: value if value is not None else removed[number]
@@ -145,9 +154,9 @@ class MultiIndex:
         weighed = (entries["flags"] & WEIGHED) != 0
         return (
             (masked(entries["content"][:, np.newaxis], scopes), (entries["flags"] & BARE == 0)[:, np.newaxis]),
-            (masked(landmarks, scopes), comparable[:, np.newaxis] & (landmarks != 0)),
+            (masked(spread(landmarks, LANDMARK_BITS), scopes), comparable[:, np.newaxis] & (landmarks != 0)),
             (
-                masked(table_keys(self.plan.prefixes(entries["fingerprint"].copy())), scopes),
+                masked(self._own_table_keys(entries["fingerprint"].copy()), scopes),
                 np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
             ),
         )
@@ -181,7 +190,10 @@ class MultiIndex:
         offsets = np.zeros(len(fingerprints) + 1, np.int64)
         np.cumsum(asking * probes.shape[1], out=offsets[1:])
         used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
-        return BatchKeys(table_keys(self.plan.prefixes(fingerprints)), used, offsets, probes.ravel())
+        return BatchKeys(self._own_table_keys(fingerprints), used, offsets, spread(probes.ravel(), TABLE_KEY_BITS))
+
+    def _own_table_keys(self, fingerprints: U64) -> U64:
+        return spread(table_keys(self.plan.prefixes(fingerprints)), TABLE_KEY_BITS)
 
     @property
     def max_distance(self) -> int:

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from stream_dedup.index.counts import load_counts
+from stream_dedup.index.counts import load_epoch
 from stream_dedup.index.ledger import stored_settings
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import StoreError
@@ -31,12 +31,11 @@ def settings_of_state(directory: Path) -> Mapping[str, Any] | None:
         return None
 
 
-def epoch_of_state(directory: Path, max_words: int) -> Epoch:
+def epoch_of_state(directory: Path) -> Epoch:
     """Return the epoch of the document counts that a state holds.
 
     Args:
         directory: of the database.
-        max_words: most words that are counted.
 
     Raises:
         StoreError: there is no state, or it cannot be read.
@@ -44,4 +43,4 @@ def epoch_of_state(directory: Path, max_words: int) -> Epoch:
     if not is_state(directory):
         raise StoreError(f"{directory} is no state directory")
     with closing(RocksStore(directory, read_only=True)) as store:
-        return load_counts(store, max_words)[1]
+        return load_epoch(store)

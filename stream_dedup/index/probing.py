@@ -12,7 +12,8 @@ from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.plan import TablePlan, rotate_left
 
-_TABLE_SHIFT = np.uint64(32)
+_TABLE_SHIFT = np.uint64(28)  # bits of the longest prefix
+TABLE_KEY_BITS = 33  # of the number of a table, at most 31, and a prefix
 
 
 @cache
@@ -45,7 +46,7 @@ def _distinct_parts(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def probe_keys(plan: TablePlan, fingerprints: U64, sums: I64, probes: int) -> U64:
-    """Return the keys to look up for each article, `table << 32 | prefix`, table by table, the likeliest first.
+    """Return the keys to look up for each article, `table << 28 | prefix`, table by table, the likeliest first.
 
     Args:
         plan: the tables.
@@ -60,7 +61,7 @@ def probe_keys(plan: TablePlan, fingerprints: U64, sums: I64, probes: int) -> U6
 
 
 def table_keys(prefixes: U64) -> U64:
-    """Return `table << 32 | prefix` of prefixes, shape (n, tables)."""
+    """Return `table << 28 | prefix` of prefixes, shape (n, tables)."""
     tables = np.arange(prefixes.shape[1], dtype=np.uint64)
     return (tables << _TABLE_SHIFT) | prefixes
 

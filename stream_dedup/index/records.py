@@ -16,8 +16,8 @@ from stream_dedup.index.store import StoreDamagedError
 
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
-_RELATIONS: tuple[Relation | None, ...] = (None, *Relation)
-RELATION_NUMBERS = {relation: number for number, relation in enumerate(_RELATIONS)}
+RELATIONS: tuple[Relation | None, ...] = (None, *Relation)  # by their numbers
+RELATION_NUMBERS = {relation: number for number, relation in enumerate(RELATIONS)}
 NO_ORIGIN = Origin("", -1, -1)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _COUNTS = _ARTICLE.size - 2  # of contents and entries
@@ -129,7 +129,7 @@ class ArticleRecord(NamedTuple):
             None if first == UNKNOWN_TIME else first,
             None if published == UNKNOWN_TIME else published,
             characters,
-            _RELATIONS[relation],
+            RELATIONS[relation],
             cluster,
             url,
             source,

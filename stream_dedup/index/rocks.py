@@ -57,7 +57,7 @@ _SST_SLICE = 4096
 _REMOVAL_SECONDS = 0.5
 _REMOVALS = 4
 # Many similar values: in blocks of four times RocksDB's own size a tenth less of them is left.
-_RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.URLS})
+_RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.MEMBERS, Family.URLS})
 _RECORDS_BLOCK = 16 << 10
 # Between two attempts to write while writes have to wait for compaction.
 _STALL_SECONDS = 0.02
@@ -72,8 +72,10 @@ class Figures:
         cache_hits: blocks found in the cache since opening.
         cache_misses: blocks read from files since opening.
         memtable_bytes: written and not yet in files.
+        table_reader_bytes: of indexes and filters of open files, as far as they are not in the block cache.
         pending_compaction_bytes: what compaction has yet to rewrite, as RocksDB estimates it.
         running_compactions: how many now.
+        running_flushes: how many write buffers are being written out.
         writes_delayed: compaction falls behind, and writes wait for it.
     """
 
@@ -81,8 +83,10 @@ class Figures:
     cache_hits: int
     cache_misses: int
     memtable_bytes: int
+    table_reader_bytes: int
     pending_compaction_bytes: int
     running_compactions: int
+    running_flushes: int
     writes_delayed: bool
 
 
@@ -107,6 +111,8 @@ class RocksStore:
         write_buffer_bytes: of each write buffer.
         sync: whether a write waits for the disk.
         read_only: open what is there to read, also while another process writes to it; make and lock nothing.
+        follow: open it to read likewise, as it was at the last `catch_up`; a directory of one's own for what RocksDB
+            notes down meanwhile.
 
     Raises:
         StoreLockedError: another process holds the directory.
@@ -123,11 +129,16 @@ class RocksStore:
         write_buffer_bytes: int = 32 << 20,
         sync: bool = False,
         read_only: bool = False,
+        follow: Path | None = None,
     ) -> None:
         self._directory = directory
-        self._read_only = read_only
+        self._read_only = read_only = read_only or follow is not None
         cache = Cache(cache_bytes)
         options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
+        if follow is not None:
+            for chosen in options.values():
+                # A file that the writer removes can be read on by whoever has it open.
+                chosen.set_max_open_files(-1)
         with self._action("open"):
             if not read_only:
                 _check_index(directory)
@@ -136,7 +147,7 @@ class RocksStore:
                 str(directory),
                 options[Family.META],
                 column_families={str(family): options[family] for family in Family if family is not Family.META},
-                access_type=AccessType.read_only() if read_only else AccessType.read_write(),
+                access_type=_access(read_only=read_only, follow=follow),
             )
         if not read_only:
             shutil.rmtree(directory / _SCRATCH, ignore_errors=True)
@@ -154,6 +165,17 @@ class RocksStore:
         self._file_options = options
         self._upkeep = Lock()
         self._closing = Event()
+
+    def catch_up(self) -> None:
+        """Show what the writer has written since, where the store was opened to follow one.
+
+        It takes 1 us for each key that was written, and has the log of all that is in no file yet to read at first.
+
+        Raises:
+            StoreError: RocksDB cannot read.
+        """
+        with self._action("read"):
+            self._database.try_catch_up_with_primary()
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `Store`.
@@ -349,8 +371,10 @@ class RocksStore:
             cache_hits=hits,
             cache_misses=misses,
             memtable_bytes=self._total("cur-size-all-mem-tables"),
+            table_reader_bytes=self._total("estimate-table-readers-mem"),
             pending_compaction_bytes=self._total("estimate-pending-compaction-bytes"),
             running_compactions=self._figure("num-running-compactions"),
+            running_flushes=self._figure("num-running-flushes"),
             writes_delayed=any(map(self._figure, ("is-write-stopped", "actual-delayed-write-rate"))),
         )
 
@@ -490,6 +514,12 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _access(*, read_only: bool, follow: Path | None) -> AccessType:
+    if follow is not None:
+        return AccessType.secondary(str(follow))
+    return AccessType.read_only() if read_only else AccessType.read_write()
 
 
 def _close(database: Rdict) -> None:

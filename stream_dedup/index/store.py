@@ -21,6 +21,7 @@ class Family(StrEnum):
     ENTRIES = "entries"  # entry number -> what later articles are compared with
     COUNTS = "counts"  # document counts of the epoch, and what was added since
     CLUSTERS = "clusters"  # the clusters of duplicates
+    MEMBERS = "members"  # which copy joined a cluster when, and why
     URLS = "urls"  # the addresses seen
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
+from stream_dedup.hashing import I64, U64, table_size
 from stream_dedup.index.sharing import FIRST_SHARED, Sharing, least_shared_of_class
 
 _CLASSES = 256  # of sizes
-_ONE = np.uint64(1)  # added to an entry's number: what is hashed is then never `EMPTY`
+_FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product with consecutive numbers is spread evenly
 
 
 class LookedUp(NamedTuple):
@@ -34,17 +34,19 @@ class LookedUp(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """The postings of all lists that an article looks up, and in how many of these their entries are.
+    """In how many of the lists that an article looks up each entry is, for one article after the other.
 
     Attributes:
-        postings: their places, shape (p,).
-        slots: of the entry of each, shape (p,).
-        counts: by slots.
+        numbers: an open-addressing table of entries, as many slots as those of the article with the most postings need.
+        counts: of each slot, 0 where it is free.
+        postings: of all lists of the article, shape (most postings of an article,).
+        slots: of the entry of each, shape of `postings`.
     """
 
+    numbers: U64
+    counts: I64
     postings: I64
     slots: I64
-    counts: I64
 
 
 @kernel
@@ -59,17 +61,18 @@ def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, 
         sharing: tells how many they are.
     """
     wanted = np.zeros(len(entries), np.bool_)
-    least = np.empty(_CLASSES, np.int64)
+    least, shared = np.empty(_CLASSES, np.int64), _room_for(looked_up)
     for i in range(len(sizes)):
-        shared = _shared(i, looked_up, entries)
         least[:] = 0
-        for place in range(len(shared.postings)):
+        count = _count(i, looked_up, entries, shared)
+        for place in range(count):
             posting = shared.postings[place]
             known = int(classes[posting])
             if least[known] == 0:
                 least[known] = least_shared_of_class(sizes[i], known, sharing)
             if shared.counts[shared.slots[place]] >= least[known]:
                 wanted[posting] = True
+        _clear(shared, count)
     return wanted
 
 
@@ -82,33 +85,58 @@ def sharing_many(looked_up: LookedUp, entries: U64) -> NDArray[np.bool_]:
         entries: of the postings, shape (m,).
     """
     wanted = np.zeros(len(entries), np.bool_)
+    shared = _room_for(looked_up)
     for i in range(len(looked_up.offsets) - 1):
-        shared = _shared(i, looked_up, entries)
-        for place in range(len(shared.postings)):
+        count = _count(i, looked_up, entries, shared)
+        for place in range(count):
             if shared.counts[shared.slots[place]] >= FIRST_SHARED:
                 wanted[shared.postings[place]] = True
+        _clear(shared, count)
     return wanted
 
 
 @kernel
-def _shared(i: int, looked_up: LookedUp, entries: U64) -> _Shared:
-    """Count in how many of the lists that article i looks up each entry is."""
-    keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
+def _room_for(looked_up: LookedUp) -> _Shared:
+    """Return room for the postings of each article."""
+    most = 0
+    for i in range(len(looked_up.offsets) - 1):
+        most = max(most, _postings(i, looked_up))
+    size = table_size(most)
+    return _Shared(
+        np.empty(size, np.uint64), np.zeros(size, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    )
+
+
+@kernel
+def _postings(i: int, looked_up: LookedUp) -> int:
+    """Return how many postings the lists have that article i looks up."""
     total = 0
-    for key in keys:
+    for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
         total += looked_up.stops[key] - looked_up.begins[key]
-    numbers = np.full(table_size(total), EMPTY)
-    shared = _Shared(np.empty(total, np.int64), np.empty(total, np.int64), np.zeros(len(numbers), np.int64))
-    place = 0
-    for key in keys:
+    return total
+
+
+@kernel
+def _count(i: int, looked_up: LookedUp, entries: U64, shared: _Shared) -> int:
+    """Count in how many of the lists that article i looks up each entry is, and return how many postings they have."""
+    # A small part of a large table is near at hand.
+    last, place = table_size(_postings(i, looked_up)) - 1, 0
+    for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
         for posting in range(looked_up.begins[key], looked_up.stops[key]):
-            hashed = mix64(entries[posting] + _ONE)
-            slot = find_slot(numbers, hashed)
-            numbers[slot] = hashed
+            slot = np.int64((entries[posting] * _FACTOR) >> _32) & last
+            while shared.counts[slot] > 0 and shared.numbers[slot] != entries[posting]:
+                slot = (slot + 1) & last
+            shared.numbers[slot] = entries[posting]
             shared.counts[slot] += 1
             shared.postings[place], shared.slots[place] = posting, slot
             place += 1
-    return shared
+    return place
+
+
+@kernel
+def _clear(shared: _Shared, postings: int) -> None:
+    for place in range(postings):
+        shared.counts[shared.slots[place]] = 0
 
 
 @kernel

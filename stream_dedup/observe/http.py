@@ -1,6 +1,6 @@
-"""The HTTP port: /metrics, /healthz and /readyz.
+"""The HTTP port: /metrics, /startupz, /healthz and /readyz.
 
-Knows the three paths; knows nothing of what the values mean.
+Knows the four paths; knows nothing of what the values mean.
 """
 
 import socket
@@ -40,15 +40,16 @@ class Observatory:
     Args:
         settings: address and port.
         metrics: what /metrics shows.
-        health: what /healthz and /readyz ask.
+        health: what the others ask.
 
     Raises:
         OSError: the port is taken.
     """
 
     def __init__(self, settings: HttpSettings, metrics: Metrics, health: Health) -> None:
+        self._refresh = metrics.refresh
         self._metrics: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]] = make_wsgi_app(metrics.registry)
-        self._probes = {"/healthz": health.alive, "/readyz": health.ready}
+        self._probes = {"/startupz": health.started, "/healthz": health.alive, "/readyz": health.ready}
         try:
             self._server = make_server(
                 settings.host,
@@ -83,10 +84,11 @@ class Observatory:
         if environment.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
             return _answer(start_response, "405 Method Not Allowed", "only GET\n")
         if path == "/metrics":
+            self._refresh()
             return self._metrics(environment, start_response)
         probe = self._probes.get(path)
         if probe is None:
-            return _answer(start_response, "404 Not Found", "there are /metrics, /healthz and /readyz\n")
+            return _answer(start_response, "404 Not Found", f"there are /metrics, {', '.join(self._probes)}\n")
         well, line = probe()
         return _answer(start_response, "200 OK" if well else "503 Service Unavailable", line + "\n")
 

@@ -1,37 +1,81 @@
 """Logs: one event a line, with a stable name and fields.
 
-Knows formats and levels; knows no event.
+Knows formats, levels and what must not be shown; knows no event.
 """
 
+import json
 import logging
 import sys
+from collections.abc import Collection
 
 import structlog
 
-from stream_dedup.settings import LogSettings
+from stream_dedup.settings import REDACTED, LogSettings
+
+_SHORTEST_SECRET = 6  # characters: shorter ones stand in many words
 
 
-def configure_logs(settings: LogSettings) -> None:
-    """Send logs to standard error, for people or as JSON."""
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer(ensure_ascii=False)
-        if settings.format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
+def configure_logs(settings: LogSettings, secrets: Collection[str] = ()) -> None:
+    """Send logs to standard error, for people or as JSON.
+
+    Args:
+        settings: level and format.
+        secrets: what no line may hold.
+    """
+    as_json = settings.format == "json"
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if settings.format == "json" else _as_it_is,
-            renderer,
+            *(_for_machines() if as_json else _for_people()),
+            _Redaction(secrets),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
 
-def _as_it_is(
+def _for_machines() -> list[structlog.typing.Processor]:
+    return [
+        structlog.processors.format_exc_info,
+        _in_order,
+        structlog.processors.JSONRenderer(ensure_ascii=False),
+    ]
+
+
+def _in_order(
     _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    return event
+    """Put first what every line has."""
+    return {name: event.pop(name) for name in ("timestamp", "level", "event")} | dict(event)
+
+
+def _for_people() -> list[structlog.typing.Processor]:
+    # The default shows the variables of each frame, and so the text of articles.
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+
+
+def _as_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+class _Redaction:
+    """Replaces secrets in a finished line, whoever put them there.
+
+    Args:
+        secrets: as they are; both formats write some characters otherwise.
+    """
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        shown = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        written = {write(secret)[1:-1] for secret in shown for write in (_as_json, repr)}
+        # The longest first: one may be part of another.
+        self._secrets = sorted(shown | written, key=len, reverse=True)
+
+    def __call__(self, _logger: structlog.typing.WrappedLogger, _method: str, line: object) -> str:
+        told = str(line)
+        for secret in self._secrets:
+            told = told.replace(secret, REDACTED)
+        return told

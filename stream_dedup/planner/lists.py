@@ -6,8 +6,7 @@ Knows how runs are made and packed; knows nothing of records, of recall or of ti
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from math import erf, expm1, sqrt
+from math import expm1
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,10 @@ from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, landmark_count
 from stream_dedup.index.multi import posting_kinds
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.runs.blocks import BLOCK_POSTINGS, block_bytes, widths_of
+from stream_dedup.index.probing import TABLE_KEY_BITS
+from stream_dedup.index.runs.blocks import block_bits_of, block_start, layout_of
 from stream_dedup.index.runs.bloom import KEY_BITS, LINE_BITS, filter_bytes
-from stream_dedup.index.runs.section import FENCE_BYTES, HELD_BYTES
+from stream_dedup.index.runs.section import FENCE_BYTES
 from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
 from stream_dedup.settings import EngineSettings
 
@@ -26,8 +26,7 @@ GENERATIONS = 3  # that are live: two make a window, and a third is being writte
 TYPICAL_GRAMS = 920  # distinct n-grams of an article that has 38 landmarks, as many as articles have in the mean
 # On 18,000 labelled articles a landmark was new with a probability of (1 + t / 32,000)^-0.065 after t landmarks.
 NEW_SCALE, NEW_DECAY = 32_000.0, 0.065
-_CONTENT_VALUES = 2.0**64
-_KEY_BYTES = 8  # of the longest key
+_CONTENT_BITS = 64
 _MOST_IN_LINE = 2 * LINE_BITS  # keys; more come together nowhere
 
 
@@ -41,15 +40,15 @@ class Packed(NamedTuple):
         wrong: share of the absent keys that the filter takes for present.
     """
 
-    blocks: float
-    packed: float
+    blocks: int
+    packed: int
     filter: int
     wrong: float
 
     @property
     def memory(self) -> float:
         """Bytes of filter and fences."""
-        return self.filter + self.blocks * HELD_BYTES
+        return self.filter + self.blocks * FENCE_BYTES
 
     @property
     def disk(self) -> float:
@@ -64,12 +63,14 @@ class Lists:
     Attributes:
         postings: of an entry.
         values: over which keys are spread evenly.
+        key_bits: that keys may have.
         detail_bytes: of what a posting carries.
         recurring: whether keys come again as phrases do, and not by chance alone.
     """
 
     postings: int
     values: float
+    key_bits: int
     detail_bytes: int
     recurring: bool = False
 
@@ -86,18 +87,18 @@ class Lists:
 def tables_of(plan: TablePlan, settings: EngineSettings) -> Lists:
     """Return the posting lists of the SimHash tables."""
     _, _, kind = posting_kinds(settings)
-    return Lists(plan.tables, plan.tables * 2.0**plan.prefix_bits, kind.detail_bytes)
+    return Lists(plan.tables, plan.tables * 2.0**plan.prefix_bits, TABLE_KEY_BITS, kind.detail_bytes)
 
 
 def others_of(settings: EngineSettings) -> Iterator[Lists]:
     """Yield the posting lists of contents, and those of landmarks where there are any."""
     contents, landmarks, _ = posting_kinds(settings)
-    yield Lists(1, _CONTENT_VALUES, contents.detail_bytes)
+    yield Lists(1, 2.0**_CONTENT_BITS, _CONTENT_BITS, contents.detail_bytes)
     if settings.landmarks.enabled:
         marks = landmark_count(TYPICAL_GRAMS, landmark_rule(settings))
         # Of the hashes of all n-grams they are the smallest.
         values = 2.0**LANDMARK_BITS * min(1.0, marks / TYPICAL_GRAMS)
-        yield Lists(marks, values, landmarks.detail_bytes, recurring=True)
+        yield Lists(marks, values, LANDMARK_BITS, landmarks.detail_bytes, recurring=True)
 
 
 @lru_cache
@@ -126,34 +127,12 @@ def _open_runs(entries: int) -> Iterator[int]:
 def packed(lists: Lists, entries: int) -> Packed:
     """Return what a kind's part of a run of so many entries takes."""
     postings, keys = lists.postings * entries, lists.keys(entries)
-    # A block ends with the last posting of a key. Where keys meet by chance, one that is met has as many others as
-    # there are in the mean, half of which are behind the one that fills the block.
-    density = postings / lists.values
-    in_block = BLOCK_POSTINGS + density / 2
-    widths = widths_of(0, entries, lists.detail_bytes)
-    block = sum(
-        share * block_bytes(round(in_block), key_bytes, widths)
-        for key_bytes, share in enumerate(_key_bytes((BLOCK_POSTINGS - 1) / density))
-    )
-    blocks = max(1.0, postings / in_block)
+    layout = layout_of((0, entries), block_bits_of(postings), 64 - lists.key_bits, lists.detail_bytes)
     # A filter is made before it is known how many keys the runs that are merged have in common.
     frozen = entries <= YOUNG_ENTRIES
     most = postings if frozen else FAN_OUT * lists.keys(entries / FAN_OUT)
-    size = filter_bytes(round(most))
-    return Packed(blocks, postings / in_block * block, size, wrong_share(8 * size / keys))
-
-
-def _key_bytes(span: float) -> list[float]:
-    """Return the share of the blocks whose keys have 0, 1, ... 8 bytes.
-
-    What lies between the keys of a block is a sum of as many exponential gaps, all but normally distributed.
-
-    Args:
-        span: from the smallest key of a block to the largest, in the mean.
-    """
-    deviation = span / sqrt(BLOCK_POSTINGS - 1)
-    longer = [(1 - erf((256.0**count - span) / deviation / sqrt(2))) / 2 for count in range(_KEY_BYTES)]
-    return [more - most for more, most in pairwise([1.0, *longer, 0.0])]
+    size, blocks = filter_bytes(round(most)), 1 << layout.block_bits
+    return Packed(blocks, block_start(layout, postings, blocks), size, wrong_share(8 * size / keys))
 
 
 def wrong_share(bits: float) -> float:

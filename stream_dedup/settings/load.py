@@ -13,9 +13,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from stream_dedup.settings.schema import FileRelative, Settings, is_secret
+from stream_dedup.settings.schema import FileRelative, Settings, flattened, is_secret
 
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
+_PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots
 # What Kubernetes puts into each container about a service named stream-dedup.
 _OF_KUBERNETES = re.compile(r"(?<!_)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
 Tree = dict[str, Any]
@@ -33,7 +34,7 @@ def load_settings(
     Args:
         file: TOML, a table a group. Relative paths in it are relative to it.
         environment: `STREAM_DEDUP_GROUP__NAME=value`; for librdkafka's properties `STREAM_DEDUP_KAFKA__SASL_PASSWORD`
-            stands for `sasl.password`. Other variables are ignored.
+            stands for `sasl.password`; so for the registry's. Other variables are ignored.
         flags: `group.name=value`, the last word.
 
     Raises:
@@ -61,7 +62,7 @@ def _from_file(file: Path | None) -> Tree:
         table = tree.get(group)
         if isinstance(table, dict) and isinstance(table.get(name), str):
             table[name] = str(file.parent / table[name])
-    return _with_flat_kafka(tree)
+    return _with_flat_properties(tree)
 
 
 def _path_settings() -> Iterator[tuple[str, str]]:
@@ -78,8 +79,8 @@ def _from_environment(environment: Mapping[str, str]) -> Tree:
     for variable, value in environment.items():
         if variable.startswith(ENVIRONMENT_PREFIX) and not _OF_KUBERNETES.search(variable):
             path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
-            if path[0] == "kafka":
-                path = ["kafka", ".".join(path[1:]).replace("_", ".")]
+            if path[0] in _PASSED_ON:
+                path = [path[0], ".".join(path[1:]).replace("_", ".")]
             _put(tree, path, value)
     return tree
 
@@ -91,7 +92,7 @@ def _from_flags(flags: Sequence[str]) -> Tree:
         if not equals:
             raise SettingsError(f"{flag!r} is not of the form group.name=value")
         group, _, rest = name.strip().partition(".")
-        _put(tree, [group, rest] if group == "kafka" else name.strip().split("."), value)
+        _put(tree, [group, rest] if group in _PASSED_ON else name.strip().split("."), value)
     return tree
 
 
@@ -112,19 +113,11 @@ def _overlay(tree: Tree, layer: Tree) -> None:
             tree[name] = value
 
 
-def _with_flat_kafka(tree: Tree) -> Tree:
-    if isinstance(tree.get("kafka"), dict):
-        tree["kafka"] = dict(_flattened(tree["kafka"]))
+def _with_flat_properties(tree: Tree) -> Tree:
+    for group in _PASSED_ON:
+        if isinstance(tree.get(group), dict):
+            tree[group] = dict(flattened(tree[group]))
     return tree
-
-
-def _flattened(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Undo what TOML makes of unquoted dots: `security.protocol = ...` is one property, not a table."""
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flattened(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def describe_faults(error: ValidationError) -> Iterator[str]:

@@ -3,7 +3,7 @@
 Knows how to write settings down; knows no single setting.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Literal, get_args, get_origin
 
@@ -27,6 +27,26 @@ def settings_markdown() -> str:
     return "\n".join(_group("", Settings))
 
 
+def chosen_markdown(names: Sequence[str]) -> str:
+    """Return a table of some settings, as Markdown.
+
+    Raises:
+        KeyError: there is no setting of such a name.
+    """
+    fields = dict(_fields("", Settings))
+    rows = (f"| `{name}` | {_shown(fields[name].get_default())} | {fields[name].description} |" for name in names)
+    return "\n".join(("| setting | default | meaning |\n| --- | --- | --- |", *rows, ""))
+
+
+def _fields(prefix: str, model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield each setting with its full name."""
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _fields(f"{prefix}{name}.", field.annotation)
+        else:
+            yield prefix + name, field
+
+
 def _group(prefix: str, model: type[BaseModel]) -> Iterator[str]:
     rows = []
     inner: list[tuple[str, type[BaseModel]]] = []
@@ -39,7 +59,7 @@ def _group(prefix: str, model: type[BaseModel]) -> Iterator[str]:
                 f"| {field.description} |"
             )
     if rows:
-        title = prefix.rstrip(".") or "kafka"
+        title = prefix.rstrip(".") or "kafka and registry"
         yield f"### {title}\n"
         if prefix:
             yield f"{(model.__doc__ or '').splitlines()[0]}\n"
@@ -55,7 +75,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401  # whatever a default may be
         return ", ".join(f"`{item}`" for item in value)
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return "" if value is None or value == {} else f"`{value}`"
+    return "" if value in (None, "", {}) else f"`{value}`"
 
 
 def _unit(field: FieldInfo) -> str:

@@ -4,11 +4,12 @@ Knows what is allowed; knows nothing of where values come from or who uses them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from stream_dedup.article import Relation
 
@@ -16,7 +17,8 @@ REDACTED = "[redacted]"
 OWN_HEADERS = "stream_dedup."  # what the names of headers that the service writes begin with
 _TOPIC = r"^[a-zA-Z0-9._-]{1,249}$"
 _SECRET = re.compile(
-    r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential", re.IGNORECASE
+    r"password|secret|token|private|assertion|\.pem$|oauthbearer\.config|jaas|credential|user\.info|^proxy$",
+    re.IGNORECASE,
 )
 
 
@@ -30,6 +32,7 @@ class FileRelative:
 
 
 SettingPath = Annotated[Path, FileRelative()]
+FormatName = Literal["json", "avro", "protobuf", "json-schema"]
 
 
 def unit(name: str) -> dict[str, JsonValue]:
@@ -42,6 +45,25 @@ def _split_commas(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def flattened(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Undo what TOML makes of unquoted dots: `security.protocol = ...` is one property, not a table."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _split_pairs(value: object) -> object:
+    """Take `a = b, c = d` for a table: the environment holds text only."""
+    if isinstance(value, Mapping):
+        return dict(flattened(value))
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    return {name.strip(): item.strip() for name, _, item in pairs}
+
+
 def takes_in(wanted: str, topic: str) -> bool:
     """Tell whether one of `input.topics`, a name or a regular expression, takes in a topic."""
     return re.match(wanted, topic) is not None if wanted.startswith("^") else wanted == topic
@@ -52,6 +74,21 @@ def _check_pattern(pattern: str) -> None:
         re.compile(pattern)
     except re.error as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def _as_text(value: object) -> object:
+    """Take properties of a client as text, as the environment and flags hold them."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
+
+
+def _check_url(setting: str, url: str, credentials: str) -> None:
+    # The url itself may hold what must not be shown.
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{setting} must begin with http:// or https://")
+    if "@" in urlsplit(url).netloc:
+        raise ValueError(f"{setting} holds credentials: these belong into {credentials}")
 
 
 class _Group(BaseModel):
@@ -90,6 +127,23 @@ class InputSettings(_Group):
         description="Topics to read; one that begins with ^ is a regular expression.",
     )
     group: str = Field("stream-dedup", min_length=1, description="Consumer group.")
+    format: FormatName = Field(
+        "json",
+        description="Format of the values; all but `json` in Confluent's wire format, by schemas of `registry.url`.",
+    )
+    formats: dict[str, FormatName] = Field(
+        {},
+        description="Formats of single topics, for those of another one: names, or those of the regular expressions in "
+        "`input.topics`.",
+    )
+    validate_schema: bool = Field(
+        True, description="Whether values of the format `json-schema` are checked against their schema."
+    )
+    cloudevents: Literal["ignore", "accept"] = Field(
+        "ignore",
+        description="accept: attributes of CloudEvents, in headers or around the data, can be named by `input.fields` "
+        "as `ce_id`, `ce_time`, ...; of events in structured mode the data is taken.",
+    )
     fields: FieldSettings = FieldSettings()
     scope_header: str = Field(
         "",
@@ -126,6 +180,25 @@ class InputSettings(_Group):
     )
 
     _split_topics = field_validator("topics", mode="before")(_split_commas)
+    _split_formats = field_validator("formats", mode="before")(_split_pairs)
+
+    @model_validator(mode="after")
+    def _formats_of_topics(self) -> Self:
+        for name in self.formats:
+            if name not in self.topics and not any(takes_in(topic, name) for topic in self.topics):
+                raise ValueError(f"input.formats: {name!r} is none of input.topics ({', '.join(self.topics)})")
+        return self
+
+    def format_of(self, topic: str) -> FormatName:
+        """Return the format of a topic: its own, or that of the first regular expression that takes it in."""
+        if topic in self.formats:
+            return self.formats[topic]
+        return next((form for name, form in self.formats.items() if takes_in(name, topic)), self.format)
+
+    @property
+    def wire_formats(self) -> set[FormatName]:
+        """The formats of its topics that want a schema registry."""
+        return {self.format, *self.formats.values()} - {"json"}
 
     @field_validator("scope_header")
     @classmethod
@@ -166,6 +239,14 @@ class OutputSettings(_Group):
     dead: str = Field("articles.dead", pattern=_TOPIC, description="Topic of messages that cannot be judged.")
     clusters: str = Field(
         "articles.clusters", pattern=_TOPIC, description="Compacted topic of clusters, by the canonical article's id."
+    )
+    format: FormatName = Field(
+        "json",
+        description="Format of links and clusters. Unique articles and dead letters are what came in, to the byte.",
+    )
+    register_schemas: bool = Field(
+        True,
+        description="Whether the schemas of links and clusters are registered (TOPIC-value); else they must be there.",
     )
     create: bool = Field(
         True,
@@ -594,13 +675,79 @@ class HttpSettings(_Group):
     """Metrics and health."""
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
-    port: int = Field(9108, ge=0, le=65535, description="Port of /metrics, /healthz and /readyz; 0: any free one.")
+    port: int = Field(
+        9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free one."
+    )
     stuck_seconds: float = Field(
         60.0,
         ge=1,
         le=3600,
         json_schema_extra=unit("seconds"),
-        description="Silence of the poll loop after which /healthz fails.",
+        description="Silence of the poll loop after which /healthz fails and the stacks of all threads are logged.",
+    )
+
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_SHORTEST_TOKEN = 16
+
+
+class ApiSettings(_Group):
+    """The HTTP API and its page, which read the state and change nothing."""
+
+    enabled: bool = Field(False, description="Whether the service starts it, in a process of its own.")
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Address to listen on; any but the machine's own wants a token."
+    )
+    port: int = Field(9109, ge=0, le=65535, description="Port; 0: any free one.")
+    token: str = Field(
+        "",
+        repr=False,
+        description="What `Authorization: Bearer` must name, at least 16 characters; empty: nobody is asked.",
+    )
+    refresh_ms: int = Field(
+        1_000,
+        ge=100,
+        le=60_000,
+        json_schema_extra=unit("milliseconds"),
+        description="Between two looks at what the service has written: answers are so old at most.",
+    )
+    max_body_bytes: int = Field(
+        1 << 20, ge=1 << 10, le=64 << 20, json_schema_extra=unit("bytes"), description="Of a request; beyond: 413."
+    )
+    nice: int = Field(
+        0,
+        ge=0,
+        le=19,
+        description="How far it steps back behind the stream where the cores are busy (nice); answers then wait.",
+    )
+
+    @model_validator(mode="after")
+    def _token_guards(self) -> Self:
+        if self.token and len(self.token) < _SHORTEST_TOKEN:
+            raise ValueError(f"api.token has {len(self.token)} characters, fewer than {_SHORTEST_TOKEN}")
+        if not self.token and self.host not in _LOOPBACK:
+            raise ValueError(f"api.host = {self.host!r} can be reached from elsewhere: that wants an api.token")
+        return self
+
+
+class ShadowSettings(_Group):
+    """Other thresholds, judged beside those in force and without effect."""
+
+    enabled: bool = Field(
+        False,
+        description="Whether the stream is judged a second time, on a state of its own that begins as a copy of the "
+        "live one.",
+    )
+    verify: dict[str, JsonValue] = Field(
+        {}, description="The thresholds of `verify` that differ, by their names; the others are those in force."
+    )
+    topic: str = Field("articles.shadow", pattern=_TOPIC, description="Topic of disagreements.")
+    sample: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Of the disagreements, those that are sent: by the hash of the article's id. All are counted.",
     )
 
 
@@ -609,6 +756,31 @@ class LogSettings(_Group):
 
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is written.")
     format: Literal["console", "json"] = Field("console", description="For people or for machines.")
+
+
+class TracingSettings(_Group):
+    """OpenTelemetry spans of commits and of sampled messages; they take the extra `otel`."""
+
+    enabled: bool = Field(False, description="Whether spans are made and sent.")
+    endpoint: str = Field(
+        "",
+        description="URL of the collector, OTLP over HTTP, without a path: `http://collector:4318`. Empty: what "
+        "OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    )
+    sample: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Of the commits without a sampled message, those that get a trace; those with one always do.",
+    )
+
+    # Of the whole group, so that the value is not shown: it may hold what must not be.
+    @model_validator(mode="after")
+    def _endpoint_is_plain(self) -> Self:
+        if self.endpoint:
+            _check_url("tracing.endpoint", self.endpoint, "OTEL_EXPORTER_OTLP_HEADERS")
+        return self
 
 
 class EngineSettings(_Group):
@@ -645,19 +817,36 @@ class Settings(EngineSettings):
     commit: CommitSettings = CommitSettings()
     state: StateSettings = StateSettings()
     http: HttpSettings = HttpSettings()
+    api: ApiSettings = ApiSettings()
+    shadow: ShadowSettings = ShadowSettings()
+    tracing: TracingSettings = TracingSettings()
     log: LogSettings = LogSettings()
     kafka: dict[str, str] = Field(
         {},
         description="Properties of librdkafka, passed through; those that begin with consumer. or producer. go to "
         "that client alone.",
     )
+    registry: dict[str, str] = Field(
+        {},
+        description="Properties of confluent-kafka's client of the schema registry, passed through; `url` is needed "
+        "where a format is not `json`.",
+    )
+
+    @field_validator("registry", mode="before")
+    @classmethod
+    def _registry_as_text(cls, value: object) -> object:
+        given = _as_text(value)
+        if isinstance(given, Mapping):
+            for url in str(given.get("url", "http://")).split(","):
+                _check_url("registry.url", url.strip(), "registry.basic.auth.user.info")
+        return given
 
     @field_validator("kafka", mode="before")
     @classmethod
-    def _as_text(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
-            return value
-        given = {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
+    def _kafka_as_text(cls, value: object) -> object:
+        given = _as_text(value)
+        if not isinstance(given, dict):
+            return given
         for name in given:
             if not name.removeprefix("consumer.").removeprefix("producer.").strip():
                 raise ValueError(f"{name!r} is no name of a property")
@@ -666,18 +855,57 @@ class Settings(EngineSettings):
         return {"bootstrap.servers": "127.0.0.1:9092", **given}
 
     @model_validator(mode="after")
+    def _registry_named(self) -> Self:
+        wanting = {"input": self.input.wire_formats, "output": {self.output.format} - {"json"}}
+        for group, formats in wanting.items():
+            if formats and not self.registry.get("url"):
+                raise ValueError(f"{group}: the format {', '.join(sorted(formats))} wants registry.url")
+        return self
+
+    @model_validator(mode="after")
     def _no_loop(self) -> Self:
-        outputs = self.output.model_dump(include={"unique", "duplicates", "dead", "clusters"})
+        outputs = {
+            f"output.{name}": getattr(self.output, name) for name in ("unique", "duplicates", "dead", "clusters")
+        }
+        outputs |= {"shadow.topic": self.shadow.topic} if self.shadow.enabled else {}
         for topic in self.input.topics:
             for name, output in outputs.items():
                 if takes_in(topic, output):
-                    raise ValueError(f"input.topics: {topic!r} takes in output.{name} = {output!r}: a loop")
+                    raise ValueError(f"input.topics: {topic!r} takes in {name} = {output!r}: a loop")
         if len(set(outputs.values())) < len(outputs):
-            raise ValueError(f"output: the four topics must differ, they are {', '.join(outputs.values())}")
+            told = ", ".join(f"{name} = {topic}" for name, topic in outputs.items())
+            raise ValueError(f"the topics that are written to must differ, they are {told}")
         return self
+
+    @model_validator(mode="after")
+    def _shadow_differs(self) -> Self:
+        if self.shadow_verify() == self.verify and self.shadow.enabled:
+            raise ValueError("shadow.enabled = true, but no threshold in shadow.verify differs from that in force")
+        return self
+
+    def shadow_verify(self) -> VerifySettings:
+        """Return the thresholds of the shadow.
+
+        Raises:
+            ValueError: one is unknown or out of bounds.
+        """
+        try:
+            return VerifySettings.model_validate({**self.verify.model_dump(), **self.shadow.verify})
+        except ValidationError as error:
+            faults = [
+                f"shadow.verify.{fault['loc'][0]} = {fault['input']!r}: {fault['msg']}" for fault in error.errors()
+            ]
+            raise ValueError("; ".join(faults)) from None
+
+    def secrets(self) -> list[str]:
+        """Return the values that must not be shown."""
+        properties = [*self.kafka.items(), *self.registry.items()]
+        return [self.api.token, *(value for name, value in properties if is_secret(name))]
 
     def redacted(self) -> dict[str, Any]:
         """Return the settings as plain data, secrets replaced."""
         plain = self.model_dump(mode="json")
-        plain["kafka"] = {name: REDACTED if is_secret(name) else value for name, value in self.kafka.items()}
+        plain["api"]["token"] = REDACTED if self.api.token else ""
+        for name, properties in (("kafka", self.kafka), ("registry", self.registry)):
+            plain[name] = {one: REDACTED if is_secret(one) else value for one, value in properties.items()}
         return plain

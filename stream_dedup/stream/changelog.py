@@ -10,8 +10,9 @@ from typing import NamedTuple
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, Complaints, changelog_properties, make_consumer, passes
+from stream_dedup.stream.clients import BrokerError, Told, changelog_properties, make_consumer, passes
 
 _MOST_RECORDS = 10_000  # taken at a time
 _FIRST_RECORDS = 1  # taken at a time before it is known how large they are
@@ -55,14 +56,22 @@ class ChangelogReader:
         settings: the way to the broker.
         topic: the changelog.
         while_waiting: called about every second while the broker is waited for; may raise to give up.
+        told: called with the client's statistics; None where they are not wanted.
     """
 
-    def __init__(self, settings: Settings, topic: str, while_waiting: Callable[[], None] = _nothing) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        while_waiting: Callable[[], None] = _nothing,
+        told: Told | None = None,
+    ) -> None:
         self._topic = topic
         self._while_waiting = while_waiting
         self._seconds = settings.commit.deadline_seconds
-        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings, topic))
+        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings, topic), told)
         self._position = self._end = 0
+        self._reads = False
         self._record_bytes = 0.0  # of a typical record of late
         self._complaints = Complaints()
 
@@ -101,6 +110,7 @@ class ChangelogReader:
         self._position = position
         self._check_position()
         self._consumer.assign([TopicPartition(self._topic, 0, position)])
+        self._reads = True
 
     def read(self, seconds: float, most_bytes: int) -> list[LogRecord]:
         """Return the next records: what is at hand, or what comes first within the waiting time.
@@ -125,6 +135,13 @@ class ChangelogReader:
             if not chunk and (records or time.monotonic() >= deadline):
                 break
         return records
+
+    def rest(self) -> None:
+        """Read nothing up to the next `seek`. Call it again and again: the client is heard, but fetches no more."""
+        if self._reads:
+            self._reads = False
+            self._consumer.unassign()
+        self._consumer.poll(0)
 
     def remaining(self) -> int:
         """Return how many offsets lie before the end that `bounds` has seen last."""
@@ -167,7 +184,7 @@ class ChangelogReader:
             self._check_position()
         elif not passes(error):
             raise BrokerError(f"cannot read {self._topic}: {error.str()}")
-        self._complaints.tell("changelog_waits", error)
+        self._complaints.warning("changelog_waits", error=error.name(), detail=error.str())
 
     def _check_position(self) -> None:
         first, end = self.bounds()

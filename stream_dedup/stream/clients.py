@@ -5,25 +5,27 @@ Knows which properties the service depends on, and which errors pass; knows noth
 
 import logging
 import socket
-import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings, SettingsError
 
 _FETCH_BYTES = 256 << 10
 _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
-_QUIET_SECONDS = 10.0
-_COMPLAINT_SECONDS = 30.0
 _TRANSACTION_MARGIN_SECONDS = 30.0
 _LONGEST_TRANSACTION_SECONDS = 900.0  # what brokers allow unless their transaction.max.timeout.ms says otherwise
 _REPLAY_FETCH_BYTES = 16 << 20
 _REPLAY_QUEUE_KILOBYTES = 64 << 10
+_BROWSED_KILOBYTES = 1 << 10
+_STATISTICS_MS = "10000"  # between two statistics of a client: most scrapes are less often
+_STARTING = "load in progress"  # of a broker that has just started; tried again by itself
 
 # The service's promises rest on these: whoever overrides one breaks them, so it is refused.
 _FIXED_CONSUMER = {
@@ -56,7 +58,16 @@ _PASSING = frozenset(
     }
 )
 
+# What refuses a connection, and where to look.
+_REFUSALS = {
+    KafkaError._AUTHENTICATION: "check kafka.sasl.mechanism and its credentials",  # noqa: SLF001  # the same
+    KafkaError.SASL_AUTHENTICATION_FAILED: "check kafka.sasl.mechanism and its credentials",
+    KafkaError._SSL: "check kafka.ssl.ca.location, and whether the broker wants TLS",  # noqa: SLF001  # the same
+}
+
 log = structlog.get_logger()
+
+Told = Callable[[str], None]  # what a client calls with its statistics, as JSON, while it is polled
 
 
 class BrokerError(Exception):
@@ -66,6 +77,11 @@ class BrokerError(Exception):
 def passes(error: KafkaError) -> bool:
     """Tell whether a consumer gets over an error by itself."""
     return not error.fatal() and (error.code() in _PASSING or error.retriable())
+
+
+def refusal_of(error: KafkaError) -> str:
+    """Return what to do about an error that says that the broker refuses a connection; empty for another one."""
+    return _REFUSALS.get(error.code(), "")
 
 
 def consumer_properties(settings: Settings) -> dict[str, str]:
@@ -130,6 +146,21 @@ def changelog_properties(settings: Settings, topic: str) -> dict[str, str]:
     }
 
 
+def browsing_properties(settings: Settings) -> dict[str, str]:
+    """Return the properties of a reader of single messages, which belongs to no group.
+
+    Raises:
+        SettingsError: a property is set that the service depends on.
+    """
+    return {
+        **changelog_properties(settings, "browser"),
+        "client.id": _client_id("browser"),
+        "fetch.message.max.bytes": str(_FETCH_BYTES),
+        "queued.max.messages.kbytes": str(_BROWSED_KILOBYTES),
+        "fetch.wait.max.ms": "10",
+    }
+
+
 def producer_properties(settings: Settings, transactional_id: str = "") -> dict[str, str]:
     """Return the producer's properties, transactional if an id is given; see `consumer_properties`.
 
@@ -180,37 +211,59 @@ def _client_id(role: str) -> str:
     return f"stream-dedup-{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 
 
-def make_consumer(settings: Settings, properties: Mapping[str, str] | None = None) -> Consumer:
-    """Return a consumer which has not subscribed yet; that of the input, unless other properties are given.
+def make_consumer(
+    settings: Settings, properties: Mapping[str, str] | None = None, told: Told | None = None
+) -> Consumer:
+    """Return a consumer which has not subscribed yet.
+
+    Args:
+        settings: the way to the broker.
+        properties: of librdkafka; None for those of the input's consumer.
+        told: called with its statistics; it has to be polled then for as long as it is open, or they pile up.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
-    chosen = consumer_properties(settings) if properties is None else dict(properties)
+    chosen = consumer_properties(settings) if properties is None else properties
     with _refusals():
-        return Consumer(chosen, logger=RdkafkaLogger())
+        return Consumer(_telling(chosen, told), logger=RdkafkaLogger())
 
 
-def make_producer(settings: Settings, transactional_id: str = "") -> Producer:
+def make_producer(settings: Settings, transactional_id: str = "", told: Told | None = None) -> Producer:
     """Return a producer, a transactional one if an id is given.
+
+    Args:
+        settings: the way to the broker.
+        transactional_id: see above.
+        told: called with its statistics; see `make_consumer`.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
     properties = producer_properties(settings, transactional_id)
     with _refusals():
-        return Producer(properties, logger=RdkafkaLogger())
+        return Producer(_telling(properties, told), logger=RdkafkaLogger())
 
 
-def make_admin(settings: Settings) -> AdminClient:
+def _telling(properties: Mapping[str, str], told: Told | None) -> dict[str, Any]:
+    """Have a client tell its statistics, as often as the properties say."""
+    if told is None:
+        return dict(properties)
+    return {"statistics.interval.ms": _STATISTICS_MS, **properties, "stats_cb": told}
+
+
+def make_admin(settings: Settings, told: Callable[[KafkaError], None] = lambda _: None) -> AdminClient:
     """Return a client for topics.
+
+    Args:
+        settings: the way to the broker.
+        told: called with what the client tells of its connections, while it is polled.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
-    properties: dict[str, str | int | float | bool] = {
-        name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))
-    }
+    given = {name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))}
+    properties: Any = {**given, "error_cb": told}  # its types know no function
     with _refusals():
         return AdminClient(properties, logger=RdkafkaLogger())
 
@@ -235,35 +288,19 @@ def check_properties(settings: Settings) -> None:
     make_producer(quiet, "check" if quiet.commit.guarantee == "exactly_once" else "")
 
 
-class Complaints:
-    """Tells the log of troubles that pass by themselves: of each kind one line in half a minute."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, float] = {}
-
-    def tell(self, event: str, error: KafkaError) -> None:
-        """Log an error as an event, unless one of its kind was logged a moment ago."""
-        now = time.monotonic()
-        if now - self._told.get(error.name(), -_COMPLAINT_SECONDS) >= _COMPLAINT_SECONDS:
-            self._told[error.name()] = now
-            log.warning(event, error=error.name(), detail=error.str())
-
-
 class RdkafkaLogger:
     """Hands librdkafka's own log lines to the service's log: the shape of a `logging.Logger`.
 
-    While a broker is away librdkafka tells so many times a second: one line of a kind in a while is enough.
+    While a broker is away librdkafka tells so many times a second: they are complaints.
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, float] = {}
+        self._complaints = Complaints()
 
     def log(self, level: int, _format: str, *details: object) -> None:
         """Log one line of librdkafka; connection troubles are warnings here, they are retried."""
-        if "load in progress" in str(details):
-            level = logging.DEBUG  # a broker that has just started; tried again by itself
-        kind, now = str(details[0] if details else ""), time.monotonic()
-        if level >= logging.WARNING and now - self._told.get(kind, -_QUIET_SECONDS) < _QUIET_SECONDS:
-            return
-        self._told[kind] = now
-        (log.warning if level >= logging.WARNING else log.debug)("kafka_client", line=" ".join(map(str, details)))
+        line = " ".join(map(str, details))
+        if level < logging.WARNING or _STARTING in line:
+            log.debug("kafka_client_debug", detail=line)
+        else:
+            self._complaints.warning("kafka_client", error=str(details[0] if details else ""), detail=line)

@@ -12,10 +12,15 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.faults import raised_at
+from stream_dedup.registry import RegistryError
 from stream_dedup.stream.sink import message_size, readable_headers
 from stream_dedup.stream.source import place_of
+from stream_dedup.trace import Trace, trace_of
 
 log = structlog.get_logger()
+_complaints = Complaints()  # of all messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,11 @@ class Decoded:
 
 
 def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
-    """Decode messages; what one of them holds never keeps the others from it."""
+    """Decode messages; what one of them holds never keeps the others from it.
+
+    Raises:
+        RegistryError: the schema registry refuses, or is asked no more.
+    """
     now_ms = time.time_ns() // 1_000_000
     items: list[tuple[Message, Article | Withdrawal]] = []
     dead: list[tuple[Message, UndecodableError]] = []
@@ -40,20 +49,38 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
         try:
             headers, key = readable_headers(message), message.key()
             beside = message_size(None, key, headers)
-            item = decoder.decode(message.value(), now_ms, _origin(message), key=key, headers=headers, beside=beside)
+            origin = _origin(message, trace_of(headers))
+            item = decoder.decode(message.value(), now_ms, origin, key=key, headers=headers, beside=beside)
             items.append((message, item))
         except UndecodableError as error:
             dead.append((message, error))
+        except RegistryError:
+            raise  # it says nothing about the message
         except Exception as error:  # whatever one message does, the stream goes on
-            log.exception("message_not_decoded", topic=message.topic(), offset=message.offset())
+            _tell(message, error)
+            log.debug("message_fault", exc_info=True)
             dead.append((message, UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")))
     return Decoded(items, dead)
 
 
-def _origin(message: Message) -> Origin:
+def _tell(message: Message, error: Exception) -> None:
+    """Tell of a fault of the service; what the exception says may be text of the article."""
+    where = raised_at(error)
+    _complaints.error(
+        "message_not_decoded",
+        error=f"{type(error).__name__} at {where.partition(' <')[0]}",
+        detail=where,
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+    )
+
+
+def _origin(message: Message, trace: Trace | None) -> Origin:
     kind, timestamp = message.timestamp()
     return Origin(
         *place_of(message),
         int(message.offset() or 0),
         None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        trace,
     )

@@ -5,7 +5,7 @@ Knows which event moves which metric; knows nothing of how they are shown.
 
 import time
 from collections import Counter
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from itertools import chain
 
 import structlog
@@ -19,16 +19,20 @@ from stream_dedup.index.candidates import LANDMARK, SIMHASH
 from stream_dedup.judge import SOURCES
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.pipeline import Committed
-from stream_dedup.stream.source import Source
+from stream_dedup.stream.source import Lag, Place, Source
+from stream_dedup.window import span_ms
 
 _GAUGE_SECONDS = 1.0
 _REPORT_SECONDS = 30.0
+_STILL_SECONDS = 3.0  # without a look at the gauges
 
 log = structlog.get_logger()
 
 
 class Meter:
     """Moves the metrics and reports progress in the log.
+
+    All of it is for the loop's thread, but for `refresh`.
 
     Args:
         metrics: what is moved.
@@ -39,11 +43,13 @@ class Meter:
         self._metrics = metrics
         self._engine = engine
         self._gauges_at = 0.0
+        self._looked_ms = 0
         self._reported_at = time.monotonic()
         self._reported_judged = engine.progress.judged
         self._blocks_read = engine.state.index.shelf.reads.blocks
         self._outcomes: Counter[str] = Counter()
-        self._lagging: AbstractSet[tuple[str, int]] = set()
+        self._lags: Mapping[Place, Lag] = {}  # never changed: another thread reads it
+        self._ageing: set[Place] = set()  # partitions whose lag in seconds is shown
         self._source: Source | None = None
         self._rebalances = 0  # of that source, those that are counted
 
@@ -52,17 +58,20 @@ class Meter:
         metrics, judged = self._metrics, committed.judged
         metrics.transactions.labels("committed").inc()
         metrics.commit_messages.observe(len(committed.messages))
+        metrics.commit_bytes.observe(committed.size)
         metrics.commit_seconds.observe(sum(committed.seconds[stage] for stage in ("produce", "transaction", "apply")))
         # What is decided is told by its own stages; features are computed there as well, if they were not prepared.
         for stage, seconds in chain(committed.seconds.items(), judged.seconds.items()):
             if stage != "decide":
                 metrics.stage_seconds.labels(stage).inc(seconds)
-        metrics.stripped.inc(judged.without_lines)
+        # Whoever waits for the schema registry commits nothing.
+        metrics.registry_waiting.set(0)
+        metrics.articles_stripped.inc(judged.without_lines)
         self._count_decisions(judged)
         self._count_candidates(judged)
         for drift in judged.drifts:
             self._show_drift(drift)
-        for error in committed.dead:
+        for _, error in committed.dead:
             metrics.dead_letters.labels(error.reason).inc()
             self._outcomes["dead"] += 1
         now_ms = time.time_ns() // 1_000_000
@@ -72,7 +81,7 @@ class Meter:
 
     def judged_in_silence(self, articles: int) -> None:
         """Count articles that were judged only for the state to know them."""
-        self._metrics.silent.inc(articles)
+        self._metrics.articles_silent.inc(articles)
 
     def aborted(self) -> None:
         """Count a transaction that was taken back."""
@@ -83,8 +92,9 @@ class Meter:
         now = time.monotonic()
         if now - self._gauges_at >= _GAUGE_SECONDS:
             self._gauges_at = now
-            self._set_gauges(source)
-            self.following(self._place(), 0)
+            self._show_source(source)
+            self._show_state()
+            self._show_place(self._place(), 0)
         if now - self._reported_at >= _REPORT_SECONDS:
             self._report(now, source)
 
@@ -92,14 +102,38 @@ class Meter:
         """Tell that the input is not read, or not any more: what comes to read it next counts from 0."""
         self._rebalances = 0
         self._metrics.ready.set(0)
-        self._metrics.assigned.set(0)
-        self._metrics.lag.clear()
-        self._lagging = set()
+        self._metrics.assigned_partitions.set(0)
+        self._metrics.registry_waiting.set(0)
+        self._show_lags({})
 
     def following(self, position: int, remaining: int) -> None:
-        """Tell how far the state has followed its changelog."""
+        """Tell how far the state has followed its changelog, and bring the gauges of the state up to date."""
+        self._show_place(position, remaining)
+        now = time.monotonic()
+        if now - self._gauges_at >= _GAUGE_SECONDS:
+            self._gauges_at = now
+            self._show_state()
+
+    def refresh(self) -> None:
+        """Bring up to date what grows by itself; from one thread at a time, whatever the loop is at."""
+        # What waited at the last look has been committed since, unless the loop stands still.
+        stands_still = time.monotonic() - self._gauges_at > _STILL_SECONDS
+        now_ms = time.time_ns() // 1_000_000 if stands_still else self._looked_ms
+        gauge = self._metrics.consumer_lag_seconds
+        ages = {
+            place: max(0, now_ms - lag.since_ms) / 1000 if lag.since_ms is not None else 0.0
+            for place, lag in self._lags.items()
+            if lag.since_ms is not None or not lag.messages
+        }
+        for topic, partition in self._ageing - ages.keys():
+            gauge.remove(topic, str(partition))
+        for (topic, partition), age in ages.items():
+            gauge.labels(topic, str(partition)).set(age)
+        self._ageing = {*ages}
+
+    def _show_place(self, position: int, remaining: int) -> None:
         self._metrics.changelog_position.set(position)
-        self._metrics.changelog_remaining.set(remaining)
+        self._metrics.changelog_records_remaining.set(remaining)
 
     def _place(self) -> int:
         place = self._engine.state.place
@@ -109,13 +143,14 @@ class Meter:
         metrics = self._metrics
         outcomes = Counter(
             (
+                decision.article.origin.topic if decision.article.origin else "",
                 "unique" if decision.unique else "duplicate",
                 decision.link.relation if decision.link else "none",
             )
             for decision in judged.decisions
         )
-        for (decision, relation), count in outcomes.items():
-            metrics.articles.labels(decision, relation).inc(count)
+        for (topic, decision, relation), count in outcomes.items():
+            metrics.articles.labels(topic, decision, relation).inc(count)
             self._outcomes[decision] += count
         for outcome in judged.outcomes:
             if isinstance(outcome, Withdrawn):
@@ -129,17 +164,19 @@ class Meter:
         metrics = self._metrics
         for source, found, confirmed in zip(SOURCES, judged.candidates, judged.confirmed, strict=True):
             metrics.candidates.labels(source).inc(int(found))
-            metrics.confirmed.labels(source).inc(int(confirmed))
+            metrics.candidates_confirmed.labels(source).inc(int(confirmed))
         # The lists of contents have room for one entry: they are always full, and no worse for it.
         for family in (LANDMARK, SIMHASH):
             metrics.hot_keys.labels(SOURCES[family]).inc(int(judged.hot_keys[family]))
-            metrics.longest_list.labels(SOURCES[family]).set(int(judged.longest_lists[family]))
+            metrics.longest_list_articles.labels(SOURCES[family]).set(int(judged.longest_lists[family]))
+        metrics.simhash_probes.inc(judged.probes)
+        metrics.simhash_hits.inc(judged.hits)
 
     def _show_drift(self, drift: Drift) -> None:
         for distance in drift.distances.tolist():
-            self._metrics.drift_bits.observe(distance)
-        self._metrics.drift_mean.set(drift.mean)
-        self._metrics.drift_articles.set(len(drift.distances))
+            self._metrics.epoch_drift_distance.observe(distance)
+        self._metrics.epoch_drift_mean_distance.set(drift.mean)
+        self._metrics.epoch_drift_articles.set(len(drift.distances))
         log.info(
             "epoch",
             number=drift.epoch,
@@ -148,36 +185,51 @@ class Meter:
             drift_articles=len(drift.distances),
         )
 
-    def _set_gauges(self, source: Source) -> None:
-        metrics, engine = self._metrics, self._engine
+    def _show_source(self, source: Source) -> None:
+        metrics = self._metrics
         if source is not self._source:
             self._source, self._rebalances = source, 0
         metrics.rebalances.inc(source.rebalances - self._rebalances)
         self._rebalances = source.rebalances
-        metrics.assigned.set(len(source.assigned))
+        metrics.assigned_partitions.set(len(source.assigned))
         metrics.ready.set(bool(source.assigned))
-        metrics.epoch.set(engine.epoch.number)
-        metrics.vocabulary.set(engine.vocabulary())
+        self._show_lags(source.lag())
+
+    def _show_lags(self, lags: Mapping[Place, Lag]) -> None:
+        gauge = self._metrics.consumer_lag_messages
+        for topic, partition in self._lags.keys() - lags.keys():
+            gauge.remove(topic, str(partition))
+        for (topic, partition), lag in lags.items():
+            gauge.labels(topic, str(partition)).set(lag.messages)
+        self._looked_ms = time.time_ns() // 1_000_000
+        self._lags = lags
+
+    def _show_state(self) -> None:
+        metrics, engine = self._metrics, self._engine
+        progress = engine.progress
+        metrics.idf_epoch.set(engine.epoch.number)
+        metrics.idf_vocabulary_words.set(engine.vocabulary())
         metrics.learnt_lines.set(engine.learnt_lines())
         shelf = engine.state.index.shelf
-        metrics.runs.set(len(shelf.runs))
-        metrics.blocks_read.inc(shelf.reads.blocks - self._blocks_read)
+        metrics.index_runs.set(len(shelf.runs))
+        metrics.index_run_bytes.set(sum(run.size for run in shelf.runs))
+        metrics.index_blocks_read.inc(shelf.reads.blocks - self._blocks_read)
         self._blocks_read = shelf.reads.blocks
-        metrics.judged.set(engine.progress.judged)
-        metrics.entries.set(engine.progress.entries - engine.progress.generations[0].first_entry)
-        metrics.generations.set(len(engine.progress.generations))
-        metrics.stream_time.set(max(0, engine.progress.stream_ms) / 1000)
-        lags = source.lag()
-        for topic, partition in self._lagging - lags.keys():
-            metrics.lag.remove(topic, str(partition))
-        for (topic, partition), lag in lags.items():
-            metrics.lag.labels(topic, str(partition)).set(lag)
-        self._lagging = lags.keys()
+        metrics.state_articles_judged.set(progress.judged)
+        metrics.index_entries.set(progress.entries - progress.generations[0].first_entry)
+        metrics.window_generations.set(len(progress.generations))
+        metrics.window_span_seconds.set(span_ms(progress) / 1000)
+        metrics.stream_time_seconds.set(max(0, progress.stream_ms) / 1000)
 
     def _report(self, now: float, source: Source) -> None:
         judged = self._engine.progress.judged
         if self._outcomes:
             rate = (judged - self._reported_judged) / (now - self._reported_at)
-            log.info("progress", per_second=round(rate, 1), lag=sum(source.lag().values()), **self._outcomes)
+            log.info(
+                "progress",
+                per_second=round(rate, 1),
+                lag=sum(lag.messages for lag in source.lag().values()),
+                **self._outcomes,
+            )
         self._reported_at, self._reported_judged = now, judged
         self._outcomes.clear()

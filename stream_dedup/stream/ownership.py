@@ -6,8 +6,9 @@ Knows the group and its rebalancing; knows nothing of what an owner does. Fencin
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, Complaints, make_consumer, ownership_properties, passes
+from stream_dedup.stream.clients import BrokerError, make_consumer, ownership_properties, passes
 
 log = structlog.get_logger()
 
@@ -64,7 +65,7 @@ class Ownership:
                 f"cannot join the group {self._topic}: {error.str()} ({error.name()}); needed are the rights Read on "
                 "that group, and Read and Describe on the topic of that name"
             )
-        self._complaints.tell("ownership_waits", error)
+        self._complaints.warning("ownership_waits", error=error.name(), detail=error.str())
 
     def leave(self) -> None:
         """Leave the group for good: the next owner need not wait for the end of the session."""

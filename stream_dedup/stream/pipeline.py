@@ -4,7 +4,7 @@ Knows the order of the steps and what to drop when one fails; knows nothing of w
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import Message
@@ -20,6 +20,7 @@ from stream_dedup.stream import protocol
 from stream_dedup.stream.decoded import Decoded
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.reader import Intake, Reader
+from stream_dedup.stream.shadowing import Shadow
 from stream_dedup.stream.sink import Sink
 from stream_dedup.stream.source import Place, Source, place_of
 from stream_dedup.stream.writer import AbortedError, Writer
@@ -31,14 +32,16 @@ class Committed:
 
     Attributes:
         messages: all of them.
+        size: bytes of them.
         judged: the decisions.
-        dead: why some messages were not judged.
+        dead: messages that were not judged, and why.
         seconds: time by stage.
     """
 
     messages: Sequence[Message]
+    size: int
     judged: Judged
-    dead: Sequence[UndecodableError]
+    dead: Sequence[tuple[Message, UndecodableError]]
     seconds: Mapping[str, float]
 
 
@@ -52,10 +55,20 @@ class Pipeline:
         sink: sends the outputs.
         writer: commits.
         topic: name of the changelog, with the id that Kafka gave it.
+        while_waiting: called about every second while messages are not read through yet; may raise to give up.
+        shadow: judges what was committed once more; None where there is none.
     """
 
     def __init__(
-        self, engine: Deduplicator, source: Source, reader: Reader, sink: Sink, writer: Writer, topic: str
+        self,
+        engine: Deduplicator,
+        source: Source,
+        reader: Reader,
+        sink: Sink,
+        writer: Writer,
+        topic: str,
+        while_waiting: Callable[[], None],
+        shadow: Shadow | None = None,
     ) -> None:
         self._engine = engine
         self._source = source
@@ -63,6 +76,8 @@ class Pipeline:
         self._sink = sink
         self._writer = writer
         self._topic = topic
+        self._while_waiting = while_waiting
+        self._shadow = shadow
 
     def commit(self, intake: Intake) -> Committed:
         """Decide messages and commit what becomes of them.
@@ -71,12 +86,13 @@ class Pipeline:
             AbortedError: the transaction was aborted: nothing has changed, the same messages can be committed again.
             FencedError: another process writes to the index now.
             BrokerError: the broker refuses, or gives no answer.
+            RegistryError: the schema registry refuses.
             StoreError: the state cannot be read or written. What is committed by then is in the changelog.
         """
         protocol.reached(Step.READ)
         self._reader.read_ahead()
         watch, haul = Stopwatch(), intake.haul
-        taken = intake.taken()
+        taken = intake.taken(self._while_waiting)
         watch.lap("await")
         items = taken.decoded.items
         judged = self._engine.decide([item for _, item in items], taken.prepared)
@@ -97,17 +113,21 @@ class Pipeline:
         commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
         self._source.advance(haul, positions)
         protocol.reached(Step.APPLIED)
-        return Committed(haul.messages, judged, [error for _, error in dead], {**taken.seconds, **watch.seconds})
+        if self._shadow is not None:
+            self._shadow.judge([item for _, item in items], taken.prepared, judged.outcomes, positions)
+            watch.lap("shadow")
+        seconds = {**taken.seconds, **watch.seconds}
+        return Committed(haul.messages, haul.size, judged, dead, seconds)
 
     def _publish(self, decoded: Decoded, judged: Judged) -> None:
         decided_ms = time.time_ns() // 1_000_000
-        for place, ((message, _), outcome) in enumerate(zip(decoded.items, judged.outcomes, strict=True)):
+        for place, ((message, item), outcome) in enumerate(zip(decoded.items, judged.outcomes, strict=True)):
             if isinstance(outcome, Decision):
                 self._sink.decision(message, outcome, decided_ms)
             elif isinstance(outcome, Withdrawn):
                 self._sink.withdrawn(outcome, decided_ms)
             # Before the next decision: of two records under an id the last one is in force.
-            self._sink.successions(judged.successions.get(place, ()), decided_ms)
+            self._sink.successions(judged.successions.get(place, ()), item, decided_ms)
         # In the input's order, which is then the same wherever a commit ends.
         for message, error in sorted(decoded.dead, key=_place):
             self._sink.dead_letter(message, error)

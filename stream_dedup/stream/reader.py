@@ -4,8 +4,8 @@ Knows what may be done with messages before their turn; knows nothing of decisio
 """
 
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -18,6 +18,8 @@ from stream_dedup.prepared import Prepared, joined
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.decoded import Decoded, decode_all
 from stream_dedup.stream.source import Haul, Source
+
+_SLICE_SECONDS = 1.0  # of a wait: signals and heartbeats wait no longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,17 @@ class Intake:
     parts: list[Future[Taken]] = field(default_factory=list)
     messages: int = 0
 
-    def taken(self) -> Taken:
-        """Wait for all of them."""
+    def taken(self, while_waiting: Callable[[], None]) -> Taken:
+        """Wait for all of them.
+
+        Args:
+            while_waiting: called about every second, since they may wait for a schema registry; may raise to give up.
+
+        Raises:
+            RegistryError: the schema registry refuses.
+        """
+        while wait(self.parts, _SLICE_SECONDS).not_done:
+            while_waiting()
         parts = [part.result() for part in self.parts]
         seconds: dict[str, float] = {}
         for stage, lap in (lap for part in parts for lap in part.seconds.items()):

@@ -13,6 +13,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from stream_dedup.decode import Decoder
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.index.rocks import opened_store
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings, takes_in
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.clients import BrokerError, make_consumer, passes
@@ -22,6 +24,7 @@ from stream_dedup.stream.restore import Report, catch_up
 from stream_dedup.stream.source import Place, place_of
 from stream_dedup.stream.states import digest_of, state_directory
 from stream_dedup.stream.topics import Topics, state_topics
+from stream_dedup.stream.wire import Wire
 from stream_dedup.stream.writer import AbortedError, Writer
 
 _READ_MESSAGES = 1_000
@@ -46,6 +49,7 @@ class Rebuild:
         self._settings = settings
         self._report = report
         self._stopping = stopping
+        self._complaints = Complaints()
 
     def run(self) -> int:
         """Make it; return how many articles were judged.
@@ -54,6 +58,7 @@ class Rebuild:
             StoreError: the directory is in use, or cannot be read or written.
             FencedError: a service with these settings has started meanwhile.
             BrokerError: the broker refuses, or gives no answer.
+            RegistryError: the schema registry refuses, or gives no answer until the end is asked for.
         """
         digest = digest_of(self._settings)
         names, topics = state_topics(self._settings, digest), Topics(self._settings)
@@ -66,9 +71,12 @@ class Rebuild:
             engine = Deduplicator(settings=self._settings, store=store)
             writer.open()
             catch_up(engine.state, self._settings, names.changelog, identity, self._report)
-            decoder = Decoder(self._settings.input, topics.room(self._settings.output.unique))
             judged = engine.progress.judged
-            with closing(History(self._settings, engine.positions())) as history:
+            with (
+                Wire(self._settings, self._await_registry) as wire,
+                closing(History(self._settings, engine.positions())) as history,
+            ):
+                decoder = wire.decoder(topics.room(self._settings.output.unique))
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
                         break
@@ -78,6 +86,11 @@ class Rebuild:
                         raise BrokerError(f"{error}: the same command goes on behind the last commit") from None
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
+
+    def _await_registry(self, outage: RegistryUnreachableError) -> None:
+        self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
+        if self._stopping.is_set():
+            raise RegistryError(f"{outage}: the same command goes on behind the last commit")
 
 
 def commit_in_silence(

@@ -6,21 +6,28 @@ Knows roles, what a start needs and how the loop ends; knows nothing of texts or
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from stream_dedup.decode import Decoder
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.rocks import opened_store
+from stream_dedup.index.rocks import RocksStore, opened_store
 from stream_dedup.index.store import StoreDamagedError
+from stream_dedup.observe.advance import Advance
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
+from stream_dedup.observe.watchdog import Watchdog
+from stream_dedup.registry import RegistryUnreachableError
 from stream_dedup.settings import Settings
 from stream_dedup.stream.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.clients import BrokerError
@@ -30,9 +37,11 @@ from stream_dedup.stream.pipeline import Pipeline
 from stream_dedup.stream.reader import Intake, Reader
 from stream_dedup.stream.rebuild import History, commit_in_silence
 from stream_dedup.stream.replay import Follower
+from stream_dedup.stream.shadowing import Shadow, discard_shadows
 from stream_dedup.stream.sink import Sink
 from stream_dedup.stream.snapshots import SnapshotDesk
 from stream_dedup.stream.source import Source
+from stream_dedup.stream.state_meter import StateMeter
 from stream_dedup.stream.states import (
     check_old_format,
     digest_of,
@@ -41,16 +50,25 @@ from stream_dedup.stream.states import (
     refusal,
     state_directory,
 )
+from stream_dedup.stream.statistics import client_statistics
 from stream_dedup.stream.topics import StateTopics, Topics, state_topics
+from stream_dedup.stream.traced import traced
 from stream_dedup.stream.upkeep import Upkeep
+from stream_dedup.stream.wire import Wire
 from stream_dedup.stream.writer import AbortedError, StuckError, Writer
 from stream_dedup.version import __version__
+
+if TYPE_CHECKING:
+    from stream_dedup.stream.spans import Spans  # of the extra `otel`
 
 _STOP_SECONDS = 4.0  # what the last commit may still take of the ten seconds to closing; closing takes some too
 _REPORT_SECONDS = 5.0  # between two lines about a long restore
 _CLOSE_SECONDS = 4.5
 _FOLLOW_SECONDS = 0.1  # that a standby waits for the next record
 _PAUSE_SECONDS = 0.5  # after an aborted transaction
+_REPLAY = "the changelog to be replayed"  # what is waited for, as /readyz and /startupz say it
+_AGAIN = "what the group has decided to be judged again"
+_YOUNG_OBJECTS = 50_000  # between two looks of the collector: a batch makes several times as many, and all die with it
 
 log = structlog.get_logger()
 
@@ -64,6 +82,8 @@ class _Parts:
     """What a process has in every role."""
 
     engine: Deduplicator
+    store: RocksStore
+    directory: Path
     topics: Topics
     names: StateTopics
     identity: str
@@ -87,12 +107,21 @@ class Service:
         self._settings = settings
         self._metrics = Metrics()
         self._metrics.build.info({"version": __version__})
+        self._metrics.shadow_enabled.set(settings.shadow.enabled)
+        for topic in settings.input.topics:
+            if not topic.startswith("^"):
+                self._metrics.expect(topic)
         self._health = Health(settings.http.stuck_seconds)
+        self._metrics.heartbeat_age_seconds.set_function(self._health.silence)
         self._stopping = threading.Event()
         self._stopping_since: float | None = None
         self._ownership: Ownership | None = None
         self._source: Source | None = None
+        # Called in each turn, and while something takes long: for clients that want to be polled, and for gauges.
+        self._listening: Sequence[Callable[[], None]] = ()
         self._aborting_since: float | None = None
+        self._complaints = Complaints()
+        self._spans: Spans | None = None
         self.starting = True
 
     def stop(self) -> None:
@@ -110,6 +139,8 @@ class Service:
             FencedError: another process has taken over, and writes to the index now.
             StoreError: the state cannot be opened, read or written, or belongs to other settings.
             ChangelogError: the changelog cannot be read.
+            RegistryError: the schema registry refuses something.
+            SettingsError: tracing takes packages that are missing.
             OSError: the HTTP port is taken.
         """
         check_old_format(self._settings)
@@ -117,6 +148,10 @@ class Service:
         directory = state_directory(self._settings, digest)
         topics = Topics(self._settings)
         self._check_generation(topics, digest, directory)
+        with Watchdog(self._health, self._metrics.stack_dumps.inc), traced(self._settings) as self._spans:
+            self._run_or_restore(directory, topics, digest)
+
+    def _run_or_restore(self, directory: Path, topics: Topics, digest: str) -> None:
         try:
             self._run_on(directory, topics, digest)
         except (StoreDamagedError, ChangelogTruncatedError) as error:
@@ -136,16 +171,19 @@ class Service:
         # The state comes first: a second instance must hear that it is in use, not that the port is.
         with (
             opened_store(directory, self._settings.state) as store,
+            self._metrics.refreshed_by(StateMeter(self._metrics, store, directory).refresh),
+            self._metrics.refreshed_by(partial(show_memory, self._metrics)),
             Observatory(self._settings.http, self._metrics, self._health) as observatory,
         ):
             log.info("starting", http=observatory.url, state=str(directory))
-            self._health.wait_for("the state to load, and the loops to compile at an installation's first start")
+            self._begin("the state to load, and the loops to compile at an installation's first start")
             engine = Deduplicator(settings=self._settings, store=store)
             engine.warm_up()
             # What is loaded by now lives as long as the process: the collector need not look at it again and again.
             gc.freeze()
+            gc.set_threshold(_YOUNG_OBJECTS)
             desk = SnapshotDesk(self._settings.state.directory, store, digest)
-            with Upkeep(store, desk) as upkeep, self._connected(engine, topics, digest, upkeep) as parts:
+            with Upkeep(store, desk) as upkeep, self._connected(engine, store, directory, topics, upkeep) as parts:
                 try:
                     self._take_roles(parts)
                 except StoppedError as stopped:
@@ -155,26 +193,32 @@ class Service:
             log.info("stopped", judged=engine.progress.judged)
 
     @contextmanager
-    def _connected(self, engine: Deduplicator, topics: Topics, digest: str, upkeep: Upkeep) -> Iterator[_Parts]:
-        self._health.wait_for("the broker")
+    def _connected(
+        self, engine: Deduplicator, store: RocksStore, directory: Path, topics: Topics, upkeep: Upkeep
+    ) -> Iterator[_Parts]:
+        self._begin("the broker")
+        digest = directory.name
         names = state_topics(self._settings, digest)
         changelogs = [] if engine.progress.steps else topics.other_changelogs(digest)
         if changelogs and not topics.exists(names.changelog):
             raise refusal(self._settings, changelogs, other_states(self._settings, digest))
         topics.prepare(names)
-        reader = ChangelogReader(self._settings, names.changelog, self._heartbeat)
-        with closing(reader):
+        with (
+            client_statistics(self._metrics, "changelog") as told,
+            closing(ChangelogReader(self._settings, names.changelog, self._heartbeat, told)) as reader,
+        ):
             if changelogs and reader.bounds()[1] == 0:
                 raise refusal(self._settings, changelogs, other_states(self._settings, digest))
             self.starting = False
             self._metrics.become("restoring")
-            self._health.wait_for("the changelog to be replayed")
+            self._begin(_REPLAY)
             identity = topics.identity(names.changelog)
             self._catch_up(self._follower(engine, reader, identity))
             ownership = self._ownership = Ownership(self._settings, names.owner)
             try:
                 meter = Meter(self._metrics, engine)
-                yield _Parts(engine, topics, names, identity, reader, ownership, meter, upkeep)
+                with self._metrics.refreshed_by(meter.refresh):
+                    yield _Parts(engine, store, directory, topics, names, identity, reader, ownership, meter, upkeep)
             finally:
                 self._ownership = None
                 ownership.leave()
@@ -184,14 +228,17 @@ class Service:
 
     def _catch_up(self, follower: Follower) -> None:
         began = reported = time.monotonic()
+        advance = Advance("records")
 
         def report(left: int) -> None:
             nonlocal reported
-            self._metrics.changelog_remaining.set(left)
+            self._metrics.changelog_records_remaining.set(left)
+            self._health.wait_for(f"{_REPLAY}: {advance.left(left)}" if left else _REPLAY)
             if time.monotonic() - reported >= _REPORT_SECONDS:
                 reported = time.monotonic()
                 log.info("restoring", records_remaining=left, articles=follower.replayed)
 
+        report(follower.remaining)
         follower.catch_up(report)
         if follower.replayed:
             log.info("restored", articles=follower.replayed, seconds=round(time.monotonic() - began, 2))
@@ -199,6 +246,7 @@ class Service:
     # ------------------------------------------------------------------------------------------------ roles
 
     def _take_roles(self, parts: _Parts) -> None:
+        self._health.start()
         log.info("started", judged=parts.engine.progress.judged, idf_epoch=parts.engine.epoch.number)
         while not self._stopping.is_set():
             self._stand_by(parts)
@@ -215,35 +263,58 @@ class Service:
             parts.reader.bounds()
             parts.meter.following(follower.position, follower.remaining)
             parts.upkeep.turn(parts.engine.progress)
-            behind = follower.remaining > self._settings.state.lag_records
-            self._health.wait_for("the changelog to be replayed" if behind else "")
+            left = follower.remaining
+            behind = left > self._settings.state.lag_records
+            self._health.wait_for(f"{_REPLAY}: {left:,} records left" if behind else "")
 
     def _own(self, parts: _Parts) -> None:
         """Read the input and decide, until the index is taken away."""
-        self._health.wait_for("the changelog to be replayed")
+        self._begin(_REPLAY)
         began, term = time.monotonic(), parts.ownership.term
         output = self._settings.output
         # The id fences whoever wrote to this changelog before; a writer with other settings is fenced by the input's
         # group, which has another generation by then.
-        with self._closing_together(parts.ownership) as closers:
-            writer = Writer(self._settings, parts.names.changelog, parts.names.changelog, self._heartbeat)
+        with (
+            client_statistics(self._metrics, "consumer") as consumer_told,
+            client_statistics(self._metrics, "producer") as producer_told,
+            self._closing_together(parts.ownership) as closers,
+        ):
+            changelog = parts.names.changelog
+            writer = Writer(self._settings, changelog, changelog, self._heartbeat, producer_told)
             closers.append(writer.close)
             writer.open()
             self._catch_up(self._follower(parts.engine, parts.reader, parts.identity))
-            decoder = Decoder(self._settings.input, parts.topics.room(output.unique))
-            if not self._judge_history(parts, decoder, writer):
-                return
-            source = self._source = Source(self._settings, parts.engine.positions())
+            self._listening = (parts.reader.rest, writer.hear)
+            room = parts.topics.room(output.unique)
+            with Wire(self._settings, self._await_registry) as wire:
+                if not self._judge_history(parts, wire.decoder(room), writer):
+                    return
+                encoder = wire.encoder()
+            self._metrics.registry_waiting.set(0)
+            source = self._source = Source(self._settings, parts.engine.positions(), consumer_told)
             closers.append(source.close)
-            sink = Sink(output, writer, parts.topics.room(output.dead))
+            self._listening = (*self._listening, partial(parts.meter.tick, source))
+            sink = Sink(output, writer, encoder, parts.topics.room(output.dead))
             self._trim(parts)
             self._metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
-            with Reader(source, decoder, parts.engine) as reader:
-                pipeline = Pipeline(parts.engine, source, reader, sink, writer, parts.identity)
+            wire = Wire(self._settings, self._tell_outage)
+            # The wire ends first: until then the reader's thread may wait for the registry.
+            with Reader(source, wire.decoder(room), parts.engine) as reader, self._shadow(parts) as shadow, wire:
+                beat = self._heartbeat
+                pipeline = Pipeline(parts.engine, source, reader, sink, writer, parts.identity, beat, shadow)
                 while not self._stopping.is_set() and self._owns(parts.ownership, term):
                     if not self._turn(parts, source, reader, pipeline):
                         break
+
+    @contextmanager
+    def _shadow(self, parts: _Parts) -> Iterator[Shadow | None]:
+        if not self._settings.shadow.enabled:
+            discard_shadows(parts.directory)
+            yield None
+            return
+        with closing(Shadow(self._settings, parts.engine, parts.store, parts.directory, self._metrics)) as shadow:
+            yield shadow
 
     def _judge_history(self, parts: _Parts, decoder: Decoder, writer: Writer) -> bool:
         """Judge in silence what the group has decided beyond the state, one that is new or of other settings.
@@ -258,6 +329,8 @@ class Service:
                 return True
             reason = "the group has decided these messages, the state does not know them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
+            advance = Advance("messages")
+            self._health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):
                 judged = parts.engine.progress.judged
                 try:
@@ -268,6 +341,7 @@ class Service:
                 parts.meter.judged_in_silence(parts.engine.progress.judged - judged)
                 self._aborting_since = None
                 self._heartbeat()
+                self._health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
                 if self._stopping.is_set():
                     raise StoppedError("what the group has decided was being judged again: the next start goes on")
         return True
@@ -279,7 +353,7 @@ class Service:
         try:
             yield closers
         finally:
-            self._source = None
+            self._source, self._listening = None, ()
             if self._stopping.is_set():
                 closers.append(ownership.leave)
             threads = [threading.Thread(target=close, daemon=True) for close in closers]
@@ -298,16 +372,19 @@ class Service:
         self._health.beat()
         intake = reader.read(self._stopping)
         self._health.wait_for("" if source.assigned else "partitions")
-        parts.meter.tick(source)
+        self._listen()
         parts.upkeep.turn(parts.engine.progress)
         return intake is None or self._commit(parts, reader, pipeline, intake)
 
     def _commit(self, parts: _Parts, reader: Reader, pipeline: Pipeline, intake: Intake) -> bool:
         before = parts.engine.progress.live
         try:
-            parts.meter.committed(pipeline.commit(intake))
+            committed = pipeline.commit(intake)
         except AbortedError as error:
             return self._go_back(parts, reader, error)
+        parts.meter.committed(committed)
+        if self._spans is not None:
+            self._spans.committed(committed)
         self._aborting_since = None
         if parts.engine.progress.live[0] != before[0]:
             self._trim(parts)
@@ -325,7 +402,7 @@ class Service:
         if time.monotonic() - self._aborting_since > self._settings.commit.deadline_seconds:
             raise BrokerError(f"given up after commit.deadline_seconds: {error}") from None
         if isinstance(error, StuckError):
-            log.warning("writer_renewed", detail=str(error))
+            self._complaints.warning("writer_renewed", error=type(error).__name__, detail=str(error))
         else:
             self._stopping.wait(_PAUSE_SECONDS)
 
@@ -336,6 +413,25 @@ class Service:
             trimmed = parts.topics.forget(parts.names.changelog, offset)
             log.info("changelog_trimmed", begins=offset, done=trimmed)
 
+    def _tell_outage(self, outage: RegistryUnreachableError) -> None:
+        """Tell that the schema registry is waited for. May be called from the reader's thread."""
+        self._metrics.registry_waiting.set(1)
+        self._health.wait_for("the schema registry")
+        self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
+
+    def _await_registry(self, outage: RegistryUnreachableError) -> None:
+        self._tell_outage(outage)
+        self._heartbeat()
+
+    def _listen(self) -> None:
+        for listen in self._listening:
+            listen()
+
+    def _begin(self, what: str) -> None:
+        """Tell the probes what the service is at from now on."""
+        self._health.beat()
+        self._health.wait_for(what)
+
     def _heartbeat(self) -> None:
         """Go on living while something takes long."""
         self._health.beat()
@@ -343,6 +439,7 @@ class Service:
             self._ownership.poll()
         if self._source is not None:
             self._source.keep_alive()
+        self._listen()
         if self._stopping.is_set():
             self._stopping_since = self._stopping_since or time.monotonic()
             if time.monotonic() - self._stopping_since > _STOP_SECONDS:

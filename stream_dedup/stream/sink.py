@@ -9,17 +9,21 @@ from typing import cast
 from confluent_kafka import Message
 
 from stream_dedup.article import (
+    Article,
     Decision,
+    Origin,
     Succession,
+    Withdrawal,
     Withdrawn,
     fingerprint_hex,
-    link_json,
+    link_fields,
     scope_json,
-    succession_json,
-    withdrawal_json,
+    succession_fields,
+    withdrawal_fields,
 )
-from stream_dedup.clusters import Cluster, cluster_json
+from stream_dedup.clusters import Cluster, cluster_fields
 from stream_dedup.decode import Header, Reason, UndecodableError
+from stream_dedup.encode import Encoder
 from stream_dedup.scope import name_of
 from stream_dedup.settings import OWN_HEADERS, OutputSettings
 from stream_dedup.stream.writer import Headers, Writer
@@ -34,12 +38,14 @@ class Sink:
     Args:
         settings: the topics.
         writer: sends.
+        encoder: of links and clusters.
         dead_room: how much of a message the topic of dead letters takes, in bytes.
     """
 
-    def __init__(self, settings: OutputSettings, writer: Writer, dead_room: int) -> None:
+    def __init__(self, settings: OutputSettings, writer: Writer, encoder: Encoder, dead_room: int) -> None:
         self._output = settings
         self._writer = writer
+        self._encoder = encoder
         self._dead_room = dead_room
 
     def decision(self, message: Message, decision: Decision, decided_ms: int) -> None:
@@ -53,27 +59,40 @@ class Sink:
                 **scope_json(article.scope),
                 **({"relation": decision.link.relation, "matched": decision.link.matched} if decision.link else {}),
             )
-            headers = [*(_incoming_headers(message) or []), *own]
+            headers = [*(incoming_headers(message) or []), *own]
             self._writer.send(self._output.unique, key, message.value(), headers)
         elif decision.link is not None:
-            self._writer.send(self._output.duplicates, key, link_json(decision, decision.link, decided_ms), [])
+            fields = link_fields(decision, decision.link, decided_ms)
+            self._writer.send(self._output.duplicates, key, self._encoder.link(fields), trace_headers(article.origin))
 
     def withdrawn(self, withdrawn: Withdrawn, decided_ms: int) -> None:
         """Announce that an article was withdrawn, and what its cluster is called by now."""
-        value = withdrawal_json(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, decided_ms)
+        value = self._encoder.link(
+            withdrawal_fields(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, decided_ms)
+        )
         name = name_of(withdrawn.withdrawal.scope, withdrawn.id)
-        self._writer.send(self._output.duplicates, name.encode(), value, [])
+        headers = trace_headers(withdrawn.withdrawal.origin)
+        self._writer.send(self._output.duplicates, name.encode(), value, headers)
 
-    def successions(self, successions: Sequence[Succession], decided_ms: int) -> None:
-        """Announce new canonical articles, under the names of the old ones."""
+    def successions(self, successions: Sequence[Succession], cause: Article | Withdrawal, decided_ms: int) -> None:
+        """Announce new canonical articles, under the names of the old ones.
+
+        Args:
+            successions: in order.
+            cause: what led to them.
+            decided_ms: when, milliseconds since 1970 in UTC.
+        """
         for one in successions:
-            key = name_of(one.scope, one.old).encode()
-            self._writer.send(self._output.duplicates, key, succession_json(one, decided_ms), [])
+            key, value = name_of(one.scope, one.old).encode(), self._encoder.link(succession_fields(one, decided_ms))
+            self._writer.send(self._output.duplicates, key, value, trace_headers(cause.origin))
 
     def clusters(self, clusters: Mapping[str, Cluster | None], decided_ms: int) -> None:
-        """Send clusters, by name, as they are now; a tombstone where nothing is called by that any more."""
+        """Send clusters, by name, as they are now; a tombstone where nothing is called by that any more.
+
+        They have no trace context: what a cluster has become is the work of many messages.
+        """
         for canonical, cluster in clusters.items():
-            value = cluster_json(cluster, decided_ms) if cluster is not None else None
+            value = self._encoder.cluster(cluster_fields(cluster, decided_ms)) if cluster is not None else None
             self._writer.send(self._output.clusters, canonical.encode(), value, [])
 
     def dead_letter(self, message: Message, error: UndecodableError) -> None:
@@ -81,7 +100,7 @@ class Sink:
 
         What the topic has no room for is left out, the value first, then the headers, then the key, and said so.
         """
-        value, key, headers = message.value(), message.key(), _incoming_headers(message)
+        value, key, headers = message.value(), message.key(), incoming_headers(message)
         unreadable = {} if headers is not None else {"headers_left_out": "names that are no UTF-8"}
         headers = headers or []
         own = _own_headers(
@@ -109,13 +128,28 @@ def message_size(value: bytes | None, key: bytes | None, headers: Sequence[tuple
     return len(value or b"") + len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
 
 
+def trace_headers(origin: Origin | None) -> Headers:
+    """Return the trace context of the message that an output is caused by, as headers of that."""
+    return [*origin.trace.headers()] if origin is not None and origin.trace is not None else []
+
+
+def incoming_headers(message: Message) -> list[Header] | None:
+    """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
+    try:
+        # The consumer hands over a list, though its types allow a dictionary.
+        headers = cast("list[Header]", message.headers() or [])
+    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
+        return None
+    return [(name, value) for name, value in headers if not name.startswith(OWN_HEADERS)]
+
+
 def readable_headers(message: Message) -> list[Header]:
     """Return the headers of a message, as far as an output repeats them.
 
     Raises:
         UndecodableError: one cannot be read.
     """
-    headers = _incoming_headers(message)
+    headers = incoming_headers(message)
     if headers is None:
         raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is no UTF-8")
     return headers
@@ -125,13 +159,3 @@ def _own_headers(**fields: str | None) -> Headers:
     """Return headers of ours; those without a value are left out."""
     known = {name: value for name, value in fields.items() if value is not None}
     return [(OWN_HEADERS + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in known.items()]
-
-
-def _incoming_headers(message: Message) -> list[Header] | None:
-    """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
-    try:
-        # The consumer hands over a list, though its types allow a dictionary.
-        headers = cast("list[Header]", message.headers() or [])
-    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
-        return None
-    return [(name, value) for name, value in headers if not name.startswith(OWN_HEADERS)]

@@ -8,12 +8,23 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, Complaints, consumer_properties, make_consumer, passes
+from stream_dedup.stream.clients import BrokerError, Told, consumer_properties, make_consumer, passes
 
 Place = tuple[str, int]  # topic and partition
 
@@ -34,6 +45,7 @@ class Haul:
         size: bytes of them.
         due: when their commit is due, by `time.monotonic`; None as long as there are none.
         newest: offset of the last one by partition.
+        last: that one itself.
         moved: whether a partition of theirs was taken away or given anew since.
     """
 
@@ -41,11 +53,25 @@ class Haul:
     size: int = 0
     due: float | None = None
     newest: dict[Place, int] = field(default_factory=dict)
+    last: dict[Place, Message] = field(default_factory=dict)
     moved: bool = False
 
     def positions(self) -> dict[Place, int]:
         """Return the offset behind the last message, by topic and partition."""
         return {place: offset + 1 for place, offset in self.newest.items()}
+
+
+class Lag(NamedTuple):
+    """What of a partition is still to be committed.
+
+    Attributes:
+        messages: how many there are.
+        since_ms: the timestamp of the oldest of them where it was read, else of the last one before it that is
+            committed, milliseconds since 1970 in UTC; None where there are none, or neither is known.
+    """
+
+    messages: int
+    since_ms: int | None
 
 
 class Source:
@@ -57,12 +83,13 @@ class Source:
     Args:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
+        told: called with the client's statistics; None where they are not wanted.
     """
 
-    def __init__(self, settings: Settings, positions: Mapping[Place, int]) -> None:
+    def __init__(self, settings: Settings, positions: Mapping[Place, int], told: Told | None = None) -> None:
         self._commit = settings.commit
         self._positions = dict(positions)
-        self._consumer: Consumer = make_consumer(settings)
+        self._consumer: Consumer = make_consumer(settings, told=told)
         reset = consumer_properties(settings)["auto.offset.reset"]
         self._first_offset = OFFSET_END if reset in {"latest", "largest", "end"} else OFFSET_BEGINNING
         self._complaints = Complaints()
@@ -71,6 +98,7 @@ class Source:
         self.assigned: set[Place] = set()
         self.rebalances = 0
         self._hauls: list[Haul] = []  # those that are not committed yet, in order
+        self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last message that is committed
         self._consumer.subscribe(
             settings.input.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
@@ -130,13 +158,14 @@ class Source:
         """
         self._hauls.remove(haul)
         self._positions |= positions
+        self._committed_ms |= {place: _timestamp_ms(message) for place, message in haul.last.items()}
         if self._commit.guarantee == "exactly_once":
             return
         offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
-            self._complaints.tell("group_commit_failed", error.args[0])
+            self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
 
     def rewind(self) -> bool:
         """Go back to the first message that is not committed, in each partition; return whether that can be done.
@@ -175,18 +204,26 @@ class Source:
         self._good(self._consumer.consume(1, 0.0), Haul())
         self._consumer.resume([TopicPartition(*place) for place in self.assigned])
 
-    def lag(self) -> dict[Place, int]:
-        """Return how many messages of each assigned partition are still to be committed, as far as is known."""
-        waiting = Counter(place_of(message) for haul in self._hauls for message in haul.messages)
+    def lag(self) -> dict[Place, Lag]:
+        """Return what of each assigned partition is still to be committed, as far as is known."""
+        waiting: Counter[Place] = Counter()
+        oldest: dict[Place, Message] = {}
+        for message in (message for haul in self._hauls for message in haul.messages):
+            place = place_of(message)
+            waiting[place] += 1
+            oldest.setdefault(place, message)
         # The consumer's position, not the last message's: a transaction ends with a marker, which is no message.
         positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
         lags = {}
-        for place in positions:
-            _, high = self._consumer.get_watermark_offsets(place, cached=True)
-            start = self._positions.get((place.topic, place.partition), 0)
+        for position in positions:
+            place = position.topic, position.partition
+            _, high = self._consumer.get_watermark_offsets(position, cached=True)
+            start = self._positions.get(place, 0)
             if high >= 0:
-                unread = max(0, high - (place.offset if place.offset >= 0 else start))
-                lags[place.topic, place.partition] = unread + waiting[place.topic, place.partition]
+                messages = max(0, high - (position.offset if position.offset >= 0 else start)) + waiting[place]
+                first = oldest.get(place)
+                since_ms = _timestamp_ms(first) if first is not None else self._committed_ms.get(place)
+                lags[place] = Lag(messages, since_ms if messages else None)
         return lags
 
     def close(self) -> None:
@@ -220,12 +257,12 @@ class Source:
             if error is None:
                 place, offset = place_of(message), int(message.offset() or 0)
                 if offset > haul.newest.get(place, -1):
-                    haul.newest[place] = offset
+                    haul.newest[place], haul.last[place] = offset, message
                     good.append(message)
             elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
-                self._complaints.tell("input_waits", error)
+                self._complaints.warning("input_waits", error=error.name(), detail=error.str())
         return good
 
     def _move(self, places: set[Place]) -> None:
@@ -262,3 +299,8 @@ def _named(partitions: list[TopicPartition]) -> list[str]:
 def place_of(message: Message) -> Place:
     """Return the topic and partition of a message."""
     return str(message.topic()), int(message.partition() or 0)
+
+
+def _timestamp_ms(message: Message) -> int | None:
+    kind, timestamp = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp

@@ -19,13 +19,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
     ResourceType,
 )
 
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, make_admin
+from stream_dedup.stream.clients import BrokerError, make_admin, refusal_of
 
 _ADMIN_SECONDS = 20.0
 _ADMIN_SLICE_SECONDS = 2.0
 _UNKNOWN_SECONDS = 10.0
 _UNKNOWN_PAUSE_SECONDS = 0.1
+_COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
 _FORGET_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
@@ -94,8 +96,9 @@ class Topics:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._admin = make_admin(settings)
-        self._complaints: set[int] = set()
+        self._refusal: KafkaError | None = None
+        self._admin = make_admin(settings, self._told)
+        self._complaints = Complaints(_COMPLAINT_SECONDS)
 
     def prepare(self, state: StateTopics) -> None:
         """Create the topics that are missing, and check those of the state that are there.
@@ -168,19 +171,19 @@ class Topics:
 
     def _complain(self, topic: str, error: KafkaException | TimeoutError) -> None:
         fault = error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001  # librdkafka's name
-        if fault.code() in self._complaints:
-            return
-        self._complaints.add(fault.code())
         needed = {
             KafkaError.TOPIC_AUTHORIZATION_FAILED: "the right Delete on the topic",
             KafkaError.POLICY_VIOLATION: "cleanup.policy = compact,delete and retention.ms = -1",
         }.get(fault.code(), "")
-        log.warning("changelog_not_trimmed", topic=topic, error=fault.str(), needed=needed)
+        self._complaints.warning(
+            "changelog_not_trimmed", error=fault.name(), topic=topic, detail=fault.str(), needed=needed
+        )
 
     def _wanted(self, state: StateTopics) -> dict[str, NewTopic]:
         output = self._settings.output
+        shadow = (self._settings.shadow.topic,) if self._settings.shadow.enabled else ()
         return {
-            **{name: NewTopic(name, -1, -1) for name in (output.unique, output.duplicates, output.dead)},
+            **{name: NewTopic(name, -1, -1) for name in (output.unique, output.duplicates, output.dead, *shadow)},
             output.clusters: NewTopic(output.clusters, -1, -1, config=_CLUSTERS),
             state.owner: NewTopic(state.owner, 1, -1),
             state.changelog: NewTopic(state.changelog, 1, -1, config=_CHANGELOG),
@@ -228,6 +231,7 @@ class Topics:
 
     def _existing(self) -> dict[str, int]:
         """Return how many partitions each topic has."""
+        self._refusal = None
         deadline = time.monotonic() + _ADMIN_SECONDS
         while True:
             try:
@@ -235,6 +239,7 @@ class Topics:
                 topics = self._admin.list_topics(timeout=_ADMIN_SLICE_SECONDS).topics
                 return {name: len(topic.partitions) for name, topic in topics.items()}
             except KafkaException as error:
+                self._check_refusal()
                 if time.monotonic() < deadline:
                     continue
                 servers = self._settings.kafka["bootstrap.servers"]
@@ -242,6 +247,17 @@ class Topics:
                     f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
                     "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
                 ) from None
+
+    def _told(self, error: KafkaError) -> None:
+        if refusal_of(error):
+            self._refusal = error
+
+    def _check_refusal(self) -> None:
+        """Do not wait for who will not let this client in."""
+        self._admin.poll(0)
+        if self._refusal is not None:
+            servers, error = self._settings.kafka["bootstrap.servers"], self._refusal
+            raise BrokerError(f"the broker at {servers} lets nobody in ({error.str()}): {refusal_of(error)}") from None
 
 
 def _patiently(ask: Callable[[], "Future[_Answer]"]) -> _Answer:

@@ -5,6 +5,7 @@ Knows which error of a transaction means what; knows nothing of what is written,
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from threading import Thread
 from typing import NoReturn
@@ -12,9 +13,10 @@ from typing import NoReturn
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
-from stream_dedup.stream.clients import BrokerError, make_producer
+from stream_dedup.stream.clients import BrokerError, Told, make_producer
 
 _SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
 _PAUSE_SECONDS = 0.1  # before the same call again
@@ -90,17 +92,24 @@ class Writer:
         transactional_id: whoever opens a writer of the same id later fences this one.
         changelog: the topic of the records.
         while_waiting: called at least about every second while the broker is waited for; may raise to give up.
+        told: called with the client's statistics; None where they are not wanted.
     """
 
     def __init__(
-        self, settings: Settings, transactional_id: str, changelog: str, while_waiting: Callable[[], None]
+        self,
+        settings: Settings,
+        transactional_id: str,
+        changelog: str,
+        while_waiting: Callable[[], None],
+        told: Told | None = None,
     ) -> None:
         self._exactly_once = settings.commit.guarantee == "exactly_once"
         self._id = transactional_id
         self._changelog = changelog
         self._while_waiting = while_waiting
         self._seconds = settings.commit.deadline_seconds
-        self._producer = make_producer(settings, transactional_id if self._exactly_once else "")
+        self._producer = make_producer(settings, transactional_id if self._exactly_once else "", told)
+        self._complaints = Complaints()
         self._unserved = 0  # messages since reports were last heard
         self._fault: KafkaError | None = None
         self._behind: int | None = None
@@ -210,6 +219,12 @@ class Writer:
                 raise self._final("cannot abort a transaction", error.args[0]) from None
             self._in_transaction = False
         self._fault = None
+
+    def hear(self) -> None:
+        """Hear what the client tells while no transaction is open; of an error the next one is told too."""
+        if not self._in_transaction:
+            with suppress(KafkaException, SystemError):
+                self._producer.poll(0)
 
     def close(self) -> None:
         """End what is open, as far as the broker lets it within a moment, and forget what is not sent yet."""
@@ -375,7 +390,7 @@ class Writer:
             self._abort_refused()
             raise self._final(what, known)
         self.abort()
-        log.warning("transaction_aborted", what=what, error=known.name(), detail=known.str())
+        self._complaints.warning("transaction_aborted", error=known.name(), what=what, detail=known.str())
         raise AbortedError(f"{what}: {known.str()} ({known.name()})")
 
     def _abort_refused(self) -> None:

@@ -14,10 +14,11 @@ from stream_dedup.hashing import U64
 from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.entries import COMPARABLE, WEIGHED
+from stream_dedup.index.keys import spread
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.multi import posting_kinds
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import table_keys
+from stream_dedup.index.probing import TABLE_KEY_BITS, table_keys
 from stream_dedup.index.records import ArticleRecord, key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
@@ -72,7 +73,7 @@ def insertion_us(plan: TablePlan, settings: EngineSettings, population: Populati
         fingerprints, _ = fingerprints_of(population.sums(part.stop - part.start))
         numbers = np.repeat(np.arange(part.start, part.stop, dtype=np.uint64), plan.tables)
         began = time.process_time()
-        keys = table_keys(plan.prefixes(fingerprints)).ravel()
+        keys = spread(table_keys(plan.prefixes(fingerprints)).ravel(), TABLE_KEY_BITS)
         shelf.add([Flat(keys, numbers, np.repeat(fingerprints, plan.tables))], part.stop)
         shelf.finish_merges(progress)
         seconds += time.process_time() - began

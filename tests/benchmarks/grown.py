@@ -47,12 +47,18 @@ class Filling:
         self.marks = landmark_count(GRAMS, landmark_rule(settings))
         self.population = Population(7)
         self._generation = -(-entries // GENERATIONS)
+        self.merging_seconds = 0.0  # CPU time, of all states that were open so far
         self._originals: list[tuple[int, np.ndarray[tuple[int, int], np.dtype[np.float32]]]] = []
 
     def open(self, directory: Path) -> None:
         """Open the state in a directory."""
         store = open_store(directory, self.settings.state)
         self.state = State(store, self.settings, comparability(self.settings))
+
+    def close(self) -> None:
+        """Close the state; it may be opened again."""
+        self.state.close()
+        self.merging_seconds += self.state.index.shelf.reads.merging_seconds
 
     def remember(self, first: int, sums: F64) -> None:
         """Keep the sums of some entries from a number on, of which copies are made."""

@@ -141,12 +141,11 @@ def _sizes(store: RocksStore, directory: Path) -> dict[str, float]:
 
 
 def _memory(section: Section) -> int:
-    fences = (section.first_keys, section.stops, section.landings, section.checked)
-    return section.words.nbytes + sum(fence.nbytes for fence in fences)
+    return section.words.nbytes + section.fences.nbytes
 
 
 def _disk(section: Section) -> int:
-    return int(section.stops[-1]) + section.words.nbytes + section.first_keys.nbytes + section.stops.nbytes
+    return section.stop - section.start + section.words.nbytes + section.fences.nbytes
 
 
 def _resident(shape: Shape, directory: Path) -> float:

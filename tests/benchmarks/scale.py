@@ -10,12 +10,14 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import cast
 
@@ -41,7 +43,7 @@ from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question
 _BATCHES = 84  # at each size
 _WARM = 64  # of them before the clock runs: a block is checked when it is first read, and its page mapped
 _INSERTED = 1 << 16  # entries whose insertion is timed at each size
-_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_FIRST_SIZE = 100_000
 console = Console()
 
 
@@ -54,9 +56,10 @@ class Measured:
         runs: into which its posting lists are divided.
         look_up_us: CPU time of looking an article up in the indexes, microseconds.
         verify_us: of reading its candidates, and of those that first landmarks prove, microseconds.
-        insert_us: of freezing and merging included, of an entry, microseconds.
+        insert_us: of an entry, freezing included, and its share of all merging since the first entry, microseconds.
         rate: articles a second on one core, look-ups and insertions.
         blocks: read for an article.
+        faults: pages read from the disk for an article, though all of the files was read just before.
         candidates: read for an article.
         found: share of the copies whose original is among them.
         memory: resident bytes of a process that has just opened the state and looked up some batches, without the
@@ -74,6 +77,7 @@ class Measured:
     insert_us: float
     rate: float
     blocks: float
+    faults: float
     candidates: float
     found: float
     memory: int
@@ -150,10 +154,12 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     shelf.finish_merges(state.progress)
     entries, runs = state.progress.entries, len(shelf.runs)
     questions = [filling.question(number) for number in range(_BATCHES)]
+    _read_through(cast("RocksStore", state.store))
     for question in questions[:_WARM]:
         ask(filling, question, _Clock())
-    clock, blocks = _Clock(), shelf.reads.blocks
+    clock, blocks, faults = _Clock(), shelf.reads.blocks, _major_faults()
     found = [ask(filling, question, clock) for question in questions[_WARM:]]
+    faults = _major_faults() - faults
     articles = BATCH * len(found)
     hits = [
         number in numbers
@@ -174,6 +180,7 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
         insert_us,
         1e6 / (look_up_us + INDEXED_SHARE * insert_us),
         blocks / articles,
+        faults / articles,
         sum(len(candidates.numbers) for candidates in found) / articles,
         sum(hits) / len(hits),
         int(opened["memory"]),
@@ -184,10 +191,31 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     )
 
 
+def _read_through(store: RocksStore) -> None:
+    """Bring the files of the posting lists into memory, where a stream's look-ups keep them: a growing index asks none.
+
+    Some systems take pages back that nobody has asked for in a while.
+    """
+    for name in store.file_names():
+        with os.fdopen(store.open_file(name), "rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
+def _major_faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+
+
 def _insertion(filling: Filling) -> float:
-    """Return the CPU time of adding an entry to the posting lists, freezing and merging included, microseconds."""
+    """Return the CPU time of adding an entry to the posting lists, microseconds.
+
+    A merge of runs of a million entries falls into few stretches of the stream: so what merging takes is that of the
+    whole growth so far.
+    """
     index, clock = filling.state.index, _Clock()
     young, frozen = Young(index.kinds), index.shelf.young_first
+    index.shelf.finish_merges(filling.state.progress)
+    merging = index.shelf.reads.merging_seconds
     for _ in range(_INSERTED // STEP):
         step = filling.step(STEP)
         clock.lap("other")
@@ -201,12 +229,14 @@ def _insertion(filling: Filling) -> float:
     clock.lap("other")
     index.shelf.finish_merges(filling.state.progress)
     clock.lap("insert")
-    return clock.seconds["insert"] / _INSERTED * 1e6
+    merged = index.shelf.reads.merging_seconds
+    own = (clock.seconds["insert"] - (merged - merging)) / _INSERTED
+    return 1e6 * (own + (filling.merging_seconds + merged) / filling.state.progress.entries)
 
 
 def _opened(filling: Filling, directory: Path, flags: Sequence[str]) -> Mapping[str, float]:
     """Open the state in a process of its own, and return how long it took and what memory it has then."""
-    filling.state.close()
+    filling.close()
     command = [sys.executable, "-m", "tests.benchmarks.scale", "--open", str(directory), *_set(flags)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
     filling.open(directory)
@@ -247,6 +277,15 @@ def _set(flags: Sequence[str]) -> list[str]:
     return [part for flag in flags for part in ("--set", flag)]
 
 
+def sizes_to(entries: int) -> Iterator[int]:
+    """Yield the sizes at which to measure, about three times as large each, and the last: 100K, 300K, 1M, 3M, 10M..."""
+    size, factors = _FIRST_SIZE, cycle((3, 10 / 3))
+    while size < entries:
+        yield size
+        size = round(size * next(factors))
+    yield entries
+
+
 def plot(sizes: Sequence[Measured], path: Path) -> None:
     """Draw rate, memory and disk against size."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
@@ -282,6 +321,7 @@ _ROWS: Mapping[str, Callable[[Measured], str]] = {
     "insertion, us an entry": lambda one: f"{one.insert_us:.1f}",
     "candidates read, us an article": lambda one: f"{one.verify_us:.1f}",
     "blocks read an article": lambda one: f"{one.blocks:.1f}",
+    "pages from the disk an article": lambda one: f"{one.faults:.2f}",
     "candidates an article": lambda one: f"{one.candidates:.2f}",
     "copies found": lambda one: f"{one.found:.4f}",
     "runs": lambda one: str(one.runs),
@@ -313,8 +353,8 @@ def main() -> None:
         directory = Path(folder) / "state"
         filling = Filling(settings, entries)
         filling.open(directory)
-        for share in _SIZES:
-            filling.grow(int(entries * share))
+        for size in sizes_to(entries):
+            filling.grow(size)
             sizes.append(measured(filling, directory, options.flags))
             console.print(table_of(sizes, machine))
         filling.state.close()

@@ -248,7 +248,7 @@ class Model:
         shown, content = self._shown(article, before, best), _content(article.body)
         contents = [content, *(record.contents if record else [])]
         relation, drifted = shown[3], best is not None and self._drifted(article.body, best.body)
-        ageing = freshest < self.now - self.settings.window.days * DAY / 8
+        ageing = freshest < window - self.settings.window.days * DAY / 8
         sealed = best is not None and best.sealed
         indexed = best is None or (drifted and not sealed) or (ageing and relation in {Relation.EXACT, Relation.NEAR})
         if record is not None and not self._stays(record, best, home):

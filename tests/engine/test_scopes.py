@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 
 from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator, Relation
-from stream_dedup.article import Unjudged, Withdrawal, Withdrawn, link_json
+from stream_dedup.article import Unjudged, Withdrawal, Withdrawn, link_fields
 from stream_dedup.decode import Decoder
 from stream_dedup.index.candidates import SIMHASH
 from stream_dedup.index.integrity import Integrity
@@ -165,8 +165,8 @@ def test_unused_scopes_cost_nothing() -> None:
         with Deduplicator(settings=LIGHT) as engine:
             judged = engine.process([decoder.decode(message, _NOW, headers=[("other", b"1")]) for message in messages])
             states.append(contents(engine))
-            links.append([link_json(one, one.link, _NOW) for one in judged.decisions if one.link])
+            links.append([link_fields(one, one.link, _NOW) for one in judged.decisions if one.link])
     assert states[0] == states[1]
     assert links[0] == links[1]
     assert len(links[0]) > 100
-    assert not any(b"scope" in link for link in links[0])
+    assert not any("scope" in link for link in links[0])

@@ -103,6 +103,16 @@ def test_busy_story_has_few_entries() -> None:
     assert 48 // 8 <= sum(decision.indexed for decision in decisions) <= 48 // 6 + 1
 
 
+def test_old_copies_of_old_articles_are_not_indexed() -> None:
+    """A backlog that is read again under other ids: none of it would be remembered longer by it."""
+    stream = [article("now", 1, at=BEGIN + _LENGTH * 3 // 4)]
+    lags = [_LENGTH * 3 // 4 - n * HOUR // 60 for n in range(48)]
+    stream += [article(f"n{n}", at=BEGIN + _LENGTH * 3 // 4, lag=lag) for n, lag in enumerate(lags)]
+    with Deduplicator(settings=_SETTINGS) as engine:
+        decisions = engine.add_batch(stream)
+    assert [decision.indexed for decision in decisions] == [True, True, *[False] * 47]
+
+
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_late_article_is_left_out_where_the_settings_say_so(size: int) -> None:
     """It comes out unjudged, as too late, and nothing is remembered of it; the others are judged as without it."""

@@ -149,12 +149,14 @@ class Incoming:
         key: of the message.
         headers: of the message.
         partition: of the input.
+        timestamp_ms: its own time, milliseconds since 1970 in UTC; 0 for now.
     """
 
     value: bytes | None
     key: bytes | None = None
     headers: Headers = field(default_factory=list)
     partition: int = 0
+    timestamp_ms: int = 0
 
 
 def article(name: str, body: str, **fields: object) -> Incoming:
@@ -162,13 +164,21 @@ def article(name: str, body: str, **fields: object) -> Incoming:
     return Incoming(json.dumps({"id": name, "body": body, **fields}, ensure_ascii=False).encode())
 
 
-def produce(bootstrap: str, topic: str, messages: Iterable[Incoming], *, transaction: bool = False) -> list[int]:
+def produce(
+    bootstrap: str,
+    topic: str,
+    messages: Iterable[Incoming],
+    *,
+    transaction: bool = False,
+    compression: str = "none",
+) -> list[int]:
     """Write messages in order, wait until the broker has them, and return their offsets."""
     # One request at a time keeps the order without the half second that an idempotent producer takes to start.
     properties: dict[str, str | int] = {
         "bootstrap.servers": bootstrap,
         "message.max.bytes": LARGE,
         "linger.ms": 5,
+        "compression.type": compression,
         "max.in.flight.requests.per.connection": 1,
         "log_level": 0,
     }
@@ -191,6 +201,7 @@ def produce(bootstrap: str, topic: str, messages: Iterable[Incoming], *, transac
             message.key,
             partition=message.partition,
             headers=[*message.headers],  # a copy: the stub wants a wider element type
+            timestamp=message.timestamp_ms,
             on_delivery=delivered,
         )
         producer.poll(0)
@@ -540,12 +551,13 @@ class Metrics:
         self.samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """Return the values of a metric by some of its labels; those of 0 are left out."""
-        values: dict[tuple[str, ...], float] = {}
+        """Return the sums of a metric by some of its labels; those of 0 are left out."""
+        sums: dict[tuple[str, ...], float] = {}
         for sample in self.samples:
             if sample.name == OWN_PREFIX.replace(".", "_") + name and sample.value:
-                values[tuple(sample.labels[label] for label in labels)] = sample.value
-        return values
+                key = tuple(sample.labels[label] for label in labels)
+                sums[key] = sums.get(key, 0.0) + sample.value
+        return sums
 
     def series(self, name: str) -> list[float]:
         """Return the values of all series of a metric."""

@@ -1,5 +1,6 @@
 """Replay of the changelog: where it ends, and what it does when the log is not the one that it knew."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -236,6 +237,39 @@ def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) 
     with closing(absent) as reader, pytest.raises(BrokerError, match="cannot read none-"):
         reader.bounds()
     assert waits
+
+
+def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstrap: str, topic: str) -> None:
+    """What is written meanwhile does not reach it, though it is heard; after a seek it reads all of that."""
+    received: list[int] = []
+    records: list[LogRecord] = []
+    chosen = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, "statistics.interval.ms": "100"}})
+
+    def told(statistics: str) -> None:
+        received.append(json.loads(statistics)["rx_bytes"])
+
+    with closing(ChangelogReader(chosen, topic, told=told)) as reader:
+
+        def read(count: int) -> bool:
+            records.extend(reader.read(0.1, MEGABYTE))
+            return len(records) >= count
+
+        def rested(statistics: int) -> bool:
+            reader.rest()
+            return len(received) >= statistics
+
+        produce(bootstrap, topic, [Incoming(b"1", key=b"a")])
+        reader.seek(0)
+        wait_until(lambda: read(1), "the first record")
+        wait_until(lambda: rested(3), "statistics")
+        before, heard = received[-1], len(received)
+        produce(bootstrap, topic, [Incoming(bytes(MEGABYTE), key=b"b"), Incoming(bytes(MEGABYTE), key=b"c")])
+        wait_until(lambda: rested(heard + 5), "more statistics")
+        assert received[-1] - before < MEGABYTE / 10
+        reader.seek(reader.position)
+        wait_until(lambda: read(3), "the others")
+        assert [record.key for record in records] == [b"a", b"b", b"c"]
+        wait_until(lambda: rested(heard + 7) and received[-1] - before > 2 * MEGABYTE, "the traffic of these")
 
 
 def test_properties_of_the_input_do_not_reach_the_replay(bootstrap: str, topic: str) -> None:

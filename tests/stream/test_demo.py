@@ -191,15 +191,22 @@ def test_nothing_is_left_behind(demo: _Run, bootstrap: str) -> None:
 
 
 def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -> None:
-    """With --stay the metrics go on being served after the report; SIGTERM ends all of it with exit code 0."""
+    """With --stay metrics and page go on being served after the report; SIGTERM ends all of it with exit code 0."""
     process = _start(bootstrap, folder, "--stay", "--seed", "21")
     address = re.search(r"//(\S+)/readyz", _read_until(process, "service is ready"))
-    assert address is not None
+    page = re.search(r"//(\S+)/", _read_until(process, "page  "))
     _read_until(process, "Ctrl-C ends it")
-    connection = HTTPConnection(address[1], timeout=10)
-    connection.request("GET", "/metrics")
-    assert b"stream_dedup_articles_total" in connection.getresponse().read()
-    connection.close()
+    assert address is not None
+    assert page is not None
+    for place, path, told in (
+        (address[1], "/metrics", b"stream_dedup_articles_total"),
+        (page[1], "/", b"/page.js"),
+        (page[1], "/v1/status", b'"running":true'),
+    ):
+        connection = HTTPConnection(place, timeout=10)
+        connection.request("GET", path)
+        assert told in connection.getresponse().read()
+        connection.close()
     process.send_signal(signal.SIGTERM)
     run = _finish(process, folder)
     assert run.status == 0, run.output

@@ -340,8 +340,8 @@ def test_gauges_say_that_all_is_read(sampled: Sampled) -> None:
 
 
 def test_health_and_readiness_answer(sampled: Sampled) -> None:
-    """/healthz and /readyz are 200 while the service reads, as plain text; /metrics is Prometheus text."""
-    for path in ("/healthz", "/readyz"):
+    """/startupz, /healthz and /readyz are 200 while the service reads, as plain text; /metrics is Prometheus text."""
+    for path in ("/startupz", "/healthz", "/readyz"):
         answer = sampled.service.ask(path)
         assert (answer.status, answer.text) == (200, "ok\n")
         assert answer.kind.startswith("text/plain")

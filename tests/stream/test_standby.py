@@ -105,13 +105,24 @@ def _role(service: Service) -> str:
 def _observed(active: Service, standby: Service) -> dict[str, Any]:
     """Return what both say once the standby has followed."""
     wait_until(lambda: _followed(active, standby), "the standby has followed")
+    # What the state holds is looked at once a second.
+    wait_until(lambda: _held(active)[0] > 0 and _held(active) == _held(standby), "both say that they hold the same")
     metrics = standby.metrics()
     return {
         "assigned": metrics.series("assigned_partitions"),
         "articles": metrics.by("articles_total", "decision"),
         "roles": (_role(active), _role(standby)),
-        "ready": (active.ask("/readyz").status, standby.ask("/readyz").status),
+        "probes": {
+            path: (active.ask(path).status, standby.ask(path).status) for path in ("/startupz", "/healthz", "/readyz")
+        },
     }
+
+
+def _held(service: Service) -> list[float]:
+    """Return what a process says of its state."""
+    metrics = service.metrics()
+    names = ("index_entries", "state_articles_judged", "window_generations", "window_span_seconds")
+    return [value for name in (*names, "stream_time_seconds") for value in metrics.series(name)]
 
 
 def _followed(active: Service, standby: Service) -> bool:
@@ -136,10 +147,10 @@ def _handed_over(arrivals: Arrivals, end: Callable[[], None], follower: Service)
 
 
 def test_second_replica_stands_by_and_follows(scene: Scene) -> None:
-    """Beside an active one it follows to the end of the changelog, is ready, reads no input and decides nothing."""
+    """Beside an active one it follows to the end of the changelog, is well by all probes, and decides nothing."""
     assert scene.standby == {
         "roles": ("active", "standby"),
-        "ready": (200, 200),
+        "probes": dict.fromkeys(("/startupz", "/healthz", "/readyz"), (200, 200)),
         "assigned": [0.0],
         "articles": {},
     }

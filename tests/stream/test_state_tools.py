@@ -19,7 +19,7 @@ from stream_dedup.hashing import U64
 from stream_dedup.index.records import key_of
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs.blocks import Flat
-from stream_dedup.index.runs.run import RunWriter
+from stream_dedup.index.runs.run import RunWriter, extent_of
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.store import Drop, Family, Put, StoreDamagedError
 from stream_dedup.settings import Settings, load_settings
@@ -223,7 +223,7 @@ def _freeze(database: Path, settings: Settings, change: Callable[[Flat, int], Fl
             for place, kind in enumerate(index.kinds):
                 flat = _sorted([one for own, one in index.shelf.flats() if own == place])
                 flat = change(flat, following) if kind.name == "landmarks" else flat
-                writer.section(iter([flat]), len(flat.keys), kind.detail_bytes)
+                writer.section([flat], extent_of(flat), kind.detail_bytes)
             writer.finish()
         index.close()
         registry = RUN_KEYS[0]

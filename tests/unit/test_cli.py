@@ -118,6 +118,41 @@ def test_reference_is_the_page_of_all_settings(invoke: Invoke) -> None:
     assert (result.exit_code, result.stdout) == (0, settings_markdown())
 
 
+@pytest.mark.parametrize(("name", "kind"), [("avro", "AVRO"), ("protobuf", "PROTOBUF"), ("json-schema", "JSON")])
+def test_config_prints_what_registers_a_schema(name: str, kind: str, invoke: Invoke) -> None:
+    """It is the body of the registry's request; where nothing is registered the command says so."""
+    flags = ("--set", f"output.format={name}", "--set", "registry.url=http://r:8081")
+    printed = json.loads(invoke("config", *flags, "--schema", "cluster").stdout)
+    assert (printed.keys(), printed["schemaType"]) == ({"schema", "schemaType"}, kind)
+    refused = invoke("config", "--schema", "link")
+    assert (refused.exit_code, "output.format = json" in _one_line(refused.stderr)) == (2, True)
+
+
+def test_formats_without_their_packages_name_the_extra() -> None:
+    """Before anything starts, and only where a setting wants them."""
+    code = "import sys; sys.modules['fastavro'] = None; from stream_dedup.cli import main; main()"
+
+    def check(*flags: str) -> "subprocess.CompletedProcess[str]":
+        arguments = [argument for flag in flags for argument in ("--set", flag)]
+        command = [sys.executable, "-c", code, "config", "--check", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    refused = check("input.format=json-schema", "registry.url=http://r:8081")
+    assert (refused.returncode, "pip install 'stream-dedup[registry]'" in _one_line(refused.stderr)) == (2, True)
+    assert check("input.cloudevents=accept", "registry.url=http://r:8081").returncode == 0
+
+
+def test_service_of_json_loads_no_package_of_a_format() -> None:
+    """They are an extra, and take half a second to load."""
+    code = (
+        "import sys, stream_dedup.cli, stream_dedup.settings as s, stream_dedup.stream.wire as w; "
+        "w.Wire(s.Settings()).decoder(); "
+        "print({'fastavro', 'google.protobuf', 'jsonschema', 'httpx2', 'cachetools'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """`dedup` writes the three files and prints how many records became what."""
     result = invoke("dedup", articles, "--out", tmp_path / "out")

@@ -4,10 +4,11 @@ from itertools import pairwise
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.keys import NO_KEY, BatchKeys, among, interleaved
+from stream_dedup.index.keys import NO_KEY, BatchKeys, among, interleaved, spread
 
 _ROWS = st.lists(st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=3, max_size=3), max_size=8)
 _FAMILIES = st.integers(0, 6).flatmap(
@@ -101,3 +102,29 @@ def test_only_some_keys_are_looked_up(rows: list[list[tuple[int, bool]]], random
         ]
         assert keys.looked_up[keys.offsets[i] : keys.offsets[i + 1]].tolist() == expected
     assert keys.own is same.own
+
+
+@pytest.mark.parametrize("bits", [2, 7, 12, 16])
+def test_spread_numbers_stay_apart(bits: int) -> None:
+    """All numbers of so many bits are as many keys, of which only the uppermost bits are used."""
+    keys = spread(np.arange(2**bits, dtype=np.uint64), bits)
+    assert sorted((keys >> np.uint64(64 - bits)).tolist()) == [*range(2**bits)]
+    assert not (keys << np.uint64(bits)).any()
+
+
+@pytest.mark.parametrize(("bits", "step"), [(40, 1), (40, 1 << 20), (33, 1), (33, 1 << 12), (64, 1), (64, 1 << 40)])
+def test_spread_numbers_are_spread_evenly(bits: int, step: int) -> None:
+    """Of 65,536 numbers at any distance each 64th of the keys has 1,024 within five standard deviations."""
+    keys = spread(np.arange(65_536, dtype=np.uint64) * np.uint64(step), bits)
+    counts = np.bincount((keys >> np.uint64(58)).astype(np.int64), minlength=64)
+    assert abs(counts - 1024).max() <= 5 * 32
+
+
+def test_many_keys_are_numbered_as_numpy_numbers_them() -> None:
+    """Twenty thousand random keys, a third of which come again."""
+    chance = np.random.default_rng(3)
+    own = chance.choice(chance.integers(0, 2**64, 15_000, np.uint64, endpoint=False), (20_000, 1))
+    numbered = BatchKeys.same(own, np.ones_like(own, np.bool_)).numbered()
+    distinct, numbers = np.unique(own, return_inverse=True)
+    assert (numbered.distinct == distinct).all()
+    assert (numbered.looked_up == numbers.ravel()).all()

@@ -1,18 +1,24 @@
-"""Promises of the meter: what a commit met in the index, and how far an epoch moved fingerprints, is to be seen."""
+"""Promises of the meter: what a commit met in the index, how far an epoch moved fingerprints, how old the lag is."""
 
+import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
+import pytest
 from structlog.testing import capture_logs
 
-from stream_dedup.article import Article
+from deploy.demo.samples.corpus import BaseText, Form
+from stream_dedup.article import Article, Origin
 from stream_dedup.batch import Judged
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.fingerprint.drift import Drift
+from stream_dedup.index.plan import TablePlan
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.pipeline import Committed
+from stream_dedup.stream.source import Lag, Place, Source
 
 _SECONDS = dict.fromkeys(("produce", "transaction", "apply"), 0.0)
 _LINE = "同一个模板的通告只有编号不同，其余的文字完全一样，请各单位遵照执行并及时反馈：第{}号。"
@@ -38,7 +44,7 @@ def test_hot_keys_add_up_and_the_longest_list_is_that_of_the_last_commit(make_en
     metrics = Metrics()
     meter, longest = Meter(metrics, engine), []
     for one in judged:
-        meter.committed(Committed([], one, [], _SECONDS))
+        meter.committed(Committed([], 0, one, [], _SECONDS))
         longest.append(_value(metrics, "longest_list_articles", source="landmark"))
     assert longest == [0, 1, 2, 2, 2]
     hot = _value(metrics, "hot_keys_total", source="landmark")
@@ -54,7 +60,7 @@ def test_articles_without_their_sites_lines_add_up(make_engine: Maker) -> None:
     metrics = Metrics()
     for without_lines in (3, 0, 4):
         one = replace(judged, without_lines=without_lines)
-        Meter(metrics, engine).committed(Committed([], one, [], _SECONDS))
+        Meter(metrics, engine).committed(Committed([], 0, one, [], _SECONDS))
     assert _value(metrics, "articles_stripped_total") == 7
 
 
@@ -64,10 +70,94 @@ def test_drift_is_shown_and_logged_once_an_epoch(make_engine: Maker) -> None:
     metrics = Metrics()
     drift = Drift(3, np.array([0, 0, 1, 5], np.int64))
     with capture_logs() as lines:
-        Meter(metrics, engine).committed(Committed([], replace(judged, drifts=[drift]), [], _SECONDS))
-    assert _value(metrics, "epoch_drift_bits_count") == 4
-    assert _value(metrics, "epoch_drift_bits_sum") == 6
-    assert _value(metrics, "epoch_drift_bits_bucket", le="1.0") == 3
-    assert (_value(metrics, "epoch_drift_mean_bits"), _value(metrics, "epoch_drift_articles")) == (1.5, 4)
+        Meter(metrics, engine).committed(Committed([], 0, replace(judged, drifts=[drift]), [], _SECONDS))
+    assert _value(metrics, "epoch_drift_distance_count") == 4
+    assert _value(metrics, "epoch_drift_distance_sum") == 6
+    assert _value(metrics, "epoch_drift_distance_bucket", le="1.0") == 3
+    assert (_value(metrics, "epoch_drift_mean_distance"), _value(metrics, "epoch_drift_articles")) == (1.5, 4)
     expected = {"event": "epoch", "number": 3, "drift_mean_bits": 1.5, "drift_most_bits": 5, "drift_articles": 4}
     assert lines == [{"log_level": "info", **expected}]
+
+
+def test_articles_are_counted_by_the_topic_they_came_from(make_engine: Maker) -> None:
+    """A copy counts for its own topic, whatever topic its original came from."""
+    engine, metrics = make_engine(), Metrics()
+    told = [Article(str(place), _LINE.format(0), origin=Origin(topic, 0, place)) for place, topic in enumerate("abb")]
+    meter = Meter(metrics, engine)
+    for one in told:
+        meter.committed(Committed([], 700, engine.process([one]), [], _SECONDS))
+    assert _value(metrics, "articles_total", topic="a", decision="unique", relation="none") == 1
+    assert _value(metrics, "articles_total", topic="b", decision="duplicate", relation="exact") == 2
+    assert _value(metrics, "articles_total", topic="a", decision="duplicate", relation="exact") is None
+    assert (_value(metrics, "commit_bytes_count"), _value(metrics, "commit_bytes_sum")) == (3, 2100)
+
+
+def test_probes_and_hits_are_those_of_the_tables(make_engine: Maker, texts: list[BaseText]) -> None:
+    """With the exact key alone, each article looks up every table; a hit is a prefix that an earlier one has there."""
+    engine = make_engine(landmarks={"enabled": False}, simhash={"tables": 6, "prefix_bits": 8, "probes": 1})
+    plan, metrics = TablePlan(6, 8), Metrics()
+    meter, known, hits, probes = Meter(metrics, engine), np.empty((0, 6), np.uint64), 0, 0
+    # Short texts are in no table.
+    bodies = [text.body for text in texts if text.form is Form.NEWS][:120]
+    for first in range(0, len(bodies), 30):
+        judged = engine.process([Article(str(first + place), body) for place, body in enumerate(bodies[first:][:30])])
+        meter.committed(Committed([], 0, judged, [], _SECONDS))
+        assert all(decision.unique for decision in judged.decisions)
+        fingerprints = np.array([decision.fingerprint for decision in judged.decisions], np.uint64)
+        prefixes = plan.prefixes(fingerprints)
+        hits += sum(int(np.isin(prefixes[:, table], known[:, table]).sum()) for table in range(6))
+        probes += prefixes.size
+        known = np.concatenate([known, prefixes])
+    assert 0 < hits < probes
+    assert (_value(metrics, "simhash_probes_total"), _value(metrics, "simhash_hits_total")) == (probes, hits)
+
+
+# ------------------------------------------------------------------------------------------------ lag
+
+
+@dataclass
+class _Input:
+    """A source as the meter sees it."""
+
+    lags: dict[Place, Lag]
+    assigned: set[Place] = field(default_factory=lambda: {("t", 0)})
+    rebalances: int = 0
+
+    def lag(self) -> dict[Place, Lag]:
+        """Return what was set."""
+        return self.lags
+
+
+def _lag_seconds(metrics: Metrics, partition: int = 0) -> float | None:
+    return _value(metrics, "consumer_lag_seconds", topic="t", partition=str(partition))
+
+
+def test_lag_in_seconds_is_the_age_of_what_waits(make_engine: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is 0 where nothing waits, and not shown where nobody knows how long; what is taken away is shown no more."""
+    metrics, now_ms = Metrics(), time.time_ns() // 1_000_000
+    monkeypatch.setattr("stream_dedup.stream.meter.time.time_ns", lambda: now_ms * 1_000_000)
+    meter = Meter(metrics, make_engine())
+    source = _Input({("t", 0): Lag(3, now_ms - 90_000), ("t", 1): Lag(0, None), ("t", 2): Lag(5, None)})
+    meter.tick(cast("Source", source))
+    assert _lag_seconds(metrics) is None
+    meter.refresh()
+    assert (_lag_seconds(metrics), _lag_seconds(metrics, 1), _lag_seconds(metrics, 2)) == (90.0, 0.0, None)
+    assert _value(metrics, "consumer_lag_messages", topic="t", partition="2") == 5
+    meter.idle()
+    meter.refresh()
+    assert (_lag_seconds(metrics), _lag_seconds(metrics, 1)) == (None, None)
+    assert _value(metrics, "consumer_lag_messages", topic="t", partition="0") is None
+
+
+def test_lag_in_seconds_grows_while_the_loop_stands_still(make_engine: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scrape a moment after the last look shows the age of then; one long after shows that it has grown."""
+    metrics, began = Metrics(), time.time_ns()
+    passed = 0.0
+    monkeypatch.setattr("stream_dedup.stream.meter.time.time_ns", lambda: began + int(passed * 1e9))
+    monkeypatch.setattr("stream_dedup.stream.meter.time.monotonic", lambda: 1_000.0 + passed)
+    meter, shown = Meter(metrics, make_engine()), []
+    meter.tick(cast("Source", _Input({("t", 0): Lag(1, began // 1_000_000 - 2_000)})))
+    for passed in (0.0, 0.9, 30.0):  # noqa: B007  # the clocks read it
+        meter.refresh()
+        shown.append(_lag_seconds(metrics))
+    assert shown == [2.0, 2.0, pytest.approx(32.0, abs=0.01)]

@@ -5,16 +5,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS
 from stream_dedup.hashing import U64
+from stream_dedup.index.keys import spread
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.multi import posting_kinds
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.postings import PostingKind
-from stream_dedup.index.probing import table_keys
+from stream_dedup.index.probing import TABLE_KEY_BITS, table_keys
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.bloom import put_in_filter
 from stream_dedup.index.runs.merging import merge_runs
-from stream_dedup.index.runs.run import Run, RunWriter, open_run
+from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.store import MemoryStore
@@ -48,10 +50,10 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
 @pytest.mark.parametrize("entries", [1_000, 16_384, 65_536, 200_000])
 @pytest.mark.parametrize(("tables", "prefix_bits"), [(4, 28), (8, 16), (2, 22), (1, 14)])
 def test_tables_take_what_is_planned(tables: int, prefix_bits: int, entries: int) -> None:
-    """Runs of random fingerprints: bytes of blocks and fences within 2%, of filters within 1% or a line."""
+    """Runs of random fingerprints: as many blocks, their bytes within 0.1%, those of filters within 1% or a line."""
     plan = TablePlan(tables, prefix_bits)
     fingerprints = np.random.default_rng(1).integers(1 << 64, size=entries, dtype=np.uint64)
-    keys = table_keys(plan.prefixes(fingerprints))
+    keys = spread(table_keys(plan.prefixes(fingerprints)), TABLE_KEY_BITS)
     _, _, kind = posting_kinds(EngineSettings.model_validate({"simhash": {"bucket_cap": 4096}}))
     _assert_planned(_run(keys, fingerprints, kind), packed(tables_of(plan, SETTINGS), entries))
 
@@ -65,7 +67,8 @@ def test_contents_and_landmarks_take_what_is_planned(entries: int) -> None:
     keys = chance.integers(1 << 64, size=(entries, 1), dtype=np.uint64)
     _assert_planned(_run(keys, keys[:, 0] * np.uint64(0), of_contents), packed(contents, entries))
     keys = chance.exponential(2**40 / 920, (entries, landmarks.postings)).cumsum(axis=1).astype(np.uint64)
-    apart = Lists(landmarks.postings, landmarks.values, landmarks.detail_bytes)
+    apart = Lists(landmarks.postings, landmarks.values, landmarks.key_bits, landmarks.detail_bytes)
+    keys = spread(keys, LANDMARK_BITS)
     _assert_planned(_run(keys, keys[:, 0] * np.uint64(0), of_landmarks), packed(apart, entries))
 
 
@@ -92,30 +95,28 @@ def _frozen(store: MemoryStore, keys: U64, details: U64, first: int, kind: Posti
     name = f"{first}"
     with store.new_file(name) as file:
         writer = RunWriter(file, first, first + len(keys))
-        writer.section(iter([flat]), len(order), kind.detail_bytes)
+        writer.section([flat], extent_of(flat), kind.detail_bytes)
         writer.finish()
     return open_run(name, store.open_file(name))
 
 
 def _assert_planned(run: Run, planned: Packed) -> None:
     [section] = run.sections
-    fences = (section.first_keys, section.stops, section.landings, section.checked)
-    blocks = len(section.stops)
+    size = section.stop - section.start
     assert section.words.nbytes == pytest.approx(planned.filter, rel=0.01, abs=64)
-    assert blocks == pytest.approx(planned.blocks, rel=0.02, abs=1)
-    assert int(section.stops[-1]) == pytest.approx(planned.packed, rel=0.02)
-    assert section.words.nbytes + sum(fence.nbytes for fence in fences) == pytest.approx(planned.memory, rel=0.02)
-    on_disk = int(section.stops[-1]) + section.first_keys.nbytes + section.stops.nbytes + section.words.nbytes
-    assert on_disk == pytest.approx(planned.disk, rel=0.02)
+    assert section.blocks == planned.blocks
+    assert size == pytest.approx(planned.packed, rel=0.001)
+    assert section.words.nbytes + section.fences.nbytes == pytest.approx(planned.memory, rel=0.01, abs=72)
+    assert size + section.fences.nbytes + section.words.nbytes == pytest.approx(planned.disk, rel=0.01, abs=72)
 
 
 @pytest.mark.parametrize("bits", [6, 9, 12, 16])
 def test_filters_are_wrong_as_often_as_planned(bits: int) -> None:
     """Of a million absent keys a filter with so many bits a key takes for present what the formula says."""
-    keys = np.random.default_rng(3).integers(1 << 63, size=256_000, dtype=np.uint64)
+    keys = np.random.default_rng(3).integers(1 << 64, size=256_000, dtype=np.uint64)
     words = np.zeros(len(keys) * bits // 64, np.uint64)
     put_in_filter(words, keys)
-    absent = np.random.default_rng(4).integers(1 << 63, 1 << 64, size=1_000_000, dtype=np.uint64)
+    absent = np.random.default_rng(4).integers(1 << 64, size=1_000_000, dtype=np.uint64)
     found = np.zeros(len(absent), np.bool_)
     mark_present(words, absent, found)
     wrong = found.mean()
@@ -125,11 +126,11 @@ def test_filters_are_wrong_as_often_as_planned(bits: int) -> None:
 def test_landmarks_come_again_as_was_measured() -> None:
     """Of the first 450,000 landmarks as many are distinct as the sum of the probabilities that each is new."""
     expected = ((1 + np.arange(450_000) / 32_000) ** -0.065).sum()
-    lists = Lists(45, 2.0**64, 1, recurring=True)
+    lists = Lists(45, 2.0**64, 64, 1, recurring=True)
     assert lists.keys(10_000) == pytest.approx(expected, rel=1e-4)
 
 
 def test_keys_that_meet_by_chance_are_those_of_random_draws() -> None:
     """A million draws from a million values: 1 - 1 / e of them are drawn."""
     drawn = np.unique(np.random.default_rng(5).integers(1_000_000, size=1_000_000))
-    assert Lists(1, 1e6, 8).keys(1_000_000) == pytest.approx(len(drawn), rel=0.005)
+    assert Lists(1, 1e6, 64, 8).keys(1_000_000) == pytest.approx(len(drawn), rel=0.005)

@@ -81,7 +81,7 @@ def test_probed_keys_are_those_of_the_naive_probing(tables: int, prefix_bits: in
     for i, row in enumerate(keys.reshape(30, tables, -1).tolist()):
         tried = _naive_keys(plan, int(fingerprints[i]), sums[i].tolist(), flips)
         assert [sorted(own) for own in row] == [
-            sorted(table << 32 | key for key in tried[table]) for table in range(tables)
+            sorted(table << 28 | key for key in tried[table]) for table in range(tables)
         ]
 
 
@@ -96,7 +96,7 @@ def test_keys_come_in_the_order_of_the_flips() -> None:
             one_by_one = [
                 _naive_keys(plan, int(fingerprints[i]), sums[i].tolist(), [ranks])[table].pop() for ranks in flips
             ]
-            assert own == [table << 32 | key for key in one_by_one]
+            assert own == [table << 28 | key for key in one_by_one]
 
 
 def test_likeliest_key_comes_first() -> None:
@@ -122,6 +122,6 @@ def test_no_articles_look_up_nothing() -> None:
 
 
 def test_table_keys_are_table_and_prefix() -> None:
-    """A key is the table's number shifted by 32 bits, and the prefix."""
+    """A key is the table's number shifted by 28 bits, and the prefix."""
     prefixes = np.array([[5, 6, 7]], np.uint64)
-    assert table_keys(prefixes).tolist() == [[5, 1 << 32 | 6, 2 << 32 | 7]]
+    assert table_keys(prefixes).tolist() == [[5, 1 << 28 | 6, 2 << 28 | 7]]

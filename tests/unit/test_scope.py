@@ -5,7 +5,6 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,11 +18,11 @@ from stream_dedup.article import (
     Succession,
     SuccessionReason,
     Withdrawal,
-    link_json,
-    succession_json,
-    withdrawal_json,
+    link_fields,
+    succession_fields,
+    withdrawal_fields,
 )
-from stream_dedup.clusters import Member, cluster_json, found
+from stream_dedup.clusters import Member, cluster_fields, found
 from stream_dedup.index.keys import BatchKeys, masked
 from stream_dedup.scope import id_of, name_of, scope_hash, scope_of
 from stream_dedup.versions import url_hash
@@ -125,10 +124,10 @@ def test_what_is_told_names_the_scope_only_where_there_is_one() -> None:
         article = Article("b", "正文", scope=scope)
         cluster = found(1, Member(name_of(scope, "a"), 1, True, None, None, 2, "甲报"), None)
         return [
-            orjson.loads(link_json(Decision(article, False, 1, 0, link, False), link, 0)),
-            orjson.loads(withdrawal_json("b", Withdrawal("b", scope=scope), "a", 0)),
-            orjson.loads(succession_json(Succession("b", "a", SuccessionReason.MOVED, scope), 0)),
-            orjson.loads(cluster_json(cluster, 0)),
+            link_fields(Decision(article, False, 1, 0, link, False), link, 0),
+            withdrawal_fields("b", Withdrawal("b", scope=scope), "a", 0),
+            succession_fields(Succession("b", "a", SuccessionReason.MOVED, scope), 0),
+            cluster_fields(cluster, 0),
         ]
 
     assert told("租户") == [{**fields, "scope": "租户"} for fields in told("")]

@@ -205,6 +205,51 @@ def test_secrets_are_not_in_messages(tmp_path: Path) -> None:
     assert "hunter2" not in _faults(file=_toml(tmp_path, '[input]\npassword = "hunter2"\n[http]\nport = -1\n'))
 
 
+@pytest.mark.parametrize(
+    "name", ["basic.auth.user.info", "ssl.key.password", "bearer.auth.token", "bearer.auth.client.secret", "proxy"]
+)
+def test_secrets_of_the_registry_are_redacted(name: str) -> None:
+    """As those of Kafka; they come from the environment alike."""
+    variable = "STREAM_DEDUP_REGISTRY__" + name.upper().replace(".", "_")
+    settings = load_settings(environment={variable: "hunter2"}, flags=["registry.url=http://r:8081"])
+    assert settings.registry == {"url": "http://r:8081", name: "hunter2"}
+    assert settings.redacted()["registry"] == {"url": "http://r:8081", name: REDACTED}
+
+
+@pytest.mark.parametrize("url", ["r:8081", "mock://", "http://me:hunter2@r", "http://r, https://me:hunter2@s", ""])
+def test_url_of_the_registry_is_one_without_secrets(url: str) -> None:
+    """Credentials in it would be shown with it: so they are refused, and not repeated."""
+    faults = _faults(f"registry.url={url}")
+    assert "registry.url" in faults
+    assert "hunter2" not in faults
+
+
+@pytest.mark.parametrize("flag", ["input.format=avro", "input.formats.articles.in=protobuf", "output.format=avro"])
+def test_formats_with_schemas_want_a_registry(flag: str) -> None:
+    """And a format has to be one of four."""
+    assert "registry.url" in _faults(flag)
+    assert load_settings(flags=[flag, "registry.url=http://r:8081"])
+    assert "'json', 'avro', 'protobuf' or 'json-schema'" in _faults(flag.split("=", maxsplit=1)[0] + "=xml")
+
+
+def test_formats_of_topics_come_from_every_layer(tmp_path: Path) -> None:
+    """In the file quoted or not, in the environment as a list of pairs, as flags; the later source wins."""
+    file = _toml(tmp_path, '[input]\ntopics = ["^a[.].*", "b.c"]\n[input.formats]\n"a.b" = "avro"\nb.c = "avro"\n')
+    url, environment = "registry.url=http://r", {"STREAM_DEDUP_INPUT__FORMATS": "a.b = avro, b.c=protobuf"}
+    assert load_settings(file, flags=[url]).input.formats == {"a.b": "avro", "b.c": "avro"}
+    flags = [url, "input.formats.b.c=json"]
+    assert load_settings(file, flags=flags).input.formats == {"a.b": "avro", "b.c": "json"}
+    topics = {"STREAM_DEDUP_INPUT__TOPICS": "a.b, b.c"}
+    settings = load_settings(environment={**topics, **environment}, flags=[url])
+    assert settings.input.formats == {"a.b": "avro", "b.c": "protobuf"}
+
+
+def test_format_of_a_topic_that_is_not_read_is_refused() -> None:
+    """A name with a slip in it would leave its topic with another format."""
+    faults = _faults("input.formats.articles.im=avro", "registry.url=http://r")
+    assert "'articles.im' is none of input.topics (articles.in)" in faults
+
+
 def test_properties_without_a_name_are_refused() -> None:
     """A value for the group itself is no property."""
     assert "kafka" in _faults("kafka=hunter2")

@@ -8,7 +8,7 @@ from stream_dedup.hashing import I64
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
-from stream_dedup.window import Times, Window
+from stream_dedup.window import Times, Window, span_ms
 
 _DAY = 86_400_000
 _LENGTH = 4 * _DAY
@@ -95,6 +95,19 @@ def test_generation_expires_when_all_in_it_is_older_than_the_window(steps: list[
         newest = progress.generation
         held = [number for number in range(newest) if starts[number + 1] >= starts[newest] - _LENGTH]
         assert list(progress.live) == [*held, newest]
+
+
+def test_span_of_what_is_kept_is_one_and_a_half_to_two_windows() -> None:
+    """On a steady stream; at first it is the whole stream, and nothing before a time is known."""
+    assert span_ms(Progress()) == 0
+    step, progress, spans = _LENGTH // 100, Progress(), []
+    for now in range(0, 4 * _LENGTH, step):
+        stream = _WINDOW.times([Article("a", "文", published_ms=now)], progress.stream_ms).stream
+        progress = Progress(generations=_WINDOW.generations(progress, stream, 0), stream_ms=now)
+        spans.append(span_ms(progress))
+    assert spans[:150] == [*range(0, 150 * step, step)]
+    assert min(spans[200:]) >= 1.4 * _LENGTH
+    assert 1.9 * _LENGTH < max(spans) <= 2.1 * _LENGTH
 
 
 def test_without_times_no_generation_begins() -> None:

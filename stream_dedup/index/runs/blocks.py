@@ -1,11 +1,12 @@
-"""Blocks: some hundred postings in ascending order of their keys, packed, with a checksum.
+"""Blocks: the postings of all keys with the same uppermost bits, packed in rows, with a checksum.
 
 Knows how postings are packed and found in a block; knows nothing of files or of what is looked for.
 
-A block is the number of its postings and the bytes of a key, then three columns: of each posting its key's distance
-from the smallest of the block, its entry's distance from the first of the run, and what it carries; and the checksum.
-All are of as many bytes as the largest needs, little-endian. So a key is found by bisection, and nothing is decoded
-but its own postings. All postings of a key are in one block, and blocks are of whole words of 8 bytes.
+Keys are spread evenly over 64 bits, so that their uppermost bits say in which block each is, and those behind about
+where there. A block is its postings in ascending order of their keys, and of entries under one key, and the checksum.
+A posting is a row: the rest of its key, its entry's distance from the first of the run, and what it carries, each of
+as many bytes as the largest needs, little-endian. So nothing but a key's own postings is looked at, and these are side
+by side. How many rows are before each block is known in memory: its fence.
 """
 
 from typing import NamedTuple
@@ -14,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.hashing import U64, mix64
 from stream_dedup.prefetch import prefetch
+from stream_dedup.unaligned import WORD, put_word, word_at
 
 Bytes = NDArray[np.uint8]
 
-BLOCK_POSTINGS = 128  # a block ends with the key that reaches so many
-_HEADER_BYTES = 5  # 4 of the number of postings, 1 of the bytes of a key
-_WORD = 8  # bytes
-_EIGHT, _LOWEST = np.uint64(8), np.uint64(0xFF)
-_1, _3, _4, _7, _63 = np.uint64(1), np.uint64(3), np.uint64(4), np.uint64(7), np.uint64(63)
+LEAST_POSTINGS = 48  # of a block in the mean; of twice as many two blocks are made
+CHECKED = np.uint64(1 << 63)  # in the fence of a block: it was found sound since the run was opened
+_KEY_BITS = 64
+_1, _4, _32 = np.uint64(1), np.uint64(4), np.uint64(32)
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
@@ -41,236 +42,234 @@ class Flat(NamedTuple):
     details: U64
 
 
-class Widths(NamedTuple):
-    """How postings of a section are packed.
+class Layout(NamedTuple):
+    """How the postings of a section are packed.
 
     Attributes:
+        block_bits: uppermost bits of a key, which say in which of 2^block_bits blocks it is.
+        idle_bits: lowest bits of a key, which are zero in all.
         first_entry: no entry has a smaller number.
-        entry_bytes: of an entry's distance from that.
+        key_bytes: of a key's bits between those.
+        entry_bytes: of an entry's distance from the first.
         detail_bytes: of what a posting carries; its upper bytes are left out.
     """
 
+    block_bits: int
+    idle_bits: int
     first_entry: int
+    key_bytes: int
     entry_bytes: int
     detail_bytes: int
 
 
-class PackedBlocks(NamedTuple):
-    """Some blocks one behind the other.
+def no_postings() -> Flat:
+    """Return no postings."""
+    return Flat(*np.empty((3, 0), np.uint64))
 
-    Attributes:
+
+def layout_of(entries: tuple[int, int], block_bits: int, idle_bits: int, detail_bytes: int) -> Layout:
+    """Return how the postings of a section are packed.
+
+    Args:
+        entries: number of the first, and number behind the last.
+        block_bits: uppermost bits of a key that say in which block it is.
+        idle_bits: lowest bits that are zero in all keys; at most 63.
+        detail_bytes: of what a posting carries.
+    """
+    first, stop = entries
+    key_bytes = _bytes_of(max(0, _KEY_BITS - block_bits - idle_bits))
+    return Layout(
+        block_bits, idle_bits, first, key_bytes, max(1, _bytes_of((stop - first - 1).bit_length())), detail_bytes
+    )
+
+
+def block_bits_of(postings: int) -> int:
+    """Return how many uppermost bits of a key say in which block it is, where there are so many postings."""
+    return max(0, (postings // LEAST_POSTINGS).bit_length() - 1)
+
+
+def idle_bits_of(keys: U64) -> int:
+    """Return how many of the lowest bits are zero in all keys: at most 63."""
+    together = int(np.bitwise_or.reduce(keys, initial=np.uint64(1 << (_KEY_BITS - 1))))
+    return (together & -together).bit_length() - 1
+
+
+def _bytes_of(bits: int) -> int:
+    return -(-bits // 8)
+
+
+@kernel
+def rows_before(fences: U64, block: int) -> int:
+    """Return how many rows are before a block."""
+    return np.int64(fences[block] & ~CHECKED)  # type: ignore[return-value]  # compiled code has no Python integers
+
+
+@kernel
+def row_bytes(layout: Layout) -> int:
+    """Return the bytes of a posting."""
+    return layout.key_bytes + layout.entry_bytes + layout.detail_bytes
+
+
+@kernel
+def block_start(layout: Layout, rows: int, block: int) -> int:
+    """Return the byte at which a block begins, counted from the first of its section.
+
+    Args:
+        layout: of the section.
+        rows: how many are before it.
+        block: its number.
+    """
+    return rows * row_bytes(layout) + block * WORD
+
+
+@kernel
+def block_of(layout: Layout, key: np.uint64) -> int:
+    """Return the number of the block in which a key is, if it is anywhere."""
+    # A shift by 64 would be none: so it is made in two steps.
+    return np.int64(key >> _1 >> np.uint64(_KEY_BITS - 1 - layout.block_bits))  # type: ignore[return-value]  # compiled
+
+
+@kernel
+def pack_rows(flat: Flat, layout: Layout, first: int, fences: U64) -> Bytes:
+    """Pack the postings of some blocks that follow one another.
+
+    Args:
+        flat: of all their keys.
+        layout: of the section.
+        first: number of the first block.
+        fences: how many postings of the section are before each of them, and behind the last; only the first is given.
+    """
+    packed = np.empty(len(flat.keys) * row_bytes(layout) + len(fences) * WORD, np.uint8)
+    at = row = 0
+    for block in range(len(fences) - 1):
+        start = at
+        while row < len(flat.keys) and block_of(layout, flat.keys[row]) == first + block:
+            # What is written of a field beyond its bytes the next one overwrites, or the checksum.
+            put_word(packed, at, _rest(layout, flat.keys[row]))
+            put_word(packed, at + layout.key_bytes, flat.entries[row] - np.uint64(layout.first_entry))
+            put_word(packed, at + layout.key_bytes + layout.entry_bytes, flat.details[row])
+            at += row_bytes(layout)
+            row += 1
+        fences[block + 1] = fences[0] + np.uint64(row)
+        put_word(packed, at, _checksum(packed, start, at))
+        at += WORD
+    return packed[:at]
+
+
+@kernel
+def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple[Flat, bool]:
+    """Return the postings of some blocks that follow one another, and whether all are sound.
+
+    Args:
         packed: their bytes.
-        first_keys: smallest key of each, shape (blocks,).
-        stops: byte behind each, shape (blocks,).
-        keys: how many keys they hold.
+        fences: how many postings of the section are before each of them, and behind the last.
+        first: number of the first.
+        layout: of the section.
     """
-
-    packed: Bytes
-    first_keys: U64
-    stops: I64
-    keys: int
-
-
-class Found(NamedTuple):
-    """Where a key's postings are in a block.
-
-    Attributes:
-        first: number of the first posting.
-        stop: number behind the last.
-        postings: how many the block has.
-        key_bytes: of each key.
-    """
-
-    first: int
-    stop: int
-    postings: int
-    key_bytes: int
-
-
-def widths_of(first_entry: int, stop_entry: int, detail_bytes: int) -> Widths:
-    """Return how the postings of entries from one up to, not including, another are packed."""
-    return Widths(first_entry, max(1, -(-(stop_entry - first_entry - 1).bit_length() // 8)), detail_bytes)
-
-
-def block_bytes(postings: int, key_bytes: int, widths: Widths) -> int:
-    """Return the bytes of a block.
-
-    Args:
-        postings: how many it has.
-        key_bytes: of each key.
-        widths: of all else.
-    """
-    return _words(_HEADER_BYTES + postings * (key_bytes + widths.entry_bytes + widths.detail_bytes)) + _WORD
-
-
-@kernel
-def pack_blocks(flat: Flat, widths: Widths) -> PackedBlocks:
-    """Pack postings."""
-    postings = len(flat.keys)
-    most = postings // BLOCK_POSTINGS + 1
-    packed = np.empty(_words(postings * (8 + widths.entry_bytes + widths.detail_bytes)) + most * 4 * _WORD, np.uint8)
-    first_keys, stops = np.empty(most, np.uint64), np.empty(most, np.int64)
-    blocks = keys = used = first = 0
-    stop = 0
-    while first < postings:
-        while stop < postings and stop - first < BLOCK_POSTINGS:
-            stop += 1
-            while stop < postings and flat.keys[stop] == flat.keys[stop - 1]:
-                stop += 1
-            keys += 1
-        used = _pack_block(flat, first, stop, widths, packed, used)
-        first_keys[blocks], stops[blocks] = flat.keys[first], used
-        blocks, first = blocks + 1, stop
-    return PackedBlocks(packed[:used].copy(), first_keys[:blocks].copy(), stops[:blocks].copy(), keys)
-
-
-@kernel
-def _pack_block(flat: Flat, first: int, stop: int, widths: Widths, packed: Bytes, start: int) -> int:
-    """Pack a block of some postings from a byte on, and return the byte behind it."""
-    span, key_bytes = flat.keys[stop - 1] - flat.keys[first], 0
-    while span > 0:
-        span, key_bytes = span >> _EIGHT, key_bytes + 1
-    at = _put(packed, start, np.uint64(stop - first), _HEADER_BYTES - 1)
-    at = _put(packed, at, np.uint64(key_bytes), 1)
-    for posting in range(first, stop):
-        at = _put(packed, at, flat.keys[posting] - flat.keys[first], key_bytes)
-    for posting in range(first, stop):
-        at = _put(packed, at, flat.entries[posting] - np.uint64(widths.first_entry), widths.entry_bytes)
-    for posting in range(first, stop):
-        at = _put(packed, at, flat.details[posting], widths.detail_bytes)
-    stop = _words(at)
-    packed[at:stop] = 0
-    return _put(packed, stop, _checksum(packed[start:stop].view(np.uint64)), _WORD)
-
-
-@kernel
-def _words(size: int) -> int:
-    """Return how many bytes the words have that so many bytes need."""
-    return (size + _WORD - 1) // _WORD * _WORD
-
-
-@kernel
-def unpack_blocks(words: U64, stops: I64, first_keys: U64, widths: Widths) -> tuple[Flat, bool]:
-    """Return the postings of some blocks, and whether all are sound.
-
-    Args:
-        words: of the blocks.
-        stops: byte behind each, shape (blocks,).
-        first_keys: smallest key of each, shape (blocks,).
-        widths: as they were packed with.
-    """
-    room, start = 0, 0
-    for stop in stops:
-        if not sound(words, start, stop):
-            nothing = np.empty(0, np.uint64)
-            return Flat(nothing, nothing, nothing), False
-        room += _header(words, start)[0]
-        start = stop
-    flat = Flat(np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint64))
-    used, start = 0, 0
-    for block in range(len(stops)):
-        postings, key_bytes = _header(words, start)
-        for posting in range(postings):
-            flat.keys[used + posting] = first_keys[block] + _key(words, start, posting, key_bytes)
-        all_of_it = Found(0, postings, postings, key_bytes)
-        used = take_postings(words, start, all_of_it, widths, flat.entries, flat.details, used)
-        start = stops[block]
+    rows = rows_before(fences, len(fences) - 1) - rows_before(fences, 0)
+    flat = Flat(np.empty(rows, np.uint64), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
+    at = row = 0
+    for block in range(len(fences) - 1):
+        stop = rows_before(fences, block + 1) - rows_before(fences, 0)
+        if not sound(packed, at, at + (stop - row) * row_bytes(layout)):
+            return Flat(flat.keys[:0], flat.entries[:0], flat.details[:0]), False
+        upper = np.uint64(first + block) << np.uint64(_KEY_BITS - 1 - layout.block_bits) << _1
+        while row < stop:
+            flat.keys[row] = upper | _get(packed, at, layout.key_bytes) << np.uint64(layout.idle_bits)
+            flat.entries[row], flat.details[row] = posting_at(packed, at, layout)
+            at += row_bytes(layout)
+            row += 1
+        at += WORD
     return flat, True
 
 
 @kernel
-def find_in_block(words: U64, start: int, distance: np.uint64, share: float) -> Found:
-    """Return where the postings of a key are in the block that begins at a byte.
+def posting_at(data: Bytes, at: int, layout: Layout) -> tuple[np.uint64, np.uint64]:
+    """Return entry and detail of the row that begins at a byte."""
+    entry = _get(data, at + layout.key_bytes, layout.entry_bytes)
+    detail = _get(data, at + layout.key_bytes + layout.entry_bytes, layout.detail_bytes)
+    return np.uint64(layout.first_entry) + entry, detail
+
+
+@kernel
+def guess_of(layout: Layout, key: np.uint64, rows: int) -> int:
+    """Return about which of a block's rows is the first of a key; there is one, or none at all."""
+    share = (key << np.uint64(layout.block_bits)) >> _32
+    return np.int64((share * np.uint64(rows)) >> _32)  # type: ignore[return-value]  # compiled
+
+
+@kernel
+def find_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout) -> tuple[int, int]:
+    """Return the first row of a key in a block, and the row behind its last.
 
     Args:
-        words: of blocks.
-        start: where the block begins.
-        distance: of the key from the smallest of the block.
-        share: about how much of the block is before the key: the search begins there.
+        data: holds the block.
+        start: byte at which it begins.
+        rows: that it has.
+        key: that is looked for.
+        layout: of the section.
     """
-    postings, key_bytes = _header(words, start)
-    first = min(max(int(share * postings), 0), postings - 1)
-    while first < postings and _key(words, start, first, key_bytes) < distance:
+    if key & ((_1 << np.uint64(layout.idle_bits)) - _1):
+        return 0, 0
+    size, wanted, mask = row_bytes(layout), _rest(layout, key), _mask(layout.key_bytes)
+    first = guess_of(layout, key, rows)
+    while first < rows and word_at(data, start + first * size) & mask < wanted:
         first += 1
-    while first > 0 and _key(words, start, first - 1, key_bytes) >= distance:
+    while first > 0 and word_at(data, start + (first - 1) * size) & mask >= wanted:
         first -= 1
     stop = first
-    while stop < postings and _key(words, start, stop, key_bytes) == distance:
+    while stop < rows and word_at(data, start + stop * size) & mask == wanted:
         stop += 1
-    return Found(first, stop, postings, key_bytes)
+    return first, stop
 
 
 @kernel
-def ask_for(words: U64, start: int, widths: Widths, share: float) -> None:
-    """Ask for the memory that a search in the block that begins at a byte will read; see `find_in_block`."""
-    postings, key_bytes = _header(words, start)
-    column, posting = start + _HEADER_BYTES, int(share * postings)
-    for width in (key_bytes, widths.entry_bytes, widths.detail_bytes):
-        prefetch(words, (column + posting * width) // _WORD)
-        column += postings * width
+def ask_for_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout) -> None:
+    """Ask for the memory that `find_rows` will read."""
+    at = start + guess_of(layout, key, rows) * row_bytes(layout)
+    prefetch(data, at - 32)
+    prefetch(data, at + 32)
 
 
 @kernel
-def take_postings(words: U64, start: int, found: Found, widths: Widths, entries: U64, details: U64, place: int) -> int:
-    """Unpack postings of the block that begins at a byte from a place of arrays on, and return the place behind."""
-    entry_column = start + _HEADER_BYTES + found.postings * found.key_bytes
-    detail_column = entry_column + found.postings * widths.entry_bytes
-    for posting in range(found.first, found.stop):
-        entry = _get(words, entry_column + posting * widths.entry_bytes, widths.entry_bytes)
-        entries[place] = np.uint64(widths.first_entry) + entry
-        details[place] = _get(words, detail_column + posting * widths.detail_bytes, widths.detail_bytes)
-        place += 1
-    return place
+def sound(data: Bytes, start: int, stop: int) -> bool:
+    """Tell whether the checksum behind the rows between two bytes is theirs."""
+    return bool(word_at(data, stop) == _checksum(data, start, stop))
 
 
 @kernel
-def sound(words: U64, start: int, stop: int) -> bool:
-    """Tell whether the checksum at the end of a block is that of its bytes."""
-    behind = stop - _WORD
-    return (
-        behind > start
-        and (stop - start) % _WORD == 0
-        and _checksum(words[start // _WORD : behind // _WORD]) == words[behind // _WORD]
-    )
+def _rest(layout: Layout, key: np.uint64) -> np.uint64:
+    """Return the bits of a key that its block does not tell."""
+    upper = np.uint64(layout.block_bits)
+    return (key << upper) >> upper >> np.uint64(layout.idle_bits)
 
 
 @kernel
-def _header(words: U64, start: int) -> tuple[int, int]:
-    """Return how many postings a block has, and the bytes of a key."""
-    return np.int64(_get(words, start, _HEADER_BYTES - 1)), np.int64(_get(words, start + _HEADER_BYTES - 1, 1))  # type: ignore[return-value]  # compiled
-
-
-@kernel
-def _key(words: U64, start: int, posting: int, key_bytes: int) -> np.uint64:
-    """Return how far the key of a posting is from the smallest of its block."""
-    return _get(words, start + _HEADER_BYTES + posting * key_bytes, key_bytes)
-
-
-@kernel
-def _get(words: U64, at: int, count: int) -> np.uint64:
-    """Return a number of up to 8 bytes that begins at a byte, before the last word."""
-    place, shift = np.uint64(at) >> _3, _EIGHT * (np.uint64(at) & _7)
-    # A shift by 64 would be none: so what is above comes up in two steps, as does the mask.
-    value = words[place] >> shift | (words[place + _1] << _1) << (_63 - shift)
+def _mask(count: int) -> np.uint64:
+    """Return a number of so many bytes, 0 to 8, of ones."""
     half = _4 * np.uint64(count)
-    return value & ((_1 << half << half) - _1)  # type: ignore[no-any-return]  # compiled
+    return (_1 << half << half) - _1
 
 
 @kernel
-def _put(packed: Bytes, at: int, value: np.uint64, count: int) -> int:
-    for _ in range(count):
-        packed[at] = np.uint8(value & _LOWEST)
-        value >>= _EIGHT
-        at += 1
-    return at
+def _get(data: Bytes, at: int, count: int) -> np.uint64:
+    """Return a number of so many bytes, 0 to 8, that begins in a row."""
+    return word_at(data, at) & _mask(count)
 
 
 @kernel
-def _checksum(words: U64) -> np.uint64:
-    """Return a checksum of words: FNV-1a over every other one, twice, so that two are multiplied at a time."""
-    even, odd = _OFFSET ^ np.uint64(_WORD * len(words)), _OFFSET
-    for place in range(0, len(words) - 1, 2):
-        even, odd = (even ^ words[place]) * _PRIME, (odd ^ words[place + 1]) * _PRIME
-    if len(words) % 2:
-        even = (even ^ words[len(words) - 1]) * _PRIME
+def _checksum(data: Bytes, start: int, stop: int) -> np.uint64:
+    """Return a checksum of bytes: FNV-1a over every other word, twice, so that two are multiplied at a time.
+
+    Behind them eight more can be read.
+    """
+    even, odd = _OFFSET ^ np.uint64(stop - start), _OFFSET
+    at = start
+    while at + 2 * WORD <= stop:
+        even, odd = (even ^ word_at(data, at)) * _PRIME, (odd ^ word_at(data, at + WORD)) * _PRIME
+        at += 2 * WORD
+    if at + WORD <= stop:
+        even = (even ^ word_at(data, at)) * _PRIME
+        at += WORD
+    odd = (odd ^ _get(data, at, stop - at)) * _PRIME
     return mix64(even) ^ mix64(odd + _PRIME)

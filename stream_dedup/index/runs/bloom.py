@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.hashing import I64, U64
 from stream_dedup.prefetch import AHEAD, prefetch
 
 # All bits of a key are in one line of the processor's cache: a look-up waits for memory once.
@@ -16,9 +16,9 @@ _LINE_WORDS = 8
 LINE_BITS = 64 * _LINE_WORDS
 KEY_BITS = 6  # set for a key
 _POSITION_BITS = np.uint64(9)  # log2 of LINE_BITS
-_POSITION = np.uint64(LINE_BITS - 1)
+_POSITION_SHIFT = np.uint64(64) - _POSITION_BITS
 _1, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
-_SALT = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of a key: the uppermost bits of the product depend on all bits of it
 # Small filters are asked as often as large ones and take little: so they get more bits and are wrong more seldom.
 _GENEROUS = ((1 << 20, 16), (1 << 23, 12))
 _SPARING = 9  # bits a key
@@ -32,20 +32,32 @@ def filter_bytes(keys: int) -> int:
 
 def empty_filter(keys: int) -> U64:
     """Return an empty filter for so many keys: of absent keys it takes 1.7% to 0.1% for present."""
-    return np.zeros(filter_bytes(keys) // 8, np.uint64)
+    return in_lines(np.zeros(filter_bytes(keys) // 8, np.uint64))
+
+
+def in_lines(words: U64) -> U64:
+    """Return the words of a filter, moved so that its lines are those of the processor's cache.
+
+    A line that stood in two of these would be waited for twice.
+    """
+    room = np.empty(len(words) + _LINE_WORDS, np.uint64)
+    first = -(room.ctypes.data // room.itemsize) % _LINE_WORDS
+    aligned = room[first : first + len(words)]
+    aligned[:] = words
+    return aligned
 
 
 @kernel
 def put_in_filter(words: U64, keys: U64) -> None:
-    """Put keys into a filter."""
+    """Put keys into a filter; they are spread evenly over 64 bits."""
     for i in range(len(keys)):
-        _ask_for(words, keys, i + AHEAD)
-        hashed = mix64(keys[i] ^ _SALT)
-        line, positions = _line(words, hashed), mix64(hashed)
+        if i + AHEAD < len(keys):
+            prefetch(words, _line(words, keys[i + AHEAD]))
+        line, positions = _line(words, keys[i]), _positions(keys[i])
         for _ in range(KEY_BITS):
-            position = positions & _POSITION
+            position = positions >> _POSITION_SHIFT
             words[line + np.int64(position >> _6)] |= _1 << (position & _63)
-            positions >>= _POSITION_BITS
+            positions <<= _POSITION_BITS
 
 
 @kernel
@@ -62,7 +74,7 @@ def keep_possible(words: U64, keys: U64, places: I64) -> int:
     kept = 0
     for i in range(len(places)):
         if i + AHEAD < len(places):
-            _ask_for(words, keys, places[i + AHEAD])
+            prefetch(words, _line(words, keys[places[i + AHEAD]]))
         place = places[i]
         # No branch that the processor would have to guess.
         places[kept] = place
@@ -73,23 +85,26 @@ def keep_possible(words: U64, keys: U64, places: I64) -> int:
 @kernel
 def _holds(words: U64, key: np.uint64) -> int:
     """Return 1 if a filter may hold a key, else 0."""
-    hashed = mix64(key ^ _SALT)
-    line, positions, bits = _line(words, hashed), mix64(hashed), _1
-    for _ in range(KEY_BITS):
-        position = positions & _POSITION
+    line, positions, bits = _line(words, key), _positions(key), _1
+    for step in range(KEY_BITS):
+        # Half of the bits tell nearly all absent keys, so that the processor seldom guesses wrong.
+        if step == KEY_BITS // 2 and bits == 0:
+            return 0
+        position = positions >> _POSITION_SHIFT
         bits &= words[line + np.int64(position >> _6)] >> (position & _63)
-        positions >>= _POSITION_BITS
+        positions <<= _POSITION_BITS
     return np.int64(bits)  # type: ignore[return-value]  # compiled code has no Python integers
 
 
 @kernel
-def _ask_for(words: U64, keys: U64, place: int) -> None:
-    if place < len(keys):
-        prefetch(words, _line(words, mix64(keys[place] ^ _SALT)))
+def _line(words: U64, key: np.uint64) -> int:
+    """Return the first word of a key's line: the lines of ascending keys ascend."""
+    lines = np.uint64(len(words) // _LINE_WORDS)
+    return _LINE_WORDS * np.int64(((key >> _32) * lines) >> _32)  # type: ignore[return-value]  # compiled
 
 
 @kernel
-def _line(words: U64, hashed: np.uint64) -> int:
-    """Return the first word of a key's line."""
-    lines = np.uint64(len(words) // _LINE_WORDS)
-    return _LINE_WORDS * np.int64(((hashed >> _32) * lines) >> _32)  # type: ignore[return-value]  # compiled
+def _positions(key: np.uint64) -> np.uint64:
+    """Return the places of a key's bits in its line, one behind the other from the uppermost bits on."""
+    # The lowest bits of all keys may be zero, and the uppermost are the same in a line.
+    return (key ^ key >> _32) * _FACTOR

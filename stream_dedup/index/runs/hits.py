@@ -3,7 +3,6 @@
 Knows places of keys and postings; knows nothing of where postings come from.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,45 +10,72 @@ import numpy as np
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U64
 
+_POSTINGS = 8  # of a key, in the mean and a little more
+
 
 class Hits(NamedTuple):
-    """Postings found under some keys.
+    """Postings found under some keys in several sources, the newest source first.
 
     Attributes:
-        places: of the key of each posting among those that were asked for, ascending, shape (n,).
-        entries: their entries, under one key ascending, shape (n,).
-        details: what they carry, shape (n,).
+        places: of the keys among those that were asked for, of each find one, shape (room for finds,).
+        counts: how many postings each find has, shape of `places`.
+        entries: of the postings, find by find, in each ascending, shape (room for postings,).
+        details: what they carry, shape of `entries`.
+        used: how many finds and how many postings there are, shape (2,).
     """
 
     places: I64
+    counts: I64
     entries: U64
     details: U64
+    used: I64
 
 
-def lists_of(parts: Sequence[Hits], keys: int) -> tuple[I64, U64, U64]:
+def no_hits(keys: int) -> Hits:
+    """Return no finds, with room for those of so many keys."""
+    places, counts = np.empty((2, keys + 1), np.int64)
+    entries, details = np.empty((2, _POSTINGS * (keys + 1)), np.uint64)
+    return Hits(places, counts, entries, details, np.zeros(2, np.int64))
+
+
+@kernel
+def with_room(hits: Hits, finds: int, postings: int) -> Hits:
+    """Return hits with room for so many more finds and postings."""
+    found, used = hits.used[0], hits.used[1]
+    places, counts, entries, details = hits.places, hits.counts, hits.entries, hits.details
+    if found + finds > len(places):
+        size = 2 * len(places) + finds
+        places, counts = np.empty(size, np.int64), np.empty(size, np.int64)
+        places[:found], counts[:found] = hits.places[:found], hits.counts[:found]
+    if used + postings > len(entries):
+        size = 2 * len(entries) + postings
+        entries, details = np.empty(size, np.uint64), np.empty(size, np.uint64)
+        entries[:used], details[:used] = hits.entries[:used], hits.details[:used]
+    return Hits(places, counts, entries, details, hits.used)
+
+
+@kernel
+def lists_of(hits: Hits, keys: int) -> tuple[I64, U64, U64]:
     """Put what several sources hold of some keys together.
 
     Args:
-        parts: the oldest source first.
+        hits: of them.
         keys: how many were asked for.
 
     Returns:
         Offsets of the lists, shape (keys + 1,), their entries, oldest first, and what these postings carry.
     """
-    return _lists_of(Hits(*(np.concatenate(column) for column in zip(*parts, strict=True))), keys)
-
-
-@kernel
-def _lists_of(hits: Hits, keys: int) -> tuple[I64, U64, U64]:
     offsets = np.zeros(keys + 1, np.int64)
-    for place in hits.places:
-        offsets[place + 1] += 1
+    for find in range(hits.used[0]):
+        offsets[hits.places[find] + 1] += hits.counts[find]
     for key in range(keys):
         offsets[key + 1] += offsets[key]
     entries, details = np.empty(offsets[keys], np.uint64), np.empty(offsets[keys], np.uint64)
-    used = offsets[:-1].copy()
-    for hit in range(len(hits.places)):
-        place = used[hits.places[hit]]
-        entries[place], details[place] = hits.entries[hit], hits.details[hit]
-        used[hits.places[hit]] += 1
+    begins, posting = offsets[1:].copy(), 0
+    for find in range(hits.used[0]):
+        place, count = hits.places[find], hits.counts[find]
+        begins[place] -= count
+        for to in range(begins[place], begins[place] + count):
+            entries[to], details[to] = hits.entries[posting], hits.details[posting]
+            posting += 1
     return offsets, entries, details

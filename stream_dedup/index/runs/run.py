@@ -2,31 +2,64 @@
 
 Knows the file's layout; knows nothing of which runs there are or when they are merged.
 
-The file is the blocks of all sections, then for each section the smallest key of each block, the byte behind each
-block and the filter; then a footer, and the checksum of all behind the blocks.
+The file is the blocks of all sections, then the filters of all, where lines of memory begin, and the fences of their
+blocks; then what describes the sections, a footer, and the checksum of all behind the blocks.
 """
 
 import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from stream_dedup.hashing import I64, U64
-from stream_dedup.index.runs.blocks import Flat, PackedBlocks, Widths, pack_blocks, unpack_blocks, widths_of
-from stream_dedup.index.runs.bloom import empty_filter, put_in_filter
+from stream_dedup.index.runs.blocks import (
+    Bytes,
+    Flat,
+    block_bits_of,
+    block_of,
+    block_start,
+    idle_bits_of,
+    layout_of,
+    no_postings,
+    pack_rows,
+    rows_before,
+    unpack_rows,
+)
+from stream_dedup.index.runs.bloom import empty_filter, in_lines, put_in_filter
 from stream_dedup.index.runs.hits import Hits
-from stream_dedup.index.runs.section import Section, find_in_section, section_of
+from stream_dedup.index.runs.section import Section, find_in_section
 from stream_dedup.index.store import StoreDamagedError
 
 _FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
 _CHECKSUM = struct.Struct("<I")
-_SECTION = struct.Struct("<QQQQQ")  # first byte, blocks, words of the filter, keys, postings
-_MAGIC = b"postrun1"
+# First byte, words of the filter, keys, bits of blocks, idle bits, bytes of details.
+_SECTION = struct.Struct("<QQQHHH")
+_LINE_BYTES = 64
+_MAGIC = b"postrun2"
+
+
+class Extent(NamedTuple):
+    """What is known of a section before it is written.
+
+    Attributes:
+        keys: it has no more.
+        postings: nor more of these.
+        idle_bits: lowest bits that are zero in all its keys.
+    """
+
+    keys: int
+    postings: int
+    idle_bits: int
+
+
+def extent_of(flat: Flat) -> Extent:
+    """Return what a section of these postings has."""
+    return Extent(len(flat.keys), len(flat.keys), idle_bits_of(flat.keys))
 
 
 class RunWriter:
@@ -40,47 +73,63 @@ class RunWriter:
 
     def __init__(self, file: BinaryIO, first: int, stop: int) -> None:
         self._file = file
-        self._first = first
-        self._stop = stop
+        self._entries = first, stop
         self._used = 0
         self._sections: list[Section] = []
 
-    def section(self, parts: Iterator[Flat], most_keys: int, detail_bytes: int) -> None:
+    def section(self, parts: Iterable[Flat], most: Extent, detail_bytes: int) -> None:
         """Write a section.
 
         Args:
-            parts: its postings; the keys of each part are greater than those of the part before.
-            most_keys: it has no more.
+            parts: its postings; all of a block are in the same part.
+            most: that it may have.
             detail_bytes: of what each posting carries.
+
+        Raises:
+            ValueError: the postings of a block are in two parts, or they are not in order.
         """
-        start, words = self._used, empty_filter(most_keys)
-        widths = widths_of(self._first, self._stop, detail_bytes)
-        blocks: list[PackedBlocks] = []
-        postings = 0
+        layout = layout_of(self._entries, block_bits_of(most.postings), most.idle_bits, detail_bytes)
+        words = empty_filter(most.keys)
+        section = Section(self._used, layout, np.zeros((1 << layout.block_bits) + 1, np.uint64), words, 0)
+        block = keys = 0
         for flat in parts:
-            packed = pack_blocks(flat, widths)
-            put_in_filter(words, flat.keys)
-            self._file.write(packed.packed.data)
-            blocks.append(packed._replace(packed=packed.packed[:0], stops=packed.stops + (self._used - start)))
-            self._used += len(packed.packed)
-            postings += len(flat.keys)
-        first_keys = np.concatenate([np.empty(0, np.uint64), *(part.first_keys for part in blocks)])
-        stops = np.concatenate([np.empty(0, np.int64), *(part.stops for part in blocks)])
-        keys = sum(part.keys for part in blocks)
-        self._sections.append(section_of(start, first_keys, stops, words, keys, postings))
+            if len(flat.keys):
+                put_in_filter(words, flat.keys)
+                keys += 1 + int(np.count_nonzero(flat.keys[1:] != flat.keys[:-1]))
+                block = self._blocks(section, flat, block, block_of(layout, flat.keys[-1]) + 1)
+        self._blocks(section, no_postings(), block, section.blocks)
+        self._sections.append(section._replace(keys=keys))
+
+    def _blocks(self, section: Section, flat: Flat, first: int, stop: int) -> int:
+        """Write the blocks from one up to another, and return the number of this."""
+        packed = pack_rows(flat, section.layout, first, section.fences[first : stop + 1])
+        if section.fences[stop] - section.fences[first] != len(flat.keys):
+            raise ValueError("the postings of a block are in two parts, or not in ascending order of their keys")
+        self._file.write(packed.data)
+        self._used += len(packed)
+        return stop
 
     def finish(self) -> None:
         """Write what is read when the run is opened."""
-        tail = b"".join(
-            part.tobytes() for section in self._sections for part in (section.first_keys, section.stops, section.words)
-        )
-        tail += b"".join(
-            _SECTION.pack(section.start, len(section.first_keys), len(section.words), section.keys, section.postings)
-            for section in self._sections
-        )
-        tail += _FOOTER.pack(_MAGIC, self._first, self._stop, self._used, len(self._sections))
+        tail = bytes(_gap(self._used))
+        tail += b"".join([section.words.tobytes() for section in self._sections])
+        tail += b"".join([section.fences.tobytes() for section in self._sections])
+        tail += b"".join(map(_described, self._sections))
+        tail += _FOOTER.pack(_MAGIC, *self._entries, self._used, len(self._sections))
         self._file.write(tail)
         self._file.write(_CHECKSUM.pack(zlib.crc32(tail)))
+
+
+def _described(section: Section) -> bytes:
+    layout = section.layout
+    return _SECTION.pack(
+        section.start,
+        len(section.words),
+        section.keys,
+        layout.block_bits,
+        layout.idle_bits,
+        layout.detail_bytes,
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +140,7 @@ class Run:
         name: of its file.
         descriptor: of the file, open for reading.
         size: bytes of the file.
-        words: the file, mapped into memory, but for the bytes behind its last whole word.
+        data: the file, mapped into memory.
         first: number of its first entry.
         stop: number behind the last.
         sections: one for each kind.
@@ -100,7 +149,7 @@ class Run:
     name: str
     descriptor: int
     size: int
-    words: U64
+    data: Bytes
     first: int
     stop: int
     sections: Sequence[Section]
@@ -110,55 +159,44 @@ class Run:
         """How many entries it covers."""
         return self.stop - self.first
 
-    def widths(self, detail_bytes: int) -> Widths:
-        """Return how postings that carry so much are packed."""
-        return widths_of(self.first, self.stop, detail_bytes)
-
-    def find(self, kind: int, detail_bytes: int, keys: U64, room: I64, floor: int) -> tuple[Hits, int]:
-        """Return the newest postings of keys, and how many blocks were read for them.
+    def find(self, kind: int, keys: U64, room: I64, floor: int, hits: Hits) -> tuple[Hits, int]:
+        """Return what was found of keys with their newest postings here, and how many blocks were read for these.
 
         Args:
             kind: number of the section.
-            detail_bytes: of what each posting of it carries.
             keys: ascending, shape (m,).
             room: how many postings of each key are wanted, shape (m,); less afterwards.
             floor: postings of entries with smaller numbers are left out.
+            hits: of newer sources.
 
         Raises:
             StoreDamagedError: a block cannot be read, or its checksum is wrong.
         """
-        section, widths = self.sections[kind], self.widths(detail_bytes)
         # To read what is mapped but gone would end the process.
         if os.fstat(self.descriptor).st_size < self.size:
             raise self._damaged("a block cannot be read")
-        hits, blocks, whole = find_in_section(self.words, section, widths, keys, room, floor)
+        hits, blocks, whole = find_in_section(self.data, self.sections[kind], keys, room, floor, hits)
         if not whole:
             raise self._damaged("the checksum of a block is wrong")
         return hits, blocks
 
-    def part(self, kind: int, detail_bytes: int, first_key: int, stop_key: int | None) -> Flat:
+    def part(self, kind: int, first_key: int, stop_key: int | None) -> Flat:
         """Return the postings of all keys from one to another, or to the end.
 
         Raises:
             StoreDamagedError: a block cannot be read, or its checksum is wrong.
         """
         section = self.sections[kind]
-        after = len(section.first_keys)
-        if stop_key is not None:
-            after = int(np.searchsorted(section.first_keys, np.uint64(stop_key)))
-        before = max(0, int(np.searchsorted(section.first_keys, np.uint64(first_key), side="right")) - 1)
-        if before >= after:
-            return Flat(*np.empty((3, 0), np.uint64))
-        start = int(section.stops[before - 1]) if before else 0
-        packed = os.pread(self.descriptor, int(section.stops[after - 1]) - start, section.start + start)
-        if len(packed) != section.stops[after - 1] - start:
+        layout, fences = section.layout, section.fences
+        if stop_key is not None and stop_key <= first_key:
+            return no_postings()
+        before = block_of(layout, np.uint64(first_key))
+        after = section.blocks if stop_key is None else block_of(layout, np.uint64(stop_key - 1)) + 1
+        start, stop = (block_start(layout, rows_before(fences, block), block) for block in (before, after))
+        packed = os.pread(self.descriptor, stop - start, section.start + start)
+        if len(packed) != stop - start:
             raise self._damaged("blocks cannot be read")
-        flat, whole = unpack_blocks(
-            np.frombuffer(packed, np.uint64),
-            section.stops[before:after] - start,
-            section.first_keys[before:after],
-            self.widths(detail_bytes),
-        )
+        flat, whole = unpack_rows(np.frombuffer(packed, np.uint8), fences[before : after + 1], before, layout)
         if not whole:
             raise self._damaged("the checksum of a block is wrong")
         begin = int(np.searchsorted(flat.keys, np.uint64(first_key)))
@@ -169,30 +207,32 @@ class Run:
         """Close the file."""
         os.close(self.descriptor)
         # The mapping, which has a descriptor of its own, goes with its last user.
-        self.words = np.empty(0, np.uint64)
+        self.data = np.empty(0, np.uint8)
 
     def _damaged(self, what: str) -> StoreDamagedError:
         return damaged_run(self.name, what)
 
 
-def open_run(name: str, descriptor: int) -> Run:
+def open_run(name: str, descriptor: int, *, shared: bool = False) -> Run:
     """Open a run.
 
     Args:
         name: of its file.
         descriptor: of the file, open for reading; closed with the run, or if this fails.
+        shared: whether fences and filters are read where the system keeps the file for all processes: for those that
+            do not look up often. Else they are in this process's own memory, which is found faster.
 
     Raises:
         StoreDamagedError: the file is cut short or damaged.
     """
     try:
-        return _opened(name, descriptor)
+        return _opened(name, descriptor, shared=shared)
     except BaseException:
         os.close(descriptor)
         raise
 
 
-def _opened(name: str, descriptor: int) -> Run:
+def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
     size = os.fstat(descriptor).st_size
     footer = size - _FOOTER.size - _CHECKSUM.size
     if footer < 0:
@@ -200,28 +240,44 @@ def _opened(name: str, descriptor: int) -> Run:
     magic, first, stop, start, count = _FOOTER.unpack(os.pread(descriptor, _FOOTER.size, footer))
     if magic != _MAGIC:
         raise damaged_run(name, "it does not end as a run does")
-    tail = _read(descriptor, start, size - start)
+    if start > footer:
+        raise damaged_run(name, "it is cut short")
+    tail = _own_pages(descriptor, size)[start:] if shared else memoryview(_read(descriptor, start, size - start))
     if _CHECKSUM.pack(zlib.crc32(tail[: -_CHECKSUM.size])) != tail[-_CHECKSUM.size :]:
         raise damaged_run(name, "the checksum of what describes it is wrong")
-    sections, at, described = [], 0, footer - start
-    for fields in _SECTION.iter_unpack(tail[described - count * _SECTION.size : described]):
-        begin, blocks, words, keys, postings = fields
+    described = [*_SECTION.iter_unpack(tail[footer - start - count * _SECTION.size : footer - start])]
+    filters = 8 * sum(fields[1] for fields in described)
+    sections, line, fence = [], _gap(start), _gap(start) + filters
+    for begin, words, keys, block_bits, idle_bits, detail_bytes in described:
+        layout = layout_of((first, stop), block_bits, idle_bits, detail_bytes)
+        fences = (1 << block_bits) + 1
+        bits = np.frombuffer(tail, np.uint64, words, line)
+        before = np.frombuffer(tail, np.uint64, fences, fence)
         # numpy asks for huge pages, where each of these lines of memory would need an address of its own to be found.
-        first_keys = np.frombuffer(tail, np.uint64, blocks, at).copy()
-        stops = np.frombuffer(tail, np.int64, blocks, at + 8 * blocks).copy()
-        bits = np.frombuffer(tail, np.uint64, words, at + 16 * blocks).copy()
-        at += 16 * blocks + 8 * words
-        sections.append(section_of(begin, first_keys, stops, bits, keys, postings))
+        sections.append(
+            Section(begin, layout, before if shared else before.copy(), bits if shared else in_lines(bits), keys)
+        )
+        line, fence = line + 8 * words, fence + 8 * fences
     return Run(name, descriptor, size, _mapped(descriptor, size), first, stop, sections)
 
 
-def _mapped(descriptor: int, size: int) -> U64:
-    """Return a file as words; their memory is given back with the last that refers to it."""
+def _gap(size: int) -> int:
+    """Return how many bytes are left up to where a line of memory begins."""
+    return -size % _LINE_BYTES
+
+
+def _own_pages(descriptor: int, size: int) -> memoryview:
+    """Return a file as memory that can be written to: what is written is seen here alone."""
+    return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY))
+
+
+def _mapped(descriptor: int, size: int) -> Bytes:
+    """Return the bytes of a file; their memory is given back with the last that refers to it."""
     mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
     if hasattr(mmap, "MADV_RANDOM"):
         # What stands beside a block is of other articles.
         mapped.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(mapped, np.uint64, size // 8)
+    return np.frombuffer(mapped, np.uint8)
 
 
 def _read(descriptor: int, offset: int, count: int) -> bytes:

@@ -3,11 +3,12 @@
 Knows when runs are made and dropped; knows nothing of their bytes, or of what keys are made from.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,9 @@ from stream_dedup.index.ledger import Progress
 from stream_dedup.index.postings import PostingKind, PostingLists, Postings
 from stream_dedup.index.records import key_of
 from stream_dedup.index.runs.blocks import Flat
-from stream_dedup.index.runs.hits import lists_of
-from stream_dedup.index.runs.merging import merge_runs
-from stream_dedup.index.runs.run import Run, RunWriter, open_run
+from stream_dedup.index.runs.hits import lists_of, no_hits
+from stream_dedup.index.runs.merging import merge_runs, stretches
+from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
@@ -35,15 +36,17 @@ RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # which differ between two states of 
 
 @dataclass(slots=True)
 class Reads:
-    """What look-ups took so far.
+    """What look-ups took so far, and what keeps them cheap.
 
     Attributes:
         keys: asked of the lists.
         blocks: of runs read for them.
+        merging_seconds: CPU time of merging runs.
     """
 
     keys: int = 0
     blocks: int = 0
+    merging_seconds: float = 0.0
 
 
 class Young:
@@ -71,6 +74,7 @@ class Shelf:
     Args:
         store: where runs are kept.
         kinds: of the lists.
+        shared: whether runs take memory that other processes share; see `open_run`.
 
     Attributes:
         young_entries: the young lists are frozen to a run when there are so many.
@@ -80,11 +84,12 @@ class Shelf:
         StoreDamagedError: a run is missing or damaged.
     """
 
-    def __init__(self, store: FileStore, kinds: Sequence[PostingKind]) -> None:
+    def __init__(self, store: FileStore, kinds: Sequence[PostingKind], *, shared: bool = False) -> None:
         self._store = store
+        self._shared = shared
         self._kinds = kinds
         self._young = Young(kinds)
-        self._runs = _stored_runs(store)
+        self._runs = _stored_runs(store, {}, shared=shared)
         self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="merge")
         self._merge: tuple[list[Run], Future[str]] | None = None
@@ -97,6 +102,11 @@ class Shelf:
     def young_first(self) -> int:
         """Number of the first entry that no run holds."""
         return self._young_first
+
+    @property
+    def young_stop(self) -> int:
+        """Number behind the last entry that the lists hold."""
+        return self._young_stop
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -117,14 +127,16 @@ class Shelf:
         """
         kind = self._kinds[place]
         room = np.full(len(keys), kind.cap, np.int64)
+        hits = no_hits(len(keys))
         # The newest first: most lists that are full are full before the oldest runs are read.
-        parts = [young.lists[place].find(keys, room, floor) for young in (pending, self._young) if young is not None]
+        for young in (pending, self._young):
+            if young is not None:
+                hits = young.lists[place].find(keys, room, floor, hits)
         for run in reversed(self._runs):
-            hits, blocks = run.find(place, kind.detail_bytes, keys, room, floor)
-            parts.append(hits)
+            hits, blocks = run.find(place, keys, room, floor, hits)
             self.reads.blocks += blocks
         self.reads.keys += len(keys)
-        offsets, *postings = lists_of(parts[::-1], len(keys))
+        offsets, *postings = lists_of(hits, len(keys))
         return PostingLists(keys, offsets, Postings(*postings))
 
     def may_hold(self, place: int, keys: U64, pending: Young | None) -> NDArray[np.bool_]:
@@ -164,6 +176,25 @@ class Shelf:
             floor = progress.generations[0].first_entry
             self._merge = (group, self._merger.submit(self._merged, group, floor))
 
+    def follow(self) -> None:
+        """Take the runs as the store has them by now, where another process makes them.
+
+        The young lists are empty afterwards if there are other runs.
+
+        Raises:
+            StoreDamagedError: a run is missing, since the writer has merged it meanwhile; or it is damaged.
+        """
+        known = {run.name: run for run in self._runs}
+        runs = _stored_runs(self._store, known, shared=self._shared)
+        if runs == self._runs:
+            return
+        for run in self._runs:
+            if run not in runs:
+                run.close()
+        self._runs = runs
+        self._young = Young(self._kinds)
+        self._young_first = self._young_stop = runs[-1].stop if runs else 0
+
     def finish_merges(self, progress: Progress) -> None:
         """Merge all that is due, and wait for it."""
         self.settle(progress)
@@ -175,9 +206,8 @@ class Shelf:
         """Yield all postings, run by run, a stretch of keys at a time: the place of their kind, and postings."""
         for place, kind in enumerate(self._kinds):
             for run in self._runs:
-                bounds = [0, *run.sections[place].first_keys[1024::1024].tolist(), None]
-                for begin, end in pairwise(bounds):
-                    yield place, run.part(place, kind.detail_bytes, begin, end)
+                for begin, end in stretches(run.sections[place].layout.block_bits):
+                    yield place, run.part(place, begin, end)
             yield place, self._young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:
@@ -201,7 +231,7 @@ class Shelf:
                 writer = RunWriter(file, first, stop)
                 for kind, lists in zip(self._kinds, self._young.lists, strict=True):
                     live = lists.sorted(kind.cap, first)
-                    writer.section(iter([live]), len(live.keys), kind.detail_bytes)
+                    writer.section([live], extent_of(live), kind.detail_bytes)
                 writer.finish()
             self._register([], name)
         self._young = Young(self._kinds)
@@ -252,9 +282,10 @@ class Shelf:
         return []
 
     def _merged(self, runs: Sequence[Run], floor: int) -> str:
-        name = _run_name(runs[0].first, runs[-1].stop)
+        name, began = _run_name(runs[0].first, runs[-1].stop), time.thread_time()
         with self._store.new_file(name) as file:
             merge_runs(file, runs, self._kinds, floor)
+        self.reads.merging_seconds += time.thread_time() - began
         return name
 
     def _install(self) -> None:
@@ -292,11 +323,16 @@ def is_removed_put(write: Write) -> bool:
     return isinstance(write, Put) and write.family is Family.META and write.key.startswith(_REMOVED_PREFIX)
 
 
-def _stored_runs(store: FileStore) -> list[Run]:
+def _stored_runs(store: FileStore, known: Mapping[str, Run], *, shared: bool) -> list[Run]:
+    """Return the runs of a store, those that are open already as they are."""
     runs: list[Run] = []
     with ExitStack() as opened:
-        for _, name in store.items(Family.META, _RUN_PREFIX):
-            runs.append(open_run(name.decode(), store.open_file(name.decode())))
+        for _, packed in store.items(Family.META, _RUN_PREFIX):
+            name = packed.decode()
+            if name in known:
+                runs.append(known[name])
+                continue
+            runs.append(open_run(name, store.open_file(name), shared=shared))
             opened.callback(runs[-1].close)
         # From here on it is the shelf that closes them.
         opened.pop_all()

@@ -8,15 +8,17 @@ from typing import TypeVar
 import numpy as np
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64, mix64
+from stream_dedup.hashing import I64, U64
 from stream_dedup.index.runs.blocks import Flat
-from stream_dedup.index.runs.hits import Hits
+from stream_dedup.index.runs.hits import Hits, with_room
+from stream_dedup.index.runs.order import in_order
 from stream_dedup.prefetch import AHEAD, prefetch
 
 _Numbers = TypeVar("_Numbers", I64, U64)
 
 _FREE = -1
 _LEAST = 1 << 10  # slots of an empty table
+_32 = np.uint64(32)
 
 
 class YoungLists:
@@ -54,15 +56,16 @@ class YoungLists:
         self._lists += _add(self._keys, self._heads, self._nodes, self._older, self._used, flat)
         self._used += more
 
-    def find(self, keys: U64, room: I64, floor: int) -> Hits:
-        """Return the newest postings of keys.
+    def find(self, keys: U64, room: I64, floor: int, hits: Hits) -> Hits:
+        """Return what was found of keys with their newest postings here.
 
         Args:
             keys: shape (m,).
             room: how many postings of each key are wanted, shape (m,); less afterwards.
             floor: postings of entries with smaller numbers are left out.
+            hits: of newer sources.
         """
-        return _find(self._keys, self._heads, self._nodes, self._older, keys, room, floor)
+        return _find(self._keys, self._heads, self._nodes, self._older, keys, room, floor, hits)
 
     def mark(self, keys: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
         """Mark which keys are there, shape (m,) both."""
@@ -76,9 +79,7 @@ class YoungLists:
             cap: most postings of a key, the newest.
             floor: postings of entries with smaller numbers are left out.
         """
-        slots = np.flatnonzero(self._heads != _FREE)
-        slots = slots[np.argsort(self._keys[slots])]
-        return _sorted(slots, self._heads, self._nodes, self._older, cap, floor, self._used)
+        return in_order(Flat(*(column[: self._used] for column in self._nodes)), cap, floor)
 
     def _rehash(self, least: int) -> None:
         size = len(self._keys)
@@ -95,17 +96,22 @@ def _grown(part: _Numbers, size: int) -> _Numbers:
 
 @kernel
 def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
-    mask = np.uint64(len(keys) - 1)
-    slot = mix64(key) & mask
+    slot = _home(keys, key)
     while heads[slot] != _FREE and keys[slot] != key:
-        slot = (slot + np.uint64(1)) & mask
-    return np.int64(slot)  # type: ignore[return-value]  # compiled code has no Python integers
+        slot = (slot + 1) & (len(keys) - 1)
+    return slot
+
+
+@kernel
+def _home(keys: U64, key: np.uint64) -> int:
+    """Return the slot of a key if none were taken: those of ascending keys, which are spread evenly, ascend."""
+    return np.int64(((key >> _32) * np.uint64(len(keys))) >> _32)  # type: ignore[return-value]  # compiled
 
 
 @kernel
 def _ask_for(keys: U64, heads: I64, wanted: U64, place: int) -> None:
     if place < len(wanted):
-        slot = int(mix64(wanted[place]) & np.uint64(len(keys) - 1))
+        slot = _home(keys, wanted[place])
         prefetch(keys, slot)
         prefetch(heads, slot)
 
@@ -143,23 +149,25 @@ def _length(head: int, nodes: Flat, older: I64, cap: int, floor: int) -> int:
 
 
 @kernel
-def _find(keys: U64, heads: I64, nodes: Flat, older: I64, wanted: U64, room: I64, floor: int) -> Hits:
-    chains, total = np.empty(len(wanted), np.int64), 0
-    lengths = np.zeros(len(wanted), np.int64)
+def _find(keys: U64, heads: I64, nodes: Flat, older: I64, wanted: U64, room: I64, floor: int, hits: Hits) -> Hits:
+    chains, lengths, total = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64), 0
     for i in range(len(wanted)):
         _ask_for(keys, heads, wanted, i + AHEAD)
         chains[i] = heads[_slot(keys, heads, wanted[i])]
         lengths[i] = _length(chains[i], nodes, older, room[i], floor)
         room[i] -= lengths[i]
         total += lengths[i]
-    hits = Hits(np.empty(total, np.int64), np.empty(total, np.uint64), np.empty(total, np.uint64))
-    stop = 0
+    hits = with_room(hits, len(wanted), total)
+    find, stop = hits.used[0], hits.used[1]
     for i in range(len(wanted)):
         stop += lengths[i]
         node = chains[i]
         for place in range(stop - 1, stop - lengths[i] - 1, -1):
-            hits.places[place], hits.entries[place], hits.details[place] = i, nodes.entries[node], nodes.details[node]
+            hits.entries[place], hits.details[place] = nodes.entries[node], nodes.details[node]
             node = older[node]
+        hits.places[find], hits.counts[find] = i, lengths[i]
+        find += lengths[i] > 0
+    hits.used[0], hits.used[1] = find, stop
     return hits
 
 
@@ -169,17 +177,3 @@ def _mark(keys: U64, heads: I64, wanted: U64, may_be: np.ndarray[tuple[int], np.
         _ask_for(keys, heads, wanted, i + AHEAD)
         if not may_be[i] and heads[_slot(keys, heads, wanted[i])] != _FREE:
             may_be[i] = True
-
-
-@kernel
-def _sorted(slots: I64, heads: I64, nodes: Flat, older: I64, cap: int, floor: int, used: int) -> Flat:
-    flat = Flat(np.empty(used, np.uint64), np.empty(used, np.uint64), np.empty(used, np.uint64))
-    stop = 0
-    for slot in slots:
-        length = _length(heads[slot], nodes, older, cap, floor)
-        node, stop = heads[slot], stop + length
-        for place in range(stop - 1, stop - length - 1, -1):
-            flat.keys[place] = nodes.keys[node]
-            flat.entries[place], flat.details[place] = nodes.entries[node], nodes.details[node]
-            node = older[node]
-    return Flat(flat.keys[:stop].copy(), flat.entries[:stop].copy(), flat.details[:stop].copy())

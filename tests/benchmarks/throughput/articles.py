@@ -6,20 +6,17 @@ Knows lines of JSON and the settings' field names; knows nothing of what is time
 import gzip
 import random
 import time
-from collections import defaultdict
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 
 import orjson
-import rjieba
 
-from deploy.demo.samples import sample_stream
+from deploy.demo.samples.walks import Walks
 from stream_dedup import Article
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.settings import InputSettings
 
-_REPOSTS, _LEAPS = 0.4, 0.3
+_REPOSTS = 0.4
 
 
 def read_articles(path: Path) -> list[bytes]:
@@ -73,36 +70,15 @@ def sample_articles(count: int, seed: int = 7) -> list[bytes]:
     n-grams are as varied as those of news.
     """
     source = random.Random(seed)
-    follows = _word_pairs()
-    firsts = sorted(follows)
+    walks = Walks()
     texts: list[str] = []
     articles: list[bytes] = []
     for number in range(count):
         if texts and source.random() < _REPOSTS:
             body = source.choice(texts)[: -source.randrange(1, 200)]
         else:
-            body = _walk(follows, firsts, source.randrange(150, 900), source)
+            body = walks.text(source.randrange(150, 900), source)
             texts.append(body)
         fields = {"id": f"bench-{number}", "title": body[:20], "body": body, "published_at": 1_790_000_000 + number}
         articles.append(orjson.dumps(fields))
     return articles
-
-
-def _word_pairs() -> dict[str, list[str]]:
-    follows: dict[str, list[str]] = defaultdict(list)
-    for sample in sample_stream():
-        if sample.value and sample.dead_reason is None and sample.repost_of is None:
-            for first, second in pairwise(rjieba.cut(orjson.loads(sample.value)["body"])):
-                follows[first].append(second)
-    return follows
-
-
-def _walk(follows: dict[str, list[str]], firsts: list[str], words: int, source: random.Random) -> str:
-    word = source.choice(firsts)
-    text = [word]
-    while len(text) < words:
-        # Now and then a leap, or the walk would retell whole sentences.
-        leap = source.random() < _LEAPS or word not in follows
-        word = source.choice(firsts if leap else follows[word])
-        text.append(word)
-    return "".join(text)

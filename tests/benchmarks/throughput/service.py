@@ -5,10 +5,11 @@ Knows how to run and to measure it once; knows nothing of references or of how f
 
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -74,8 +75,24 @@ class _Output:
     stamp_ms: int
 
 
-def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, flags: Sequence[str]) -> ServiceRun:
+Beside = Callable[[Service], AbstractContextManager[None]]
+
+
+def run_service(
+    bootstrap: str,
+    articles: Sequence[bytes],
+    variant: Variant,
+    flags: Sequence[str],
+    beside: Beside = lambda _: nullcontext(),
+) -> ServiceRun:
     """Fill a topic, run the service over it and measure.
+
+    Args:
+        bootstrap: the broker.
+        articles: as JSON.
+        variant: a way to run the service.
+        flags: more settings.
+        beside: what goes on meanwhile.
 
     Raises:
         TimeoutError: not all articles came out.
@@ -85,15 +102,36 @@ def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, fla
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         with pinned(variant.cores):
             service = stack.enter_context(Service(Path(folder), bootstrap, topics, *variant.flags(), *flags))
-        return _measured(bootstrap, topics, service, articles)
+        with beside(service):
+            waited = _awaited(service, len(articles))
+        return _measured(bootstrap, topics, service, articles, waited)
 
 
-def _measured(bootstrap: str, topics: Topics, service: Service, articles: Sequence[bytes]) -> ServiceRun:
+class _Awaited(NamedTuple):
+    """What was seen of the service while it decided.
+
+    Attributes:
+        seen: articles decided at the first look.
+        cpu_seconds: from then on.
+        memory: resident at the end, bytes.
+    """
+
+    seen: int
+    cpu_seconds: float
+    memory: int
+
+
+def _awaited(service: Service, count: int) -> _Awaited:
     process = psutil.Process(service.pid)
     seen, cpu_before = _decided(service, 1), _cpu_seconds(process)
-    _decided(service, len(articles))
+    _decided(service, count)
     cpu_after = _cpu_seconds(process)
-    memory = sum(one.memory_info().rss for one in _family(process))
+    return _Awaited(seen, cpu_after - cpu_before, sum(one.memory_info().rss for one in _family(process)))
+
+
+def _measured(
+    bootstrap: str, topics: Topics, service: Service, articles: Sequence[bytes], waited: _Awaited
+) -> ServiceRun:
     stages = service.metrics().by("stage_seconds_total", "stage")
     service.stop()
     # Not before: whoever reads along takes a part of the cores, and the outputs know when they were written.
@@ -104,8 +142,8 @@ def _measured(bootstrap: str, topics: Topics, service: Service, articles: Sequen
         rate=steady_rate([output.stamp_ms for output in outputs]),
         once=len({output.key for output in outputs}) == len(outputs) == count,
         links=[output.value for output in outputs if output.topic == topics.duplicates],
-        cpu_seconds=1000 * (cpu_after - cpu_before) / max(1, count - seen),
-        memory=memory,
+        cpu_seconds=1000 * waited.cpu_seconds / max(1, count - waited.seen),
+        memory=waited.memory,
         disk=disk / count,
         stages={stage: 1000 * seconds / count for (stage,), seconds in stages.items()},
     )

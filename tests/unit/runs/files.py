@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from stream_dedup.index.runs.blocks import Flat
-from stream_dedup.index.runs.run import Run, RunWriter, open_run
+import numpy as np
+
+from stream_dedup.index.runs.blocks import Flat, no_postings
+from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
 
 DETAIL_BYTES = (0, 1, 8)  # of the kinds that the index has
 
@@ -19,14 +21,17 @@ def write_run(path: Path, first: int, stop: int, sections: Sequence[Sequence[Fla
     with path.open("wb") as file:
         writer = RunWriter(file, first, stop)
         for parts, detail_bytes in zip(sections, DETAIL_BYTES, strict=False):
-            writer.section(iter(parts), sum(len(set(part.keys.tolist())) for part in parts), detail_bytes)
+            whole = Flat(
+                *(np.concatenate([no_postings()[column], *(part[column] for part in parts)]) for column in range(3))
+            )
+            writer.section(parts, extent_of(whole), detail_bytes)
         writer.finish()
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Run]:
+def opened(path: Path, *, shared: bool = False) -> Iterator[Run]:
     """Open a run and close it."""
-    run = open_run(path.name, os.open(path, os.O_RDONLY))
+    run = open_run(path.name, os.open(path, os.O_RDONLY), shared=shared)
     try:
         yield run
     finally:

@@ -4,6 +4,7 @@ Knows dictionaries of lists; knows nothing of blocks, files or filters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -51,11 +52,15 @@ def newest(lists: Lists, key: int, room: int, floor: int) -> list[Posting]:
 
 
 def hits_of(hits: Hits, keys: int) -> list[list[Posting]]:
-    """Return what was found of each key; the places of its key ascend."""
-    assert (np.diff(hits.places) >= 0).all()
+    """Return what one source has of each key; the places of keys ascend."""
+    finds, postings = hits.used.tolist()
+    places, counts = hits.places[:finds].tolist(), hits.counts[:finds].tolist()
+    assert places == sorted(set(places))
+    assert sum(counts) == postings
+    each = iter(zip(hits.entries[:postings].tolist(), hits.details[:postings].tolist(), strict=True))
     found: list[list[Posting]] = [[] for _ in range(keys)]
-    for place, *posting in zip(*(column.tolist() for column in hits), strict=True):
-        found[place].append((posting[0], posting[1]))
+    for place, count in zip(places, counts, strict=True):
+        found[place] = list(islice(each, count))
     return found
 
 

@@ -1,10 +1,9 @@
 """Promises of hits: what several sources found is put together key by key, the oldest source first."""
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.runs.hits import Hits, lists_of
+from stream_dedup.index.runs.hits import Hits, lists_of, no_hits, with_room
 from tests.unit.runs.plain import u64
 
 _KEYS = 5
@@ -13,16 +12,24 @@ _SOURCES = st.lists(
 )
 
 
-def _hits(source: list[list[int]]) -> Hits:
-    rows = [(place, entry) for place, entries in enumerate(source) for entry in entries]
-    entries = u64(entry for _, entry in rows)
-    return Hits(np.array([place for place, _ in rows], np.int64), entries, ~entries)
+def _hits(sources: list[list[list[int]]]) -> Hits:
+    """Return what sources have of each key, the newest first, added one by one as a look-up does it."""
+    hits = no_hits(0)
+    for source in reversed(sources):
+        finds = [(place, u64(entries)) for place, entries in enumerate(source) if entries]
+        hits = with_room(hits, len(finds), sum(len(entries) for _, entries in finds))
+        for place, entries in finds:
+            find, to = hits.used.tolist()
+            hits.places[find], hits.counts[find] = place, len(entries)
+            hits.entries[to : to + len(entries)], hits.details[to : to + len(entries)] = entries, ~entries
+            hits.used[:] = find + 1, to + len(entries)
+    return hits
 
 
 @given(_SOURCES)
 def test_lists_are_those_of_the_sources_one_behind_the_other(sources: list[list[list[int]]]) -> None:
     """Each key's list is what the first source has of it, then the second, and so on, with what postings carry."""
-    offsets, entries, details = lists_of([_hits(source) for source in sources], _KEYS)
+    offsets, entries, details = lists_of(_hits(sources), _KEYS)
     expected = [[entry for source in sources for entry in source[key]] for key in range(_KEYS)]
     assert [entries[offsets[key] : offsets[key + 1]].tolist() for key in range(_KEYS)] == expected
     assert (details == ~entries).all()
@@ -32,6 +39,5 @@ def test_lists_are_those_of_the_sources_one_behind_the_other(sources: list[list[
 
 def test_no_keys_have_no_lists() -> None:
     """Where nothing was asked there is nothing."""
-    nothing = Hits(np.empty(0, np.int64), u64([]), u64([]))
-    offsets, entries, details = lists_of([nothing, nothing], 0)
+    offsets, entries, details = lists_of(no_hits(0), 0)
     assert (offsets.tolist(), len(entries), len(details)) == ([0], 0, 0)

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_dedup.hashing import U64
+from stream_dedup.index.runs.blocks import Flat, block_bits_of, block_start, rows_before
+from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.run import Run
 from stream_dedup.index.store import StoreDamagedError
 from tests.unit.runs.files import DETAIL_BYTES, flip, opened, write_run
@@ -39,18 +41,15 @@ def _postings(rng: np.random.Generator, count: int, detail_bytes: int) -> list[P
 _SECTIONS = st.tuples(*map(_lists, DETAIL_BYTES))
 
 
-def _write(path: Path, sections: tuple[Lists, ...], parts: int = 1) -> None:
-    """Write a run; each section in some parts, of which the keys of each are greater than those before."""
-    split = [np.array_split(np.array(sorted(lists), np.uint64), parts) for lists in sections]
-    write_run(
-        path,
-        _FIRST,
-        _STOP,
-        [
-            [flat_of(sorted_rows({key: lists[key] for key in keys.tolist()})) for keys in part]
-            for lists, part in zip(sections, split, strict=True)
-        ],
-    )
+def _write(path: Path, sections: tuple[Lists, ...], bits: int = 0) -> None:
+    """Write a run; each section in parts by the uppermost bits of keys, no more of them than tell its blocks."""
+    write_run(path, _FIRST, _STOP, [_parts(lists, bits) for lists in sections])
+
+
+def _parts(lists: Lists, bits: int) -> list[Flat]:
+    bits = min(bits, block_bits_of(sum(map(len, lists.values()))))
+    each = [{key: found for key, found in lists.items() if key >> 64 - bits == part} for part in range(1 << bits)]
+    return [flat_of(sorted_rows(part)) for part in each]
 
 
 def _sample() -> tuple[Lists, ...]:
@@ -63,18 +62,26 @@ def _sample() -> tuple[Lists, ...]:
 
 
 def _read_all(run: Run, kind: int, keys: U64) -> list[list[Posting]]:
-    return hits_of(run.find(kind, DETAIL_BYTES[kind], keys, np.full(len(keys), 9), 0)[0], len(keys))
+    return hits_of(run.find(kind, keys, np.full(len(keys), 9), 0, no_hits(len(keys)))[0], len(keys))
 
 
-@given(sections=_SECTIONS, parts=st.sampled_from([1, 3]), asked=_ASKED, room=st.integers(0, 4), floor=st.data())
+@pytest.mark.parametrize("shared", [False, True])
+@given(sections=_SECTIONS, bits=st.sampled_from([0, 1, 3]), asked=_ASKED, room=st.integers(0, 4), floor=st.data())
 @_IN_DIRECTORY
-def test_found_is_what_a_dictionary_has(
-    tmp_path: Path, sections: tuple[Lists, ...], parts: int, asked: list[int], room: int, floor: st.DataObject
+def test_found_is_what_a_dictionary_has(  # as many as are drawn
+    tmp_path: Path,
+    sections: tuple[Lists, ...],
+    bits: int,
+    asked: list[int],
+    room: int,
+    floor: st.DataObject,
+    *,
+    shared: bool,
 ) -> None:
     """In each section the newest postings of each key, as many as there is room for, of entries from the floor on."""
-    _write(tmp_path / "run", sections, parts)
+    _write(tmp_path / "run", sections, bits)
     lowest = floor.draw(st.integers(_FIRST - 1, _STOP + 1))
-    with opened(tmp_path / "run") as run:
+    with opened(tmp_path / "run", shared=shared) as run:
         assert (run.first, run.stop, run.entries) == (_FIRST, _STOP, _STOP - _FIRST)
         for kind, lists in enumerate(sections):
             keys = sorted({*asked, *lists})
@@ -82,10 +89,10 @@ def test_found_is_what_a_dictionary_has(
             wanted = rooms(*(room if place % 5 else 0 for place in range(len(keys))))
             expected = [newest(lists, key, most, lowest) for key, most in zip(keys, wanted.tolist(), strict=True)]
             left = [most - len(found) for most, found in zip(wanted.tolist(), expected, strict=True)]
-            hits, blocks = run.find(kind, DETAIL_BYTES[kind], u64(keys), wanted, lowest)
+            hits, blocks = run.find(kind, u64(keys), wanted, lowest, no_hits(len(keys)))
             assert hits_of(hits, len(keys)) == expected
             assert wanted.tolist() == left
-            assert blocks <= len(run.sections[kind].first_keys)
+            assert blocks <= run.sections[kind].blocks
             assert run.sections[kind].keys == len(lists)
             assert run.sections[kind].postings == sum(map(len, lists.values()))
 
@@ -102,22 +109,22 @@ def test_parts_are_the_postings_between_two_keys(
             for begin, end in pairwise([0, *bounds, None]):
                 assert begin is not None
                 part = {key: found for key, found in lists.items() if begin <= key and (end is None or key < end)}
-                assert rows_of(run.part(kind, DETAIL_BYTES[kind], begin, end)) == sorted_rows(part)
+                assert rows_of(run.part(kind, begin, end)) == sorted_rows(part)
 
 
 def test_a_block_is_read_once_for_all_its_keys(tmp_path: Path) -> None:
     """Keys that stand in one block take one read, and keys that are nowhere take nearly none."""
-    lists = {key: [(_FIRST, 0)] for key in range(0, 2000, 2)}
-    _write(tmp_path / "run", (lists,))
+    keys = [place << 54 for place in range(0, 1000, 2)]
+    _write(tmp_path / "run", ({key: [(_FIRST, 0)] for key in keys},))
     with opened(tmp_path / "run") as run:
-        blocks = len(run.sections[0].first_keys)
-        assert blocks == 8
-        assert run.find(0, 0, u64(lists), np.full(1000, 1), 0)[1] == blocks
-        assert run.find(0, 0, u64(range(0, 200, 2)), np.full(100, 1), 0)[1] == 1
-        hits, absent = run.find(0, 0, u64(range(1, 2000, 2)), np.full(1000, 1), 0)
-        assert len(hits.places) == 0
-        # Of 1,000 absent keys the filter takes one or two for present.
-        assert absent < blocks
+        assert run.sections[0].blocks == 8
+        assert run.find(0, u64(keys), np.full(500, 1), 0, no_hits(500))[1] == 8
+        # An eighth of all keys, of which some are there.
+        assert run.find(0, u64(keys[:64]), np.full(64, 1), 0, no_hits(64))[1] == 1
+        hits, absent = run.find(0, u64(key + (1 << 54) for key in keys), np.full(500, 1), 0, no_hits(500))
+        assert hits.used.tolist() == [0, 0]
+        # Of 500 absent keys the filter takes one or two for present.
+        assert absent < 5
 
 
 def test_a_list_larger_than_most_blocks_is_found(tmp_path: Path) -> None:
@@ -125,8 +132,15 @@ def test_a_list_larger_than_most_blocks_is_found(tmp_path: Path) -> None:
     lists = {7: [(entry, entry) for entry in range(_FIRST, _STOP)], 9: [(_FIRST, 1)]}
     _write(tmp_path / "run", ({}, {}, lists))
     with opened(tmp_path / "run") as run:
-        hits, _ = run.find(2, 8, u64([6, 7, 8, 9]), np.full(4, 1000), 0)
+        hits, _ = run.find(2, u64([6, 7, 8, 9]), np.full(4, 1000), 0, no_hits(4))
         assert hits_of(hits, 4) == [[], lists[7], [], lists[9]]
+
+
+def test_a_block_in_two_parts_is_refused(tmp_path: Path) -> None:
+    """Half of a block cannot be written: what is behind it would be lost."""
+    parts = [flat_of([(1, _FIRST, 0)]), flat_of([(2, _FIRST, 0)])]
+    with pytest.raises(ValueError, match="two parts"):
+        write_run(tmp_path / "run", _FIRST, _STOP, [parts])
 
 
 # ------------------------------------------------------------------------------------------------ damage
@@ -138,41 +152,53 @@ def test_every_flipped_byte_of_a_block_is_heard_when_it_is_read(tmp_path: Path, 
     sections, path = _sample(), tmp_path / "0-1.run"
     _write(path, sections)
     with opened(path) as run:
-        section = run.sections[kind]
-    fences = [*section.first_keys.tolist(), 2**64]
-    keys = [sorted(key for key in sections[kind] if begin <= key < end) for begin, end in pairwise(fences)]
-    begin, end = section.stops[:2].tolist()
+        section, layout = run.sections[kind], run.sections[kind].layout
+    keys = [[key for key in sorted(sections[kind]) if key >> 64 - layout.block_bits == block] for block in (0, 1)]
+    begin, end = (block_start(layout, rows_before(section.fences, block), block) for block in (1, 2))
     for place in range(begin, end):
         flip(path, section.start + place)
         with opened(path) as run:
             with pytest.raises(StoreDamagedError, match=r"0-1\.run .*checksum of a block"):
                 _read_all(run, kind, u64(keys[1][:1]))
             with pytest.raises(StoreDamagedError, match=r"0-1\.run .*checksum of a block"):
-                run.part(kind, DETAIL_BYTES[kind], 0, None)
+                run.part(kind, 0, None)
             assert _read_all(run, kind, u64(keys[0][:1])) == [sections[kind][keys[0][0]]]
         flip(path, section.start + place)
     with opened(path) as run:
         assert _read_all(run, kind, u64(keys[1])) == [sections[kind][key] for key in keys[1]]
 
 
-def test_every_flipped_byte_behind_the_blocks_is_heard_at_opening(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_every_flipped_byte_behind_the_blocks_is_heard_at_opening(tmp_path: Path, *, shared: bool) -> None:
     """Fences, filters and footer: a run of which one of their bytes is another one does not open."""
     path = tmp_path / "0-1.run"
     _write(path, _sample())
     with opened(path) as run:
-        behind = run.sections[-1].start + int(run.sections[-1].stops[-1])
+        behind = run.sections[-1].stop
     size = path.stat().st_size
     for place in [*range(behind, size - 200, 7), *range(size - 200, size)]:
         flip(path, place)
         with pytest.raises(StoreDamagedError, match=r"0-1\.run .*state restore --fresh"):
-            _open(path)
+            _open(path, shared=shared)
         flip(path, place)
-    _open(path)
+    _open(path, shared=shared)
 
 
-def _open(path: Path) -> None:
-    with opened(path):
+def _open(path: Path, *, shared: bool = False) -> None:
+    with opened(path, shared=shared):
         pass
+
+
+def test_reading_where_memory_is_shared_changes_nothing(tmp_path: Path) -> None:
+    """That a block was found sound is noted in memory of one's own."""
+    path, sections = tmp_path / "run", _sample()
+    _write(path, sections)
+    before = path.read_bytes()
+    with opened(path, shared=True) as run:
+        for kind, lists in enumerate(sections):
+            keys = sorted(lists)
+            assert _read_all(run, kind, u64(keys)) == [lists[key] for key in keys]
+    assert path.read_bytes() == before
 
 
 def test_a_file_cut_short_does_not_open(tmp_path: Path) -> None:
@@ -196,4 +222,4 @@ def test_blocks_that_are_gone_are_heard(tmp_path: Path) -> None:
         with pytest.raises(StoreDamagedError, match="cannot be read"):
             _read_all(run, 2, u64(sorted(sections[2])))
         with pytest.raises(StoreDamagedError, match="cannot be read"):
-            run.part(2, 8, 0, None)
+            run.part(2, 0, None)

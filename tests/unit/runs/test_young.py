@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.young import YoungLists
 from tests.unit.runs.plain import Posting, flat_of, hits_of, lists_of_rows, newest, rooms, rows_of, sorted_rows, u64
 
@@ -40,7 +41,7 @@ def test_lists_are_those_of_a_dictionary(
     young, lists = _filled(_rows(batches))
     keys, room = [key for key, _ in asked], rooms(*(room for _, room in asked))
     expected = [newest(lists, key, room, floor) for key, room in asked]
-    assert hits_of(young.find(u64(keys), room, floor), len(keys)) == expected
+    assert hits_of(young.find(u64(keys), room, floor, no_hits(len(keys))), len(keys)) == expected
     assert room.tolist() == [room - len(found) for (_, room), found in zip(asked, expected, strict=True)]
     may_be = np.zeros(len(keys), np.bool_)
     young.mark(u64(keys), may_be)
@@ -62,7 +63,7 @@ def test_the_table_grows_and_loses_nothing(size: int) -> None:
     keys = np.unique(rng.integers(0, 2**64, 2500, np.uint64, endpoint=False))
     rows = [(key, entry, 1) for entry, key in enumerate(rng.permutation(np.repeat(keys, 2)).tolist())]
     young, lists = _filled([rows[start : start + size] for start in range(0, len(rows), size)])
-    found = hits_of(young.find(keys, np.full(len(keys), 9), 0), len(keys))
+    found = hits_of(young.find(keys, np.full(len(keys), 9), 0, no_hits(len(keys))), len(keys))
     assert found == [lists[key] for key in keys.tolist()]
     may_be = np.zeros(len(keys), np.bool_)
     young.mark(np.setdiff1d(keys + np.uint64(1), keys), may_be)
@@ -84,4 +85,4 @@ def test_cleared_lists_are_empty() -> None:
     assert len(young) == 0
     assert rows_of(young.sorted(4)) == []
     young.add(flat_of([(7, 9, 1)]))
-    assert hits_of(young.find(u64([6, 7]), rooms(4, 4), 0), 2) == [[], [(9, 1)]]
+    assert hits_of(young.find(u64([6, 7]), rooms(4, 4), 0, no_hits(2)), 2) == [[], [(9, 1)]]

@@ -1,0 +1,252 @@
+"""The dashboard for whoever is on duty: is it well, does it keep up, what goes wrong.
+
+Knows queries and panels; knows nothing of Grafana's files.
+"""
+
+from deploy.dashboards.frame import Page, Section
+from deploy.dashboards.panels import BLUE, GREEN, GREY, RED, YELLOW, heat, lines, number, states
+from deploy.dashboards.queries import Series
+
+_QUANTILES = tuple(
+    Series(
+        f"histogram_quantile({quantile}, "
+        "sum by (le) (rate(stream_dedup_decision_seconds_bucket{$of}[$__rate_interval])))",
+        legend,
+    )
+    for quantile, legend in ((0.5, "median"), (0.9, "90%"), (0.99, "99%"))
+)
+_ARTICLES = "sum(rate(stream_dedup_articles_total{$of}[$__rate_interval]))"
+_MESSAGES = "sum(rate(stream_dedup_commit_messages_sum{$of}[$__rate_interval]))"
+
+_NOW = Section(
+    "Now",
+    [
+        number(
+            "Active",
+            Series('sum(stream_dedup_role{$of, role="active"})'),
+            unit="none",
+            limits=[(1, GREEN), (2, RED)],
+            base=RED,
+            about="How many processes read the input. It has to be one: the others stand by.",
+        ),
+        number(
+            "Standing by",
+            Series('sum(stream_dedup_role{$of, role="standby"})'),
+            unit="none",
+            base=BLUE,
+            about="How many processes could take over at once.",
+        ),
+        number(
+            "Articles",
+            Series(_ARTICLES),
+            unit="suffix: /s",
+            base=BLUE,
+        ),
+        number(
+            "Duplicates",
+            Series(
+                f'sum(rate(stream_dedup_articles_total{{$of, decision="duplicate"}}[$__rate_interval])) / {_ARTICLES}'
+            ),
+            unit="percentunit",
+            base=BLUE,
+            decimals=1,
+            about="Share of the articles.",
+        ),
+        number(
+            "Behind",
+            Series("max(stream_dedup_consumer_lag_seconds{$of})"),
+            unit="s",
+            limits=[(30, YELLOW), (300, RED)],
+            about="Of all partitions that which is furthest behind.",
+        ),
+        number(
+            "99% decided within",
+            _QUANTILES[2],
+            unit="s",
+            limits=[(1, YELLOW), (5, RED)],
+            about="The objective is a second.",
+        ),
+        number(
+            "Dead letters",
+            Series(f"sum(rate(stream_dedup_dead_letters_total{{$of}}[$__rate_interval])) / {_MESSAGES}"),
+            unit="percentunit",
+            limits=[(0.05, YELLOW), (0.5, RED)],
+            decimals=1,
+            about="Share of the messages.",
+        ),
+        number(
+            "Budget left",
+            Series("min(job:stream_dedup_latency_budget:left30d{$index})"),
+            unit="percentunit",
+            limits=[(0, YELLOW), (0.25, GREEN)],
+            base=RED,
+            decimals=0,
+            about="Of the messages of 30 days 1% may be decided later than a second after their timestamp. What is "
+            "left of that; below 0 it is more.",
+        ),
+        states(
+            "Alerts",
+            Series(
+                'max by (alertname) (ALERTS{alertname=~"StreamDedup.+", alertstate="firing", severity="warning", '
+                'namespace=~"$namespace", job=~"$job|"})'
+                ' or max by (alertname) (2 * ALERTS{alertname=~"StreamDedup.+", alertstate="firing", '
+                'severity="critical", namespace=~"$namespace", job=~"$job|"})',
+                "{{alertname}}",
+            ),
+            names={1: ("warning", YELLOW), 2: ("critical", RED)},
+            height=5,
+            about="Alerts that fire, of the rules in deploy/prometheus/rules. What each means: deploy/runbook.md.",
+        ),
+    ],
+)
+
+_RATE = Section(
+    "Rate",
+    [
+        lines(
+            "Articles by decision",
+            Series("sum by (decision) (rate(stream_dedup_articles_total{$of}[$__rate_interval]))", "{{decision}}"),
+            unit="suffix: /s",
+            stacked=True,
+            colours={"unique": GREEN, "duplicate": BLUE},
+        ),
+        lines(
+            "Articles by input topic",
+            Series("sum by (topic) (rate(stream_dedup_articles_total{$of}[$__rate_interval]))", "{{topic}}"),
+            unit="suffix: /s",
+            stacked=True,
+        ),
+        lines(
+            "Messages that come, and that are decided",
+            Series(
+                f"clamp_min({_MESSAGES} + sum(deriv(stream_dedup_consumer_lag_messages{{$of}}[$__rate_interval])), 0)",
+                "come",
+            ),
+            Series(_MESSAGES, "decided"),
+            unit="suffix: /s",
+            colours={"come": YELLOW, "decided": GREEN},
+            about="What comes is what is decided and by how much the backlog grows.",
+        ),
+    ],
+)
+
+_ERRORS = Section(
+    "Errors",
+    [
+        lines(
+            "Dead letters by reason",
+            Series("sum by (reason) (rate(stream_dedup_dead_letters_total{$of}[$__rate_interval])) > 0", "{{reason}}"),
+            unit="suffix: /s",
+            stacked=True,
+        ),
+        lines(
+            "Commits by outcome",
+            Series("sum by (outcome) (rate(stream_dedup_transactions_total{$of}[$__rate_interval]))", "{{outcome}}"),
+            unit="suffix: /s",
+            colours={"committed": GREEN, "aborted": RED},
+        ),
+        lines(
+            "Silence of the poll loop",
+            Series("stream_dedup_heartbeat_age_seconds{$of}", "{{instance}}"),
+            unit="s",
+            limits=[(20, RED)],
+        ),
+    ],
+)
+
+_DURATION = Section(
+    "Duration",
+    [
+        lines(
+            "From an article's timestamp to its decision",
+            *_QUANTILES,
+            unit="s",
+            limits=[(1, RED)],
+            colours={"median": GREEN, "90%": YELLOW, "99%": RED},
+        ),
+        heat(
+            "Decisions by the time that they took",
+            Series("sum by (le) (increase(stream_dedup_decision_seconds_bucket{$of}[$__rate_interval]))", "{{le}}"),
+            unit="s",
+        ),
+        lines(
+            "Where the time goes, in threads",
+            Series("sum by (stage) (rate(stream_dedup_stage_seconds_total{$of}[$__rate_interval]))", "{{stage}}"),
+            unit="none",
+            stacked=True,
+            about="Seconds a second: 1 is a thread that does nothing else.",
+        ),
+    ],
+)
+
+_LAG = Section(
+    "Lag",
+    [
+        lines(
+            "Messages that wait, by topic",
+            Series("sum by (topic) (stream_dedup_consumer_lag_messages{$of})", "{{topic}}"),
+            unit="short",
+            stacked=True,
+        ),
+        lines(
+            "How long they wait: the ten partitions furthest behind",
+            Series(
+                "topk(10, max by (topic, partition) (stream_dedup_consumer_lag_seconds{$of}))",
+                "{{topic}} {{partition}}",
+            ),
+            unit="s",
+            limits=[(300, RED)],
+        ),
+        lines(
+            "Share of the messages decided after more than a second",
+            Series("max(job:stream_dedup_slow_decisions:share5m{$index})", "5 minutes"),
+            Series("max(job:stream_dedup_slow_decisions:share1h{$index})", "1 hour"),
+            Series("max(job:stream_dedup_slow_decisions:share6h{$index})", "6 hours"),
+            unit="percentunit",
+            limits=[(0.01, YELLOW), (0.144, RED)],
+            about="The objective is 1%. At 14.4% the budget of 30 days is gone after two.",
+        ),
+    ],
+)
+
+_PROCESSES = Section(
+    "Processes",
+    [
+        states(
+            "Role",
+            Series(
+                "max by (instance) (1 * stream_dedup_role{$of})"
+                ' + max by (instance) (1 * stream_dedup_role{$of, role="standby"})'
+                ' + max by (instance) (2 * stream_dedup_role{$of, role="active"})',
+                "{{instance}}",
+            ),
+            names={
+                0: ("starting", GREY),
+                1: ("restoring", YELLOW),
+                2: ("standby", BLUE),
+                3: ("active", GREEN),
+            },
+            width=12,
+        ),
+        lines(
+            "Memory",
+            Series("stream_dedup_memory_bytes{$of}", "{{instance}} {{kind}}"),
+            Series("stream_dedup_memory_limit_bytes{$of}", "{{instance}} limit"),
+            unit="bytes",
+            width=6,
+        ),
+        lines(
+            "CPU, in cores",
+            Series("rate(process_cpu_seconds_total{$of}[$__rate_interval])", "{{instance}}"),
+            unit="none",
+            width=6,
+        ),
+    ],
+)
+
+OVERVIEW = Page(
+    "stream-dedup-overview",
+    "stream_dedup: overview",
+    "Rate, errors, duration and lag of one index, and its processes.",
+    [_NOW, _RATE, _ERRORS, _DURATION, _LAG, _PROCESSES],
+)

@@ -1,0 +1,28 @@
+"""Asks the service's HTTP port and ends with 0 where all is well, else with 1: the health check of the image.
+
+Knows a path and a port; loads nothing of the service, since it runs every few seconds.
+"""
+
+import os
+import sys
+from http.client import HTTPConnection, HTTPException
+
+_SECONDS = 4
+_OK = 200
+
+
+def main(path: str) -> int:
+    """Print the answer to a path."""
+    connection = HTTPConnection("127.0.0.1", int(os.environ.get("STREAM_DEDUP_HTTP__PORT", "9108")), timeout=_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        print(answer.read().decode().strip())
+    except (OSError, HTTPException) as error:
+        print(error)
+        return 1
+    return int(answer.status != _OK)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

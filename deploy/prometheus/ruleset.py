@@ -1,0 +1,117 @@
+"""The rules and the configuration of this directory, as they are and as a test wants them.
+
+Knows the files and their format; knows nothing of what a rule asks.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DIRECTORY = Path(__file__).parent
+CONFIG = DIRECTORY / "prometheus.yaml"
+RULES = tuple(sorted((DIRECTORY / "rules").glob("*.yaml")))
+TESTS = tuple(sorted((DIRECTORY / "tests").glob("*.yaml")))
+
+Fields = dict[str, Any]
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_DURATION = re.compile(r"(\d+)(ms|[smhdw])")
+# Where a duration stands in PromQL: a range, or behind offset. What is a number of seconds stays what it is.
+_IN_QUERIES = re.compile(r"(?<=[\[:])(?:\d+(?:ms|[smhdw]))+(?=[\]:])|(?<=\boffset )(?:\d+(?:ms|[smhdw]))+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        name: of the alert, or of the series that is recorded.
+        expression: PromQL.
+        alert: whether it is one.
+        annotations: of an alert.
+        labels: that it adds.
+    """
+
+    name: str
+    expression: str
+    alert: bool
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str]
+
+
+def all_rules() -> list[Rule]:
+    """Return the rules of all files."""
+    return [
+        Rule(
+            rule.get("alert") or rule["record"],
+            rule["expr"],
+            "alert" in rule,
+            rule.get("annotations", {}),
+            rule.get("labels", {}),
+        )
+        for file in RULES
+        for rule in _rules(yaml.safe_load(file.read_text(encoding="utf-8")))
+    ]
+
+
+def hurried(rules: Fields, factor: float) -> Fields:
+    """Return a file of rules in which all times are shorter: what takes a minute takes a second with a factor of 60.
+
+    Ranges, offsets and what an alert waits for become shorter, thresholds do not. All are evaluated as often as any.
+    """
+    for group in rules["groups"]:
+        group.pop("interval", None)
+    for rule in _rules(rules):
+        rule["expr"] = _IN_QUERIES.sub(lambda found: _shorter(found[0], factor), rule["expr"])
+        if "for" in rule:
+            rule["for"] = _shorter(rule["for"], factor)
+    return rules
+
+
+def write_config(
+    directory: Path, targets: Sequence[str], *, interval: float, factor: float = 1.0, config: Path = CONFIG
+) -> Path:
+    """Write the configuration into a directory, with other targets and times, and return its file.
+
+    Args:
+        directory: where to; the rules are written beside.
+        targets: addresses of the service's processes; an empty list scrapes none.
+        interval: seconds between scrapes, and between evaluations.
+        factor: by which the times of all rules are shorter.
+        config: what is changed.
+    """
+    fields: Fields = yaml.safe_load(config.read_text(encoding="utf-8"))
+    fields["global"] = {
+        "scrape_interval": _duration(interval),
+        "scrape_timeout": _duration(interval),
+        "evaluation_interval": _duration(interval),
+    }
+    for job in fields["scrape_configs"]:
+        for name in [name for name in job if name.endswith("_sd_configs")]:
+            del job[name]
+        job["static_configs"] = [{"targets": list(targets)}]
+    rules = directory / "rules"
+    rules.mkdir(exist_ok=True)
+    for file in RULES:
+        changed = hurried(yaml.safe_load(file.read_text(encoding="utf-8")), factor)
+        (rules / file.name).write_text(yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
+    written = directory / config.name
+    written.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
+    return written
+
+
+def _rules(fields: Fields) -> Iterator[Fields]:
+    for group in fields["groups"]:
+        yield from group["rules"]
+
+
+def _shorter(duration: str, factor: float) -> str:
+    seconds = sum(int(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration))
+    return _duration(seconds / factor)
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))}ms"

@@ -1,0 +1,29 @@
+"""The page on the API: files as they are, without a build step or anything from elsewhere.
+
+Knows names and types of files; knows nothing of what they show.
+"""
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import PurePath
+
+from fastapi import FastAPI, Response
+
+_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_FIRST = "page.html"
+
+
+def add_page(app: FastAPI) -> None:
+    """Serve the page; it holds no data, so whoever has no token may have it."""
+    for file in files(__name__).iterdir():
+        kind = _KINDS.get(PurePath(file.name).suffix)
+        if kind is not None:
+            path = "/" if file.name == _FIRST else f"/{file.name}"
+            app.add_api_route(path, _sent(file.read_bytes(), f"{kind}; charset=utf-8"), include_in_schema=False)
+
+
+def _sent(content: bytes, kind: str) -> Callable[[], Response]:
+    def sent() -> Response:
+        return Response(content, media_type=kind)
+
+    return sent

@@ -1,0 +1,124 @@
+// The page: looks at the service every two seconds, and asks what its user asks. Knows when and what is asked.
+
+import { ask, keepToken } from "./ask.js";
+import { clusterOf, decisionOf, reasonOf } from "./article.js";
+import { addressOf, at, make } from "./elements.js";
+import { markCurrent, showLatest } from "./latest.js";
+import { noteStatus } from "./now.js";
+import { similarOf } from "./similar.js";
+import { speak, word } from "./words.js";
+
+const LOOK_MILLISECONDS = 2000;
+const LINKS = 30;
+const MEMBERS = 50;
+const UNAUTHORISED = 401;
+// Statuses of a question that has no answer: no second article, or its text is not in its topic any more.
+const NO_REASON = [404, 409, 410];
+
+let looking = 0;
+let choosing = 0; // of several answers on their way only the last chosen one is shown
+
+speak(document);
+at("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keepToken(at("token").value);
+  at("token-form").hidden = true;
+  look();
+  choose();
+});
+at("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const asked = new FormData(event.target);
+  const address = addressOf(asked.get("id").trim(), asked.get("scope").trim(), asked.get("other").trim());
+  if (location.hash === address) choose();
+  else location.hash = address;
+});
+at("similar").addEventListener("submit", compare);
+addEventListener("hashchange", () => choose().then(() => at("chosen").focus()));
+document.addEventListener("visibilitychange", look);
+look();
+choose();
+
+/** Look at the service now and again after a while, unless nobody sees the page. */
+async function look() {
+  clearTimeout(looking);
+  if (document.hidden) return;
+  try {
+    const status = await ask("status");
+    noteStatus(status);
+    tell(status.running ? "runs" : "rests", status.running ? "well" : "");
+    showLatest(await ask("latest", { limit: LINKS }));
+  } catch (error) {
+    notice(error);
+  }
+  clearTimeout(looking);
+  if (at("token-form").hidden) looking = setTimeout(look, LOOK_MILLISECONDS);
+}
+
+/** Show the article that the address names. */
+async function choose() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const [id, scope, other] = ["id", "scope", "other"].map((name) => asked.get(name) ?? "");
+  markCurrent();
+  if (!id) return;
+  choosing += 1;
+  const mine = choosing;
+  const show = (...children) => mine === choosing && at("answer").replaceChildren(...children);
+  at("search-id").value = id;
+  show(make("p", { class: "quiet" }, word("looking")));
+  try {
+    const [article, cluster] = await Promise.all([ask("article", { id, scope }), ask("cluster", { id, scope, limit: MEMBERS })]);
+    const more = (offset) => ask("cluster", { id, scope, limit: MEMBERS, offset });
+    const members = clusterOf(cluster, more);
+    show(decisionOf(article), members);
+    if (article.link || other) show(decisionOf(article), await reasoned(id, scope, other), members);
+  } catch (error) {
+    notice(error);
+    show(problem(error));
+  }
+}
+
+/** Return why an article is a copy, or the reason why that cannot be told any more. */
+async function reasoned(id, scope, other) {
+  try {
+    return reasonOf(await ask("reason", { id, scope, other }), scope);
+  } catch (error) {
+    if (NO_REASON.includes(error.status)) return make("p", { class: "quiet" }, error.message);
+    return problem(error);
+  }
+}
+
+/** Show what the pasted text is like. */
+async function compare(event) {
+  event.preventDefault();
+  const asked = Object.fromEntries(new FormData(event.target));
+  const answer = at("similar-answer");
+  answer.replaceChildren(make("p", { class: "quiet" }, word("looking")));
+  try {
+    answer.replaceChildren(similarOf(await ask("similar", {}, asked), asked.scope));
+  } catch (error) {
+    notice(error);
+    answer.replaceChildren(problem(error));
+  }
+}
+
+function problem(error) {
+  return make("p", { class: "problem" }, error.message);
+}
+
+/** Tell at the top of the page what is wrong with all of it: no API, or no token. */
+function notice(error) {
+  if (error.status === UNAUTHORISED) {
+    at("token-form").hidden = false;
+    tell("wantsToken", "ill");
+  } else if (!error.status) {
+    tell("noApi", "ill");
+  }
+}
+
+function tell(name, kind) {
+  const state = at("state");
+  // Told again only when it changes: a reader of the screen would say it every two seconds.
+  if (state.textContent !== word(name)) state.textContent = word(name);
+  state.className = kind;
+}

@@ -1,0 +1,162 @@
+"""The API's process: waits for a state, follows it, and answers until it is told to end; tells probes how far it is.
+
+Knows processes, threads and sockets; knows nothing of paths or questions.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+import uvicorn
+
+from stream_dedup.api.app import make_app
+from stream_dedup.ask.desk import Desk
+from stream_dedup.index.store import StoreError
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.health import Health
+from stream_dedup.observe.watchdog import Watchdog
+from stream_dedup.settings import Settings
+
+_WAIT_SECONDS = 1.0
+_KEEP_ALIVE_SECONDS = 10
+_MOST_AT_ONCE = 64  # requests; beyond: 503
+
+log = structlog.get_logger()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to those who started it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+class Server:
+    """Serves the API: probes from the beginning, answers once there is a state to read.
+
+    Args:
+        settings: of the service whose state is asked.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stopping = threading.Event()
+        self._server: uvicorn.Server | None = None
+        self._health = Health(settings.http.stuck_seconds)
+        self._complaints = Complaints()
+        self._desk: Desk | None = None
+        self._fault: Exception | None = None
+
+    def stop(self) -> None:
+        """Ask it to end. May be called from a signal handler or another thread."""
+        self._stopping.set()
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def run(self) -> None:
+        """Serve until `stop`.
+
+        Raises:
+            OSError: the port is taken.
+            SettingsError: a setting is refused by those who use it.
+        """
+        api = self._settings.api
+        os.nice(api.nice)
+        with _listening(api.host, api.port) as listening, Watchdog(self._health):
+            looking = threading.Thread(target=self._look, args=(_url(listening),), name="look", daemon=True)
+            looking.start()
+            self._serve(listening)
+            self._stopping.set()
+            looking.join()
+            if self._desk is not None:
+                self._desk.close()
+        if self._fault is not None:
+            raise self._fault
+
+    def desk(self) -> Desk:
+        """Return who answers.
+
+        Raises:
+            StoreError: there is no state to read yet.
+        """
+        started, line = self._health.started()
+        if self._desk is None or not started:
+            raise StoreError(line)
+        return self._desk
+
+    def _serve(self, listening: socket.socket) -> None:
+        config = uvicorn.Config(
+            make_app(self.desk, self._settings, self._health),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_AT_ONCE,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_KEEP_ALIVE_SECONDS,
+        )
+        self._server = _Server(config)
+        if not self._stopping.is_set():
+            self._server.run([listening])
+
+    def _look(self, url: str) -> None:
+        """Open the state when there is one, and follow it."""
+        try:
+            desk = self._desk = self._opened(url)
+            if desk is None:
+                return
+            self._health.wait_for("the loops to compile at an installation's first start")
+            desk.warm_up()
+            self._health.start()
+            log.info("answering", api=url)
+            self._follow(desk)
+        except Exception as error:  # noqa: BLE001  # whatever it is, `run` raises it
+            self._fault = error
+            self.stop()
+
+    def _opened(self, url: str) -> Desk | None:
+        """Return the desk once there is a state to read; None if it is not worth waiting any more."""
+        told = False
+        self._health.wait_for("a state to read")
+        while not self._stopping.is_set():
+            self._health.beat()
+            try:
+                return Desk(self._settings)
+            except StoreError as error:
+                if not told:
+                    log.info("api_waits", api=url, detail=str(error))
+                told = True
+            self._stopping.wait(_WAIT_SECONDS)
+        return None
+
+    def _follow(self, desk: Desk) -> None:
+        while not self._stopping.is_set():
+            try:
+                desk.refresh()
+            except StoreError as error:
+                self._health.wait_for("the state to be read again")
+                kind = type(error).__name__
+                self._complaints.warning("state_not_read", error=kind, detail=str(error), then="looked for again")
+            else:
+                self._health.wait_for("")
+            self._health.beat()
+            self._stopping.wait(self._settings.api.refresh_ms / 1000)
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise OSError(f"cannot listen on api.host = {host}, api.port = {port}: {error.strerror or error}") from None
+    # Connections inherit it: else the body of an answer waits 40 ms for its head to be acknowledged.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

@@ -1,0 +1,150 @@
+"""Decisions as a reader of the output topics sees them.
+
+Knows the topics and what their messages hold; knows nothing of how they are read.
+"""
+
+from typing import Any, Literal
+
+from confluent_kafka import Message
+from pydantic import Field
+
+from stream_dedup.article import Announcement, Article, Relation, Source, iso
+from stream_dedup.ask.answers import Answer, PlaceAnswer
+from stream_dedup.scope import id_of, scope_of
+from stream_dedup.settings import OWN_HEADERS, Settings
+from stream_dedup.stream.decoded import decode_all
+from stream_dedup.stream.wire import Wire, give_up
+
+Told = Literal["unique", "duplicate", "announcement", "dead"]
+
+
+class DecisionAnswer(Answer):
+    """A decision that was published."""
+
+    decision: Told = Field(description="Announcements tell that an article was withdrawn or a cluster renamed.")
+    relation: Relation | Announcement | None = None
+    id: str | None = Field(None, description="Of the article; null of a dead letter without a key.")
+    scope: str = ""
+    title: str = Field("", description="Of unique articles: links do not repeat it.")
+    source: str = ""
+    url: str = ""
+    published_at: str | None = None
+    duplicate_of: str | None = None
+    matched: str | None = None
+    jaccard: float | None = None
+    containment: float | None = None
+    hamming: int | None = None
+    candidate_source: Source | None = None
+    fingerprint: str | None = None
+    idf_epoch: int | None = None
+    reason: str | None = Field(None, description="Why a message is a dead letter, or a cluster has another name.")
+    detail: str | None = Field(None, description="The same in words.")
+    decided_at: str | None = Field(None, description="The time of the message.")
+    message: PlaceAnswer | None = Field(None, description="What was judged, where that is told.")
+    output: PlaceAnswer = Field(description="The message that tells the decision.")
+
+
+class Decisions:
+    """Reads the messages of the three output topics.
+
+    Args:
+        settings: the topics, and how articles and links are written there.
+
+    Raises:
+        SettingsError: the registry's client refuses a property, or a package is missing.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        output, wire = settings.output, Wire(settings, give_up)
+        self._decoder = wire.decoder()
+        self._read_link = wire.link_reader()
+        self._readers = {output.unique: self._unique, output.duplicates: self._link, output.dead: _dead_letter}
+
+    @property
+    def topics(self) -> list[str]:
+        """Where decisions are."""
+        return list(self._readers)
+
+    def decision(self, message: Message) -> DecisionAnswer | None:
+        """Return the decision that a message tells; None of one without content, or in another format.
+
+        Raises:
+            RegistryError: the schema registry does not answer, or refuses.
+            ValueError: it was not written by the service.
+        """
+        topic = str(message.topic())
+        output = PlaceAnswer(topic=topic, partition=int(message.partition() or 0), offset=int(message.offset() or 0))
+        try:
+            fields = self._readers[topic](message)
+            if fields is None:
+                return None
+            told = {**fields, "decided_at": iso(message.timestamp()[1]), "output": output}
+            return DecisionAnswer.model_validate(told)
+        except (ValueError, KeyError, TypeError):
+            place = f"{output.topic}, partition {output.partition}, offset {output.offset}"
+            raise ValueError(f"no decision of this service: {place}") from None
+
+    def _unique(self, message: Message) -> dict[str, Any]:
+        own, name = _own_headers(message), _name(message)
+        article = next((item for _, item in decode_all([message], self._decoder).items), None)
+        told = (
+            {
+                "title": article.title,
+                "source": article.source,
+                "url": article.url,
+                "published_at": iso(article.published_ms),
+            }
+            if isinstance(article, Article)
+            else {}
+        )
+        return {
+            "decision": "unique",
+            "id": id_of(name),
+            "scope": scope_of(name),
+            **{header: own.get(header) for header in ("relation", "matched", "fingerprint", "idf_epoch")},
+            **told,
+        }
+
+    def _link(self, message: Message) -> dict[str, Any] | None:
+        value = message.value()
+        link = self._read_link(value) if value is not None else None
+        if link is None:
+            return None
+        announced = link["relation"] in set(Announcement)
+        told = DecisionAnswer.model_fields.keys() & link.keys()
+        known = {name: link[name] for name in told if link[name] is not None}
+        return {"decision": "announcement" if announced else "duplicate", **known, "message": _place(link)}
+
+
+def _dead_letter(message: Message) -> dict[str, Any]:
+    own, name = _own_headers(message), _name(message)
+    return {
+        "decision": "dead",
+        "id": id_of(name) or None,
+        "scope": scope_of(name),
+        "reason": own.get("reason"),
+        "detail": own.get("exception"),
+        "message": _place(own),
+    }
+
+
+def _place(fields: dict[str, Any]) -> dict[str, Any] | None:
+    known = {name: fields.get(name) for name in ("topic", "partition", "offset")}
+    return None if None in known.values() else known
+
+
+def _name(message: Message) -> str:
+    return (message.key() or b"").decode("utf-8", "replace")
+
+
+def _own_headers(message: Message) -> dict[str, str]:
+    try:
+        # The consumer hands over a list, though its types allow a dictionary.
+        headers: Any = message.headers() or []
+    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
+        return {}
+    return {
+        name.removeprefix(OWN_HEADERS): value.decode("utf-8", "replace")
+        for name, value in headers
+        if name.startswith(OWN_HEADERS) and value is not None
+    }

@@ -1,0 +1,336 @@
+"""All questions in one place, for the HTTP API and the command line.
+
+Knows who answers which question; knows nothing of HTTP or the terminal.
+"""
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from stream_dedup.article import Article, iso
+from stream_dedup.ask.answers import (
+    ArticleAnswer,
+    ClusterAnswer,
+    PlaceAnswer,
+    ReasonAnswer,
+    SimilarAnswer,
+    SimilarAnswers,
+    StatusAnswer,
+    TextAnswer,
+)
+from stream_dedup.ask.figures import figures_of
+from stream_dedup.ask.follower import Follower, View
+from stream_dedup.ask.lookup import Lookup, place_answer
+from stream_dedup.ask.measures import measures_of
+from stream_dedup.ask.similar import Like, asked, similar
+from stream_dedup.ask.texts import Texts
+from stream_dedup.closing import SelfClosing
+from stream_dedup.explain import Explainer
+from stream_dedup.index.ledger import load_positions
+from stream_dedup.index.peek import is_state
+from stream_dedup.index.store import StoreError
+from stream_dedup.judge import limits_of
+from stream_dedup.registry import RegistryError
+from stream_dedup.scope import id_of, name_of
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.messages import Messages
+from stream_dedup.stream.states import digest_of, other_states, state_directory
+from stream_dedup.stream.wire import Wire, give_up
+from stream_dedup.text.idf import Epoch
+from stream_dedup.version import __version__
+from stream_dedup.versions import load_records
+from stream_dedup.window import Window
+
+_WARM_UP = Article("?", "一篇没有人见过的文章，足够长，可以切成词语并比较。" * 4)
+# Entries that are made to be found at a look, 10 us each: while searches come, and else.
+_SEARCHED, _UNSEARCHED = 2_048, 512
+_SEARCH_SECONDS = 60.0  # that a search is not the last
+_CATCH_UP_SECONDS = 5.0
+_RATE_SECONDS = 0.9  # between two looks that a rate is told from, at least
+
+
+class NoReasonError(LookupError):
+    """There is no second article to compare one with."""
+
+
+class Desk(SelfClosing):
+    """Answers questions about the state of a service; safe between threads.
+
+    Use it as a context manager, or call `close`.
+
+    Args:
+        settings: of the service.
+
+    Raises:
+        StoreError: there is no state of these settings, or it cannot be read.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        own = settings.state.directory
+        # That of a service lies in there; one that `stream-dedup dedup` has made is it.
+        from_files = is_state(own)
+        self._directory = own if from_files else _directory_of(settings)
+        self._limits = limits_of(settings)
+        self._window = Window(settings.window)
+        self._messages = Messages(settings)
+        wire = Wire(settings, give_up)
+        self._texts = Texts(self._messages, wire.decoder(), from_files=from_files)
+        self._read_link = wire.link_reader()
+        self._loading = threading.Lock()
+        self._loaded: Explainer | None = None
+        self._pace = _Pace()
+        self._searched_until = 0.0
+        self._follower = Follower(self._directory, settings)
+
+    def refresh(self) -> None:
+        """Look what was written since the last look.
+
+        Raises:
+            StoreError: the state is gone, or cannot be read; the next look may find one.
+        """
+        self._follower.refresh(_SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED)
+        with self._follower.view() as view:
+            self._pace.note(view.progress.judged)
+
+    def warm_up(self) -> None:
+        """Read, compile and connect now, and not at the first question.
+
+        Raises:
+            StoreError: the state cannot be read.
+        """
+        self.similar(_WARM_UP)
+        self._explainer().explain(_WARM_UP, _WARM_UP, Epoch())
+        # Most questions can do without the broker.
+        with suppress(BrokerError, RegistryError):
+            self.latest(1)
+
+    def catch_up(self, seconds: float = _CATCH_UP_SECONDS) -> None:
+        """Look until a search finds all that is there, or as long as a writer goes on that is faster.
+
+        Args:
+            seconds: how long at most.
+
+        Raises:
+            StoreError: the state is gone, or cannot be read.
+        """
+        deadline = time.monotonic() + seconds
+        self._searched_until = deadline
+        unseen, before = self._unseen(), -1
+        while unseen not in {0, before} and time.monotonic() < deadline:
+            self.refresh()
+            unseen, before = self._unseen(), unseen
+
+    def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
+        """Return what became of an article.
+
+        Raises:
+            UnknownArticleError: nothing is known of it.
+            StoreError: the state cannot be read.
+        """
+        with self._follower.view() as view:
+            return self._lookup(view).article(article_id, scope)
+
+    def cluster(self, article_id: str, scope: str = "", *, most: int = 100, skipped: int = 0) -> ClusterAnswer:
+        """Return the cluster that an article is in.
+
+        Args:
+            article_id: of any of its articles.
+            scope: of that.
+            most: members that are told.
+            skipped: members before these.
+
+        Raises:
+            UnknownArticleError: nothing is known of the article.
+            StoreError: the state cannot be read.
+        """
+        with self._follower.view() as view:
+            lookup = self._lookup(view)
+            return lookup.cluster(lookup.record(name_of(scope, article_id)).cluster, most, skipped)
+
+    def similar(self, article: Article, most: int = 10) -> SimilarAnswers:
+        """Return what an article is like, without remembering it.
+
+        Raises:
+            StoreError: the state cannot be read.
+        """
+        self._searched_until = time.monotonic() + _SEARCH_SECONDS
+        explainer = self._explainer()
+        with self._follower.view() as view:
+            # Words and fingerprints need nothing that another thread would have to wait for.
+            seen = view
+        one = asked(article, seen, explainer.fingerprinter)
+        with self._follower.view() as view:
+            floor_ms = self._window.moment(view.progress.stream_ms).floor_ms
+            found = similar(one, view, self._limits, floor_ms)
+            copies = [like for like in found if like.relation is not None and like.name != article.name]
+            copied = bool(copies) and copies[0].relation in self._settings.verify.duplicates
+            return SimilarAnswers(
+                decision="duplicate" if copied else "unique",
+                articles=self._similar_answers(view, found[:most]),
+                unseen_entries=view.unseen,
+            )
+
+    def reason(self, article_id: str, scope: str = "", other: str | None = None) -> ReasonAnswer:
+        """Return why an article is a copy, or is none.
+
+        Args:
+            article_id: of the article.
+            scope: of both.
+            other: id of the article that it is compared with; None for the one that it was linked to.
+
+        Raises:
+            UnknownArticleError: nothing is known of one of them.
+            NoReasonError: the article was linked to none, or that is not known any more.
+            LostTextError: the text of one is not in its topic any more.
+            BrokerError: the broker does not answer.
+            StoreError: the state cannot be read.
+        """
+        explainer = self._explainer()
+        name = name_of(scope, article_id)
+        with self._follower.view() as view:
+            lookup = self._lookup(view)
+            record = lookup.record(name)
+            link = lookup.link(name, record)
+            matched = other if other is not None or link is None else link.matched
+            if matched is None:
+                raise NoReasonError(
+                    f"{article_id!r} was found to be a copy of no article that is known still: name one to compare with"
+                )
+            origins = record.origin, lookup.record(name_of(scope, matched)).origin
+            epoch, learnt = view.epoch, view.learnt
+        decided = link if link is not None and link.matched == matched else None
+        articles = self._texts.article(article_id, origins[0]), self._texts.article(matched, origins[1])
+        explanation = explainer.explain(*articles, epoch, learnt)
+        return ReasonAnswer(
+            first=_text_answer(articles[0]),
+            second=_text_answer(articles[1]),
+            decided=decided,
+            **measures_of(explanation).model_dump(),
+        )
+
+    def latest(self, count: int) -> list[dict[str, object]]:
+        """Return the newest links, the newest first, as they stand in the topic of duplicates, in whatever format.
+
+        Raises:
+            BrokerError: the broker does not answer.
+            RegistryError: the schema registry does not, where `output.format` wants it.
+        """
+        messages = self._messages.newest(self._settings.output.duplicates, count)
+        values = [value for message in reversed(messages) if (value := message.value()) is not None]
+        return [link for value in values if (link := self._read_link(value)) is not None]
+
+    def status(self) -> StatusAnswer:
+        """Return how far the service has come.
+
+        Raises:
+            StoreError: the state cannot be read.
+        """
+        figures = figures_of(self._settings.http)
+        with self._follower.view() as view:
+            progress, positions = view.progress, load_positions(view.store)
+            unseen, epoch = view.unseen, view.epoch.number
+        return StatusAnswer(
+            version=__version__,
+            directory=str(self._directory),
+            running=figures is not None,
+            steps=progress.steps,
+            articles_judged=progress.judged,
+            entries=progress.entries - progress.generations[0].first_entry,
+            unseen_entries=unseen,
+            idf_epoch=epoch,
+            stream_time=iso(progress.stream_ms, "seconds"),
+            window_since=iso(self._window.moment(progress.stream_ms).floor_ms, "seconds"),
+            input=[
+                PlaceAnswer(topic=topic, partition=partition, offset=offset)
+                for (topic, partition), offset in sorted(positions.items())
+            ],
+            decisions=dict(figures.decisions) if figures is not None else {},
+            consumer_lag=figures.lag if figures is not None else None,
+            rate=self._pace.rate,
+        )
+
+    def close(self) -> None:
+        """Release what was opened."""
+        self._follower.close()
+        self._messages.close()
+
+    def _unseen(self) -> int:
+        with self._follower.view() as view:
+            return view.unseen
+
+    def _explainer(self) -> Explainer:
+        """Return what holds the dictionaries, which are read at the first question that needs them."""
+        with self._loading:
+            self._loaded = self._loaded or Explainer(self._settings)
+            return self._loaded
+
+    def _lookup(self, view: View) -> Lookup:
+        return Lookup(view, self._settings.verify.duplicates)
+
+    def _similar_answers(self, view: View, found: list[Like]) -> list[SimilarAnswer]:
+        records = load_records(view.store, view.progress.live, {like.name for like in found})
+        known = [like for like in found if like.name in records]
+        canonicals = self._lookup(view).canonicals([like.cluster for like in known], [like.name for like in known])
+        return [
+            SimilarAnswer(
+                id=id_of(like.name),
+                relation=like.relation,
+                jaccard=round(like.jaccard, 4),
+                containment=round(like.containment, 4),
+                hamming=like.hamming,
+                canonical=id_of(canonical),
+                cluster=like.cluster,
+                source=records[like.name].source,
+                published_at=iso(records[like.name].published_ms),
+                message=place_answer(records[like.name].origin),
+            )
+            for like, canonical in zip(known, canonicals, strict=True)
+        ]
+
+
+def _directory_of(settings: Settings) -> Path:
+    """Return the directory of a service's state.
+
+    Raises:
+        StoreError: there are states of other settings alone.
+    """
+    digest = digest_of(settings)
+    directory, others = state_directory(settings, digest), other_states(settings, digest)
+    if others and not is_state(directory):
+        there = ", ".join(map(str, others))
+        raise StoreError(
+            f"{directory} is no state, but there are some of other settings ({there}): ask with those of the service "
+            "(--config, --set and the environment)"
+        )
+    return directory
+
+
+class _Pace:
+    """How many articles a second are judged, by what was seen at the last looks."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[float, int] | None = None
+        self.rate: float | None = None
+
+    def note(self, judged: int) -> None:
+        now = time.monotonic()
+        if self._seen is not None and now - self._seen[0] < _RATE_SECONDS:
+            return
+        if self._seen is not None:
+            self.rate = round(max(0, judged - self._seen[1]) / (now - self._seen[0]), 1)
+        self._seen = now, judged
+
+
+def _text_answer(article: Article) -> TextAnswer:
+    return TextAnswer(
+        id=article.id,
+        title=article.title,
+        body=article.body,
+        source=article.source,
+        url=article.url,
+        published_at=iso(article.published_ms),
+        message=place_answer(article.origin),
+    )

@@ -1,0 +1,234 @@
+"""Articles and clusters of a state, by id.
+
+Knows records and how they hang together; knows nothing of texts or measures.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from stream_dedup.article import Origin, Relation, iso, rounded
+from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, MemberAnswer, PlaceAnswer
+from stream_dedup.ask.follower import View
+from stream_dedup.ask.timeline import timeline_of
+from stream_dedup.clusters import Cluster
+from stream_dedup.index.generations import newest
+from stream_dedup.index.joins import Join, join_key, of_join_key
+from stream_dedup.index.records import ArticleRecord, generation_prefix, key_of
+from stream_dedup.index.store import Family
+from stream_dedup.scope import id_of, name_of, scope_of
+from stream_dedup.versions import load_records
+
+MOST_MEMBERS = 10_000  # looked at of a cluster
+
+
+class UnknownArticleError(LookupError):
+    """No article of the id is known, or none any more."""
+
+
+class _Joined(NamedTuple):
+    """How one copy joined its cluster."""
+
+    decided_ms: int
+    join: Join
+
+
+class Lookup:
+    """Answers about articles and clusters, as of one moment.
+
+    Args:
+        view: the state.
+        duplicates: relations that make an article a duplicate.
+    """
+
+    def __init__(self, view: View, duplicates: Iterable[Relation]) -> None:
+        self._view = view
+        self._live = view.progress.live
+        self._duplicates = frozenset(duplicates)
+
+    def record(self, name: str) -> ArticleRecord:
+        """Return what is known of an article.
+
+        Args:
+            name: its id, behind its scope if it has one.
+
+        Raises:
+            UnknownArticleError: nothing.
+        """
+        record = load_records(self._view.store, self._live, {name}).get(name)
+        if record is None:
+            raise UnknownArticleError(
+                f"no article {id_of(name)!r} is known{_in_scope(scope_of(name))}: it was never judged, was withdrawn, "
+                "or is older than the window"
+            )
+        return record
+
+    def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
+        """Return what became of an article.
+
+        Raises:
+            UnknownArticleError: nothing is known of it.
+        """
+        name = name_of(scope, article_id)
+        record = self.record(name)
+        cluster = self._cluster(record.cluster)
+        return ArticleAnswer(
+            id=article_id,
+            scope=scope,
+            decision="duplicate" if record.relation in self._duplicates else "unique",
+            relation=record.relation,
+            cluster=record.cluster,
+            canonical=id_of(cluster.canonical if cluster is not None else self._single(record.cluster, name)),
+            link=self.link(name, record),
+            source=record.source,
+            published_at=iso(record.published_ms),
+            received_at=iso(record.first_ms),
+            decided_at=iso(record.decided_ms),
+            characters=record.characters,
+            texts=len(record.contents),
+            message=place_answer(record.origin),
+        )
+
+    def link(self, name: str, record: ArticleRecord) -> LinkAnswer | None:
+        """Return why an article is a copy; None of others, and once that has expired."""
+        joined = self._joined(name, record)
+        if joined is None:
+            return None
+        return _link_answer(joined, self._names([joined.join.matched]))
+
+    def cluster(self, number: int, most: int, skipped: int = 0) -> ClusterAnswer:
+        """Return a cluster.
+
+        Args:
+            number: of it.
+            most: members that are told.
+            skipped: members before these.
+
+        Raises:
+            UnknownArticleError: nothing is known of it.
+        """
+        joins = self._joins(number)
+        founder = self._names([number]).get(number)
+        cluster = self._cluster(number)
+        kept = [member.id for member in cluster.members] if cluster is not None else []
+        names = {*joins, *kept, *([founder] if founder is not None else [])}
+        records = {
+            name: record
+            for name, record in load_records(self._view.store, self._live, names).items()
+            if record.cluster == number
+        }
+        if not records:
+            raise UnknownArticleError(f"no cluster {number} is known: it never was, or is older than the window")
+        ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
+        shown = ordered[skipped : skipped + most]
+        matched = self._names([joins[name].join.matched for name in shown if name in joins])
+        canonical = cluster.canonical if cluster is not None else ordered[0]
+        stretch, timeline = timeline_of([(_moment(records[name]), records[name].source) for name in ordered])
+        return ClusterAnswer(
+            number=number,
+            scope=scope_of(canonical),
+            canonical=id_of(canonical),
+            copies=cluster.copies if cluster is not None else len(records) - 1,
+            first_at=iso(cluster.first_ms if cluster is not None else records[canonical].first_ms),
+            last_at=iso(cluster.last_ms if cluster is not None else records[canonical].first_ms),
+            sources=dict(cluster.sources) if cluster is not None else {records[canonical].source: 1},
+            other_members=cluster.other_members if cluster is not None else 0,
+            known=len(records),
+            members=[_member_answer(name, canonical, records[name], joins.get(name), matched) for name in shown],
+            stretch_seconds=stretch,
+            timeline=timeline,
+        )
+
+    def canonicals(self, numbers: Sequence[int], singles: Sequence[str]) -> list[str]:
+        """Return the names of the canonical articles of clusters.
+
+        Args:
+            numbers: of the clusters.
+            singles: for each, the name of its only article, where it has no other.
+        """
+        values = newest(self._view.store, Family.CLUSTERS, list(map(key_of, numbers)), self._live)
+        return [
+            Cluster.unpack(value).canonical if value is not None else single
+            for value, single in zip(values, singles, strict=True)
+        ]
+
+    def _cluster(self, number: int) -> Cluster | None:
+        (value,) = newest(self._view.store, Family.CLUSTERS, [key_of(number)], self._live)
+        return Cluster.unpack(value) if value is not None else None
+
+    def _single(self, number: int, name: str) -> str:
+        return self._names([number]).get(number, name)
+
+    def _joined(self, name: str, record: ArticleRecord) -> _Joined | None:
+        """Return how an article joined its cluster, None if it is no copy."""
+        key = join_key(record.cluster, record.decided_ms, name)
+        (packed,) = newest(self._view.store, Family.MEMBERS, [key], self._live)
+        if packed is not None:
+            return _Joined(record.decided_ms, Join.unpack(packed))
+        # Each copy renews the time of what is canonical, which may once have been a copy itself.
+        return self._joins(record.cluster).get(name) if record.relation is not None else None
+
+    def _joins(self, number: int) -> dict[str, _Joined]:
+        """Return how copies joined a cluster, by their names; of one that joined again the last time counts."""
+        joins: dict[str, _Joined] = {}
+        for generation in self._live:
+            prefix = generation_prefix(generation)
+            for key, value in self._view.store.items(Family.MEMBERS, prefix + key_of(number)):
+                _, decided_ms, name = of_join_key(key[len(prefix) :])
+                joins[name] = _Joined(decided_ms, Join.unpack(value))
+                if len(joins) >= MOST_MEMBERS:
+                    return joins
+        return joins
+
+    def _names(self, entries: Sequence[int]) -> dict[int, str]:
+        """Return the names of the articles of some entries, of those that are kept."""
+        wanted = sorted({entry for entry in entries if entry >= 0})
+        values = self._view.store.get_many(Family.ENTRIES, list(map(key_of, wanted)))
+        there = [(entry, value) for entry, value in zip(wanted, values, strict=True) if value is not None]
+        _, names = self._view.index.format.unpack([value for _, value in there])
+        return {entry: name.decode() for (entry, _), name in zip(there, names, strict=True)}
+
+
+def place_answer(origin: Origin | None) -> PlaceAnswer | None:
+    """Return where a message is."""
+    if origin is None:
+        return None
+    return PlaceAnswer(topic=origin.topic, partition=origin.partition, offset=origin.offset)
+
+
+def _link_answer(joined: _Joined, matched: dict[int, str]) -> LinkAnswer:
+    join = joined.join
+    name = matched.get(join.matched)
+    return LinkAnswer(
+        matched=id_of(name) if name is not None else None,
+        relation=join.relation,
+        jaccard=rounded(join.jaccard),
+        containment=rounded(join.containment),
+        hamming=join.hamming,
+        candidate_source=join.source,
+        idf_epoch=join.epoch,
+        decided_at=iso(joined.decided_ms),
+    )
+
+
+def _member_answer(
+    name: str, canonical: str, record: ArticleRecord, joined: _Joined | None, matched: dict[int, str]
+) -> MemberAnswer:
+    return MemberAnswer(
+        id=id_of(name),
+        canonical=name == canonical,
+        source=record.source,
+        published_at=iso(record.published_ms),
+        received_at=iso(record.first_ms),
+        characters=record.characters,
+        link=_link_answer(joined, matched) if joined is not None else None,
+    )
+
+
+def _moment(record: ArticleRecord) -> int:
+    """Return when an article was published, or else came, or else was decided on; milliseconds since 1970 in UTC."""
+    known = (moment for moment in (record.published_ms, record.first_ms) if moment is not None)
+    return next(known, record.decided_ms)
+
+
+def _in_scope(scope: str) -> str:
+    return f" in the scope {scope!r}" if scope else ""

@@ -1,0 +1,35 @@
+"""An explanation as an answer.
+
+Knows the fields of both; knows nothing of where the texts come from.
+"""
+
+from stream_dedup.ask.answers import KeysAnswer, MeasuresAnswer, WordAnswer
+from stream_dedup.explain import Explanation, WeightedWord
+
+
+def measures_of(explanation: Explanation) -> MeasuresAnswer:
+    """Return how two texts compare, rounded as answers are."""
+    first, second = explanation.fingerprints
+    return MeasuresAnswer(
+        relation=explanation.relation,
+        verdict=explanation.verdict,
+        jaccard=round(explanation.jaccard, 4),
+        containment=round(explanation.containment, 4),
+        hamming=explanation.hamming,
+        fingerprints=(f"{first:016x}", f"{second:016x}"),
+        differing_bits=explanation.differing_bits,
+        cosine=round(explanation.cosine, 4),
+        grams=explanation.grams,
+        idf_epoch=explanation.epoch,
+        keys=KeysAnswer(
+            content=explanation.keys.content,
+            landmarks=explanation.keys.landmarks,
+            table_keys=explanation.keys.tables,
+        ),
+        shared_words=list(map(_word_answer, explanation.shared_words)),
+        differing_words=list(map(_word_answer, explanation.differing_words)),
+    )
+
+
+def _word_answer(word: WeightedWord) -> WordAnswer:
+    return WordAnswer(word=word.word, weights=(round(word.weights[0], 5), round(word.weights[1], 5)))

@@ -1,0 +1,114 @@
+"""What a text is like among all that was judged: the engine's own search, without a trace.
+
+Knows features, candidates and comparison; knows nothing of how clusters are looked up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.article import Article, Relation
+from stream_dedup.ask.follower import View
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.hashing import I64, U64
+from stream_dedup.index.candidates import Candidates, Search
+from stream_dedup.index.entries import UNSEGMENTED
+from stream_dedup.index.records import outlived
+from stream_dedup.judge import RELATIONS, Limits, Match, compare
+from stream_dedup.scope import scope_hash
+
+_NOBODY = np.zeros(1, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """An article that a text is like.
+
+    Attributes:
+        name: of it.
+        cluster: number of its cluster.
+        relation: what the text is to it; None where that is no copy.
+        jaccard: estimate.
+        containment: estimate.
+        hamming: distance of the fingerprints; None where one was not cut into words.
+    """
+
+    name: str
+    cluster: int
+    relation: Relation | None
+    jaccard: float
+    containment: float
+    hamming: int | None
+
+    @property
+    def overlap(self) -> float:
+        """|A and B| / sqrt(|A| |B|), by which the best of several matches is chosen: see `judge`."""
+        # With sizes a <= b, J = i / (a + b - i) and C = i / a: so b / a = C (1 / J + 1) - 1.
+        if self.jaccard <= 0.0:
+            return 0.0
+        ratio = max(1.0, self.containment * (1.0 / self.jaccard + 1.0) - 1.0)
+        return float(self.containment / np.sqrt(ratio))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An article with all that is worked out of it alone.
+
+    Attributes:
+        article: that is asked about.
+        features: of it.
+        fingerprints: shape (1,).
+        sums: bit sums, shape (1, 64).
+    """
+
+    article: Article
+    features: Features
+    fingerprints: U64
+    sums: I64
+
+
+def asked(article: Article, view: View, fingerprinter: Fingerprinter) -> Asked:
+    """Work out of an article what does not depend on the index."""
+    features = fingerprinter.features([article], view.learnt)
+    return Asked(article, features, *fingerprinter.fingerprints(features, view.epoch))
+
+
+def similar(one: Asked, view: View, limits: Limits, floor_ms: int) -> list[Like]:
+    """Return the articles that one may be like, the likest first. It needs the state to stay as it is meanwhile.
+
+    Args:
+        one: that is asked about.
+        view: the state.
+        limits: thresholds.
+        floor_ms: what is older than this is forgotten, milliseconds since 1970 in UTC.
+    """
+    candidates = _candidates(one, view)
+    rows, place = candidates.rows, len(candidates.names)
+    unsegmented = (rows.flags & UNSEGMENTED) != 0
+    found = [
+        _like(candidates, row, Match(*compare(rows, place, row, limits)), segmented=not unsegmented[row])
+        for row in range(place)
+        if not outlived(int(rows.times[row]), floor_ms)
+    ]
+    return sorted(found, key=lambda like: (like.relation is None, -like.overlap))
+
+
+def _candidates(one: Asked, view: View) -> Candidates:
+    times = np.array([view.progress.stream_ms])
+    scopes = np.array([scope_hash(one.article.scope)], np.uint64)
+    floor = view.progress.generations[0].first_entry
+    search = Search(view.index, view.store, one.features, times, scopes, floor, None)
+    search.go_on(_NOBODY)
+    search.look_up_tables(one.fingerprints, one.sums, _NOBODY, ~_NOBODY)
+    return search.candidates()
+
+
+def _like(candidates: Candidates, row: int, match: Match, *, segmented: bool) -> Like:
+    return Like(
+        candidates.names[row].decode(),
+        int(candidates.clusters[row]),
+        RELATIONS[match.relation],
+        float(match.jaccard),
+        float(match.containment),
+        int(match.hamming) if segmented else None,
+    )

@@ -1,0 +1,32 @@
+"""When the articles of a cluster came, in stretches of a length that suits them.
+
+Knows times and sources; knows nothing of records.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from stream_dedup.article import iso
+from stream_dedup.ask.answers import MomentAnswer
+
+_STRETCHES = (60, 300, 900, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400)  # seconds
+_MOST = 60  # of them between the first article and the last
+
+
+def timeline_of(articles: Sequence[tuple[int, str]]) -> tuple[int, list[MomentAnswer]]:
+    """Return the length of a stretch in seconds, and the stretches in which there is an article.
+
+    Args:
+        articles: time of each, milliseconds since 1970 in UTC, and its source; ascending.
+    """
+    span = (articles[-1][0] - articles[0][0]) / 1000 if articles else 0.0
+    seconds = next((length for length in _STRETCHES if span <= _MOST * length), _STRETCHES[-1])
+    length = 1000 * seconds
+    return seconds, [
+        _moment(begin * length, [source for _, source in group])
+        for begin, group in groupby(articles, lambda article: article[0] // length)
+    ]
+
+
+def _moment(begin_ms: int, sources: Sequence[str]) -> MomentAnswer:
+    return MomentAnswer(at=iso(begin_ms, "seconds"), articles=len(sources), sources=len(set(sources)))

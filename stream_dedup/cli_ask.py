@@ -1,0 +1,176 @@
+"""The command line's questions: status, article, cluster, similar; and api, which answers them by HTTP.
+
+Knows arguments and what is printed; knows nothing of how an answer is found.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import RenderableType
+from rich.live import Live
+
+from stream_dedup.api.server import Server
+from stream_dedup.article import Article
+from stream_dedup.ask.answers import Answer, StatusAnswer
+from stream_dedup.ask.desk import Desk
+from stream_dedup.files.readers import FileFormatError
+from stream_dedup.observe.strays import catch_strays
+from stream_dedup.settings import Settings
+from stream_dedup.shown.answers import article_shown, cluster_shown, similar_shown, status_shown
+from stream_dedup.terminal import ConfigOption, SetOption, failing, guarded, json_line, out, settings_of, text_of
+
+_LOOK_SECONDS = 1.0
+_Answered = TypeVar("_Answered", bound=Answer)
+
+IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID")]
+ScopeOption = Annotated[str, typer.Option(help="Of the article; none where there are no scopes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with the fields of the HTTP API.")]
+
+
+def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
+    """Serve the HTTP API and its page on the state of a service, beside it."""
+    settings = settings_of(config, flags)
+    catch_strays()
+    server = Server(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: server.stop())
+    guarded(server.run, failing(settings))
+
+
+def status_command(
+    watch: Annotated[
+        float, typer.Option(min=0, help="Look again after so many seconds, until Ctrl-C; 0: once.", metavar="SECONDS")
+    ] = 0.0,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show how far the service has come, and its rate, from two looks a second apart.
+
+    Read from state.directory, beside a running service or after it; decisions and waiting messages are asked from its
+    port (http.host, http.port) and are left out where none answers.
+    """
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        with Desk(settings) as desk:
+            desk.refresh()
+            if watch:
+                _watch(desk, max(watch, _LOOK_SECONDS), as_json=as_json)
+            else:
+                _print(_looked(desk, _LOOK_SECONDS), status_shown, as_json=as_json)
+
+    guarded(work)
+
+
+def article_command(
+    article: IdArgument,
+    scope: ScopeOption = "",
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show what became of an article.
+
+    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    """
+    settings = settings_of(config, flags)
+    _ask(settings, lambda desk: desk.article(article, scope), article_shown, as_json=as_json)
+
+
+def cluster_command(
+    article: Annotated[str, typer.Argument(help="Of any article of the cluster.", metavar="ID")],
+    scope: ScopeOption = "",
+    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Members that are shown.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, help="Members before these.")] = 0,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show an article with all its copies, why each is one, and when they came.
+
+    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    """
+    settings = settings_of(config, flags)
+    _ask(
+        settings, lambda desk: desk.cluster(article, scope, most=limit, skipped=offset), cluster_shown, as_json=as_json
+    )
+
+
+def similar_command(
+    file: Annotated[Path, typer.Argument(help="A text, UTF-8; - is standard input.", metavar="FILE", allow_dash=True)],
+    title: Annotated[str, typer.Option(help="Its title.")] = "",
+    source: Annotated[str, typer.Option(help="Who published it: the lines of that site are left out.")] = "",
+    url: Annotated[str, typer.Option(help="Where; its host stands in for the source.")] = "",
+    scope: Annotated[str, typer.Option(help="Within which alone it is compared.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Articles that are shown.")] = 10,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show what a text is like among all that was judged, and what would be decided on it. It is not remembered.
+
+    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    """
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        body = text_of(file)
+        if not body.strip():
+            raise FileFormatError(f"{file} is blank: there is nothing to compare")
+        asked = Article("?", body, title, url, source, scope=scope)
+        with Desk(settings) as desk:
+            desk.catch_up()
+            _print(desk.similar(asked, limit), similar_shown, as_json=as_json)
+
+    guarded(work)
+
+
+def _ask(
+    settings: Settings,
+    question: Callable[[Desk], _Answered],
+    shown: Callable[[_Answered], RenderableType],
+    *,
+    as_json: bool,
+) -> None:
+    def work() -> None:
+        with Desk(settings) as desk:
+            _print(question(desk), shown, as_json=as_json)
+
+    guarded(work)
+
+
+def _print(answer: _Answered, shown: Callable[[_Answered], RenderableType], *, as_json: bool) -> None:
+    if as_json:
+        out.print_json(answer.model_dump_json())
+    else:
+        out.print(shown(answer))
+
+
+def _looked(desk: Desk, seconds: float) -> StatusAnswer:
+    time.sleep(seconds)
+    desk.refresh()
+    return desk.status()
+
+
+def _watch(desk: Desk, seconds: float, *, as_json: bool) -> None:
+    """Show the status until Ctrl-C: on a terminal in its place, else one after the other."""
+    try:
+        if as_json or not out.is_terminal:
+            while True:
+                answer = _looked(desk, seconds)
+                if as_json:
+                    json_line(answer.model_dump_json())
+                else:
+                    out.print(status_shown(answer), "")
+                sys.stdout.flush()
+        with Live(console=out, auto_refresh=False) as live:
+            while True:
+                live.update(status_shown(_looked(desk, seconds)), refresh=True)
+    except KeyboardInterrupt:
+        return

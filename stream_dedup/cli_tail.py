@@ -1,0 +1,119 @@
+"""The command line's `tail`: decisions as they are published.
+
+Knows arguments, filters and the stream of lines; knows nothing of topics.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from stream_dedup.article import Announcement, Relation
+from stream_dedup.ask.decisions import DecisionAnswer, Decisions
+from stream_dedup.cli_ask import JsonOption
+from stream_dedup.shown.decision import decision_line
+from stream_dedup.stream.tail import Tail
+from stream_dedup.terminal import (
+    EXIT_USAGE,
+    ConfigOption,
+    SetOption,
+    errors,
+    escaped,
+    fail,
+    guarded,
+    json_line,
+    out,
+    settings_of,
+)
+
+_DECISIONS = ["unique", "duplicate", "announcement", "dead"]
+_RELATIONS = [str(relation) for relation in (*Relation, *Announcement)]
+_Wanted = Callable[[DecisionAnswer], bool]
+
+
+def _or(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def tail_command(
+    last: Annotated[int, typer.Option("--last", "-n", min=0, help="Begin with the newest N decisions.")] = 0,
+    beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Begin with the oldest that the topics hold.")
+    ] = False,
+    follow: Annotated[bool, typer.Option(help="Wait for more where the topics end.")] = True,
+    decisions: Annotated[
+        list[str] | None,
+        typer.Option("--decision", "-d", help=f"Only {_or(_DECISIONS)}.", autocompletion=lambda: _DECISIONS),
+    ] = None,
+    relations: Annotated[
+        list[str] | None,
+        typer.Option("--relation", "-r", help=f"Only {_or(_RELATIONS)}.", autocompletion=lambda: _RELATIONS),
+    ] = None,
+    sources: Annotated[list[str] | None, typer.Option("--source", help="Only articles of this source.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Only of this article and its copies.", metavar="ID"),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Watch decisions as they are published, one line each, until Ctrl-C.
+
+    They are read from the output topics, as any reader may, outside of any group. Filters may be repeated: of one
+    kind any has to fit, of several kinds each. With --json a decision is a line of JSON, for pipes.
+    """
+    settings = settings_of(config, flags)
+    if last and beginning:
+        fail("--last and --from-beginning exclude each other", EXIT_USAGE)
+    _check("--decision", decisions, _DECISIONS)
+    _check("--relation", relations, _RELATIONS)
+    wanted = _wanted(decisions, relations, sources, ids)
+
+    def work() -> None:
+        reading = Decisions(settings)
+        try:
+            with Tail(settings, reading.topics) as tail:
+                for message in tail.messages(None if beginning else last, endless=follow):
+                    try:
+                        decision = reading.decision(message)
+                    except ValueError as error:
+                        errors.print(f"[bold red]left out[/]: {escaped(str(error))}")
+                        continue
+                    if decision is not None and wanted(decision):
+                        _print(decision, as_json=as_json)
+        except KeyboardInterrupt:
+            return
+
+    guarded(work)
+
+
+def _print(decision: DecisionAnswer, *, as_json: bool) -> None:
+    if as_json:
+        json_line(decision.model_dump_json())
+    else:
+        line = decision_line(decision)
+        # A pipe takes a line of any length.
+        out.print(line, no_wrap=True, overflow="ellipsis" if out.is_terminal else "ignore", crop=out.is_terminal)
+    sys.stdout.flush()
+
+
+def _check(option: str, given: Sequence[str] | None, known: Sequence[str]) -> None:
+    for name in given or ():
+        if name not in known:
+            fail(f"{option} {name}: there are {', '.join(known)}", EXIT_USAGE)
+
+
+def _wanted(
+    decisions: list[str] | None, relations: list[str] | None, sources: list[str] | None, ids: list[str] | None
+) -> _Wanted:
+    def wanted(one: DecisionAnswer) -> bool:
+        return (
+            (not decisions or one.decision in decisions)
+            and (not relations or one.relation in relations)
+            and (not sources or one.source in sources)
+            and (not ids or not {one.id, one.duplicate_of, one.matched}.isdisjoint(ids))
+        )
+
+    return wanted

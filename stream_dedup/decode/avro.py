@@ -1,0 +1,89 @@
+"""Avro records, each read by the schema that it was written with.
+
+Knows fastavro and what it makes of logical types; knows nothing of how schemas come here.
+"""
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import fastavro
+from confluent_kafka.schema_registry import Schema
+from fastavro import _read_py as slow_reader  # the same in Python: it hears when records nest too deeply
+from fastavro.schema import SchemaParseException, UnknownType
+
+from stream_dedup.decode.fields import Fields
+from stream_dedup.decode.parse import kind_of
+from stream_dedup.decode.reason import Reason, UndecodableError
+from stream_dedup.decode.schemas import Schemas, frame_of, references
+from stream_dedup.decode.scope import Header
+from stream_dedup.registry.client import Registry
+
+_NESTING = ("items", "values", "type")
+
+
+class _Ready(NamedTuple):
+    schema: Any
+    read: Callable[..., object]
+
+
+class AvroFormat:
+    """Avro in Confluent's wire format.
+
+    Args:
+        registry: has the schemas.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._schemas = Schemas(registry, "AVRO", self._ready)
+
+    def fields(self, value: bytes, headers: Sequence[Header]) -> Fields:
+        """Return the record that a value holds; see `Format`."""
+        frame = frame_of(value, headers)
+        schema, read = self._schemas.ready(frame.schema)
+        stream = io.BytesIO(frame.payload)
+        try:
+            record = read(stream, schema, None)
+        except Exception as error:  # noqa: BLE001  # fastavro lets through whatever a wrong byte leads to
+            fault = str(error) or type(error).__name__
+            raise UndecodableError(Reason.INVALID_RECORD, f"no record of schema {frame.schema}: {fault}") from None
+        behind = len(frame.payload) - stream.tell()
+        if behind:
+            raise UndecodableError(Reason.INVALID_RECORD, f"{behind} bytes behind the record of schema {frame.schema}")
+        if not isinstance(record, Mapping):
+            raise UndecodableError(Reason.NOT_AN_OBJECT, f"schema {frame.schema} is of {kind_of(record)}, not a record")
+        return record
+
+    def _ready(self, schema: Schema) -> _Ready:
+        names: dict[str, Any] = {}
+        try:
+            for one in references(schema, self._registry).values():
+                fastavro.parse_schema(json.loads(one.schema_str or ""), names)
+            parsed = fastavro.parse_schema(json.loads(schema.schema_str or ""), names)
+        except (SchemaParseException, UnknownType) as error:
+            raise ValueError(f"no schema of Avro: {error}") from None
+        # fastavro's compiled reader has no bound: a record that nests some thousand times ends the process.
+        recursive = _recursive(parsed, names)
+        return _Ready(parsed, slow_reader.schemaless_reader if recursive else fastavro.schemaless_reader)
+
+
+def _recursive(schema: Any, names: Mapping[str, Any]) -> bool:  # noqa: ANN401  # any of Avro's
+    """Tell whether a type has itself among its parts."""
+    sound: set[str] = set()  # types that have not
+
+    def within(part: Any, inside: tuple[str, ...]) -> bool:  # noqa: ANN401  # the same
+        if isinstance(part, str):
+            return part in inside or (part in names and part not in sound and within(names[part], inside))
+        if isinstance(part, list):
+            return any(within(one, inside) for one in part)
+        name = part.get("name")
+        deeper = (*inside, name) if name else inside
+        inner = [field["type"] for field in part.get("fields", ())] + [part[key] for key in _NESTING if key in part]
+        found = any(within(one, deeper) for one in inner)
+        if name and not found:
+            sound.add(name)
+        return found
+
+    return within(schema, ())

@@ -1,0 +1,82 @@
+"""JSON with a schema, checked against it.
+
+Knows JSON Schema and how a fault is told; knows nothing of how schemas come here.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from confluent_kafka.schema_registry import Schema
+from jsonschema import SchemaError
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry as Documents
+from referencing import Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT7
+
+from stream_dedup.decode.fields import Fields, Paths
+from stream_dedup.decode.format import JsonFormat
+from stream_dedup.decode.reason import Reason, UndecodableError
+from stream_dedup.decode.schemas import Schemas, frame_of, references
+from stream_dedup.decode.scope import Header
+from stream_dedup.registry.client import Registry
+
+_LONGEST_FAULT = 200  # characters: it repeats what it is about
+
+
+class JsonSchemaFormat:
+    """JSON in Confluent's wire format.
+
+    Args:
+        registry: has the schemas.
+        paths: of the fields.
+        validate: whether values are checked; otherwise no schema is looked at.
+    """
+
+    def __init__(self, registry: Registry, paths: Paths, *, validate: bool) -> None:
+        self._registry = registry
+        self._json = JsonFormat(paths)
+        self._validate = validate
+        self._schemas = Schemas(registry, "JSON", self._ready)
+
+    def fields(self, value: bytes, headers: Sequence[Header]) -> Fields:
+        """Return the object that a value holds; see `Format`."""
+        frame = frame_of(value, headers)
+        fields = self._json.fields(frame.payload, ())
+        if self._validate:
+            _check(fields, self._schemas.ready(frame.schema), f"schema {frame.schema}")
+        return fields
+
+    def _ready(self, schema: Schema) -> Validator:
+        documents = {name: _document(one) for name, one in references(schema, self._registry).items()}
+        resources = [(name, Resource.from_contents(one, DRAFT7)) for name, one in documents.items()]
+        document = _document(schema)
+        kind = validator_for(document)
+        try:
+            kind.check_schema(document)
+        except SchemaError as error:
+            raise ValueError(f"no schema of JSON: {error.message[:_LONGEST_FAULT]}") from None
+        # With documents of its own, it fetches none from where a schema says.
+        return kind(document, registry=Documents().with_resources(resources))
+
+
+def _document(schema: Schema) -> dict[str, Any]:
+    document = orjson.loads(schema.schema_str or "")
+    if not isinstance(document, dict):
+        raise TypeError("the schema is no object")
+    return document
+
+
+def _check(fields: Fields, validator: Validator, name: str) -> None:
+    try:
+        fault = next(iter(validator.iter_errors(fields)), None)
+    except Unresolvable as error:
+        raise UndecodableError(Reason.UNKNOWN_SCHEMA, f"{name} refers to what is not there: {error}") from None
+    except Exception as error:  # noqa: BLE001  # what nests too deeply, patterns and numbers that Python refuses
+        why = str(error) or type(error).__name__
+        raise UndecodableError(Reason.INVALID_RECORD, f"it cannot be checked against {name}: {why}") from None
+    if fault is not None:
+        told = f"{fault.json_path} breaks {fault.validator!r} of {name}: {fault.message[:_LONGEST_FAULT]}"
+        raise UndecodableError(Reason.INVALID_RECORD, told)

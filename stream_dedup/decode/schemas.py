@@ -1,0 +1,106 @@
+"""Schemas of a registry, made ready to read values with: by id, those used last.
+
+Knows which schemas are kept and for how long; knows no format.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from cachetools import LRUCache, TTLCache
+from confluent_kafka.schema_registry import Schema
+
+from stream_dedup.decode.reason import Reason, UndecodableError
+from stream_dedup.decode.scope import Header
+from stream_dedup.registry.client import Key, Registry
+from stream_dedup.registry.errors import RegistryError
+from stream_dedup.registry.frame import Frame, FrameError, framed
+
+_KEPT = 1_000  # schemas
+_USELESS_SECONDS = 10.0  # until the registry is asked again for a schema that was of no use
+
+_Ready = TypeVar("_Ready")
+
+
+class Schemas(Generic[_Ready]):
+    """Schemas by id; safe between threads, one of which waits for the other.
+
+    Args:
+        registry: has them.
+        kind: of schemas, as the registry calls it: `AVRO`, `PROTOBUF` or `JSON`.
+        ready: makes a schema ready; whatever it raises says that it cannot be used.
+        form: in which the registry is asked for them.
+    """
+
+    def __init__(
+        self, registry: Registry, kind: str, ready: Callable[[Schema], _Ready], form: str | None = None
+    ) -> None:
+        self._registry = registry
+        self._kind = kind
+        self._make_ready = ready
+        self._form = form
+        self._lock = threading.Lock()
+        self._known: LRUCache[Key, _Ready] = LRUCache(_KEPT)
+        self._useless: TTLCache[Key, str] = TTLCache(_KEPT, _USELESS_SECONDS)
+
+    def ready(self, key: Key) -> _Ready:
+        """Return a schema.
+
+        Raises:
+            UndecodableError: there is none of that name and kind, or it cannot be used.
+            RegistryError: the registry refuses, or is asked no more.
+        """
+        with self._lock:
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = self._fetched(key)
+            return known
+
+    def _fetched(self, key: Key) -> _Ready:
+        why = self._useless.get(key)
+        if why is None:
+            try:
+                return self._make_ready(self._of_kind(self._registry.schema(key, self._form)))
+            except RegistryError:
+                raise
+            except Exception as error:  # noqa: BLE001  # whatever a schema that is none leads a library to
+                why = self._useless[key] = f"schema {key}: {error or type(error).__name__}"
+        raise UndecodableError(Reason.UNKNOWN_SCHEMA, why)
+
+    def _of_kind(self, schema: Schema) -> Schema:
+        kind = schema.schema_type or "AVRO"
+        if kind != self._kind:
+            raise ValueError(f"it is of {kind}, this topic's values are of {self._kind}")
+        return schema
+
+
+def frame_of(value: bytes, headers: Sequence[Header], *, indexed: bool = False) -> Frame:
+    """Return what a message holds, and its schema; see `framed`.
+
+    Raises:
+        UndecodableError: it does not say which schema.
+    """
+    try:
+        return framed(value, headers, indexed=indexed)
+    except FrameError as error:
+        raise UndecodableError(Reason.INVALID_FRAME, str(error)) from None
+
+
+def references(schema: Schema, registry: Registry, form: str | None = None) -> dict[str, Schema]:
+    """Return the schemas that a schema refers to, and those that they refer to, by the names of the references.
+
+    What others refer to stands before them.
+
+    Raises:
+        UnknownSchemaError: one is not there.
+        RegistryError: the registry refuses, or is asked no more.
+    """
+    found: dict[str, Schema] = {}
+    for reference in schema.references or ():
+        if reference.name is None or reference.subject is None or reference.version is None:
+            raise ValueError("a reference without a name, a subject or a version")
+        if reference.name not in found:
+            referred = registry.version(reference.subject, reference.version, form)
+            found |= references(referred, registry, form)
+            found[reference.name] = referred
+    return found

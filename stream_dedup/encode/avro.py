@@ -1,0 +1,53 @@
+"""Shapes as records of Avro.
+
+Knows Avro's types; knows nothing of what a field means.
+"""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import fastavro
+
+from stream_dedup.encode.shapes import NAMESPACE, Field, Kind, Shape
+
+_TYPES: Mapping[Kind, Any] = {
+    Kind.TEXT: "string",
+    Kind.INTEGER: "long",
+    Kind.SHARE: "double",
+    Kind.MOMENT: {"type": "long", "logicalType": "timestamp-millis"},
+}
+
+
+def schema_of(shape: Shape) -> str:
+    """Return a shape's schema, JSON."""
+    return json.dumps(_record(shape))
+
+
+def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
+    """Return what writes a record, out of its fields as in JSON."""
+    schema = fastavro.parse_schema(_record(shape))
+    moments = [field.name for field in shape.fields if field.kind is Kind.MOMENT]
+
+    def write(fields: Mapping[str, Any]) -> bytes:
+        times = {name: datetime.fromisoformat(fields[name]) for name in moments if fields.get(name) is not None}
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, schema, {**fields, **times})
+        return stream.getvalue()
+
+    return write
+
+
+def _record(shape: Shape) -> dict[str, Any]:
+    fields = [_field(field) for field in shape.fields]
+    return {"type": "record", "name": shape.name, "namespace": NAMESPACE, "fields": fields}
+
+
+def _field(field: Field) -> dict[str, Any]:
+    inner = field.kind
+    kind = {"type": "array", "items": _record(inner)} if isinstance(inner, Shape) else _TYPES[inner]
+    return {"name": field.name, "type": kind if field.required else ["null", kind]} | (
+        {} if field.required else {"default": None}
+    )

@@ -1,0 +1,25 @@
+"""Links as they are in JSON, out of what a typed format gives.
+
+Knows fields and kinds; knows no format.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from stream_dedup.article import iso
+from stream_dedup.encode.shapes import LINK, Kind
+
+_ONLY_WHERE_TOLD = frozenset({"reason", "scope"})
+
+
+def plain_link(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a link or an announcement: with null for what it does not tell, and times as ISO 8601."""
+    link = {}
+    for field in LINK.fields:
+        value = fields.get(field.name)
+        if isinstance(value, datetime) and field.kind is Kind.MOMENT:
+            value = iso(round(value.timestamp() * 1000))
+        if value is not None or field.name not in _ONLY_WHERE_TOLD:
+            link[field.name] = value
+    return link

@@ -1,0 +1,79 @@
+"""Shapes as messages of Protobuf.
+
+Knows descriptors; knows nothing of what a field means.
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from google.protobuf import descriptor_pb2, message_factory, timestamp_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+
+from stream_dedup.encode.shapes import NAMESPACE, Kind, Shape
+
+_Proto = descriptor_pb2.FieldDescriptorProto
+_TYPES: Mapping[Kind, _Proto.Type.ValueType] = {
+    Kind.TEXT: _Proto.TYPE_STRING,
+    Kind.INTEGER: _Proto.TYPE_INT64,
+    Kind.SHARE: _Proto.TYPE_DOUBLE,
+    Kind.MOMENT: _Proto.TYPE_MESSAGE,
+}
+_TIMESTAMP = ".google.protobuf.Timestamp"
+
+
+def schema_of(shape: Shape) -> str:
+    """Return a shape's schema: the descriptor of a file, in base64, as the registry takes it."""
+    return base64.b64encode(_file(shape).SerializeToString(deterministic=True)).decode("ascii")
+
+
+def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
+    """Return what writes a message, out of its fields as in JSON."""
+    pool = DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(_file(shape))
+    make: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{NAMESPACE}.{shape.name}"))
+    moments = [field.name for field in shape.fields if field.kind is Kind.MOMENT]
+
+    def write(fields: Mapping[str, Any]) -> bytes:
+        times = {name: datetime.fromisoformat(fields[name]) for name in moments if fields.get(name) is not None}
+        return make(**{**fields, **times}).SerializeToString()
+
+    return write
+
+
+def _file(shape: Shape) -> descriptor_pb2.FileDescriptorProto:
+    """Return a file whose first message is a shape; its own shapes come behind it."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f"{NAMESPACE}/{shape.name.lower()}.proto",
+        package=NAMESPACE,
+        syntax="proto3",
+        dependency=["google/protobuf/timestamp.proto"],
+    )
+    for one in _with_inner(shape):
+        _add_message(file.message_type.add(name=one.name), one)
+    return file
+
+
+def _with_inner(shape: Shape) -> Iterator[Shape]:
+    yield shape
+    for field in shape.fields:
+        if isinstance(field.kind, Shape):
+            yield from _with_inner(field.kind)
+
+
+def _add_message(message: descriptor_pb2.DescriptorProto, shape: Shape) -> None:
+    for number, field in enumerate(shape.fields, 1):
+        added = message.field.add(name=field.name, number=number, label=_Proto.LABEL_OPTIONAL)
+        if isinstance(field.kind, Shape):
+            added.type, added.label = _Proto.TYPE_MESSAGE, _Proto.LABEL_REPEATED
+            added.type_name = f".{NAMESPACE}.{field.kind.name}"
+            continue
+        added.type = _TYPES[field.kind]
+        if field.kind is Kind.MOMENT:
+            added.type_name = _TIMESTAMP
+        elif not field.required:  # `optional`: a null is told from an empty text or a nought
+            added.proto3_optional, added.oneof_index = True, len(message.oneof_decl)
+            message.oneof_decl.add(name=f"_{field.name}")

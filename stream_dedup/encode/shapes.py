@@ -1,0 +1,91 @@
+"""What links and clusters look like: the one list of their fields out of which every format's schema is made.
+
+Knows names and kinds of fields; knows no format. A field's place is its number in Protobuf: new ones come last, and
+none goes.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+NAMESPACE = "stream_dedup"
+
+
+class Kind(Enum):
+    """What a field holds."""
+
+    TEXT = auto()
+    INTEGER = auto()
+    SHARE = auto()  # a floating-point number
+    MOMENT = auto()  # a time, to the millisecond
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field.
+
+    Attributes:
+        name: as in JSON.
+        kind: what it holds; a shape: a list of these.
+        required: whether it is always there; else it may be null or missing.
+    """
+
+    name: str
+    kind: "Kind | Shape"
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A record.
+
+    Attributes:
+        name: of the record.
+        fields: in order.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+LINK = Shape(
+    "Link",
+    (
+        Field("id", Kind.TEXT, required=True),
+        Field("duplicate_of", Kind.TEXT),
+        Field("matched", Kind.TEXT),
+        Field("relation", Kind.TEXT, required=True),
+        Field("jaccard", Kind.SHARE),
+        Field("containment", Kind.SHARE),
+        Field("hamming", Kind.INTEGER),
+        Field("fingerprint", Kind.TEXT),
+        Field("idf_epoch", Kind.INTEGER),
+        Field("candidate_source", Kind.TEXT),
+        Field("source", Kind.TEXT),
+        Field("url", Kind.TEXT),
+        Field("topic", Kind.TEXT),
+        Field("partition", Kind.INTEGER),
+        Field("offset", Kind.INTEGER),
+        Field("published_at", Kind.MOMENT),
+        Field("received_at", Kind.MOMENT),
+        Field("decided_at", Kind.MOMENT),
+        Field("reason", Kind.TEXT),
+        Field("scope", Kind.TEXT),
+    ),
+)
+
+SOURCE = Shape("Source", (Field("source", Kind.TEXT, required=True), Field("articles", Kind.INTEGER, required=True)))
+
+CLUSTER = Shape(
+    "Cluster",
+    (
+        Field("canonical", Kind.TEXT, required=True),
+        Field("copies", Kind.INTEGER, required=True),
+        Field("first_seen", Kind.MOMENT),
+        Field("last_seen", Kind.MOMENT),
+        Field("distinct_sources", Kind.INTEGER, required=True),
+        Field("sources", SOURCE, required=True),
+        Field("other_sources_articles", Kind.INTEGER, required=True),
+        Field("updated_at", Kind.MOMENT),
+        Field("scope", Kind.TEXT),
+    ),
+)

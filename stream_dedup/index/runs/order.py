@@ -1,0 +1,80 @@
+"""Postings in the order of their keys, of each the newest.
+
+Knows keys that are spread evenly; knows nothing of where postings come from.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled import kernel
+from stream_dedup.index.runs.blocks import Flat, no_postings
+
+_KEY, _ENTRY, _DETAIL = 0, 1, 2  # columns
+_1 = np.uint64(1)
+
+
+def in_order(flat: Flat, cap: int, floor: int) -> Flat:
+    """Return postings in ascending order of keys, and of entries under one key.
+
+    Args:
+        flat: those of a key in ascending order of entries.
+        cap: most postings of a key, the newest.
+        floor: postings of entries with smaller numbers are left out.
+    """
+    if len(flat.keys) == 0:
+        return no_postings()
+    return _newest(_by_key(flat, flat.keys.min(), flat.keys.max()), cap, floor)
+
+
+@kernel
+def _by_key(flat: Flat, low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:
+    """Return postings in ascending order of keys, otherwise as they were, shape (n, 3).
+
+    Keys are spread evenly, so about as many slots as postings leave few to put in order in each.
+    """
+    shift = np.uint64(0)
+    while (high - low) >> shift >= np.uint64(2 * len(flat.keys)):
+        shift += _1
+    stops = np.zeros(np.int64((high - low) >> shift) + 2, np.int64)
+    for key in flat.keys:
+        stops[np.int64((key - low) >> shift) + 1] += 1
+    for before in range(len(stops) - 1):
+        stops[before + 1] += stops[before]
+    rows = np.empty((len(flat.keys), 3), np.uint64)
+    for i in range(len(flat.keys)):
+        slot = np.int64((flat.keys[i] - low) >> shift)
+        place = stops[slot]
+        stops[slot] += 1
+        rows[place, _KEY], rows[place, _ENTRY], rows[place, _DETAIL] = flat.keys[i], flat.entries[i], flat.details[i]
+    _sort_neighbours(rows)
+    return rows
+
+
+@kernel
+def _sort_neighbours(rows: NDArray[np.uint64]) -> None:
+    """Sort rows that are nearly sorted by insertion."""
+    for i in range(1, len(rows)):
+        if rows[i - 1, _KEY] <= rows[i, _KEY]:
+            continue
+        key, entry, detail, place = rows[i, _KEY], rows[i, _ENTRY], rows[i, _DETAIL], i
+        while place > 0 and rows[place - 1, _KEY] > key:
+            rows[place] = rows[place - 1]
+            place -= 1
+        rows[place, _KEY], rows[place, _ENTRY], rows[place, _DETAIL] = key, entry, detail
+
+
+@kernel
+def _newest(rows: NDArray[np.uint64], cap: int, floor: int) -> Flat:
+    """Return the newest postings of each key."""
+    flat = Flat(np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64))
+    used = row = 0
+    while row < len(rows):
+        first = row
+        while row < len(rows) and rows[row, _KEY] == rows[first, _KEY]:
+            row += 1
+        for kept in range(max(first, row - cap), row):
+            flat.keys[used], flat.entries[used] = rows[kept, _KEY], rows[kept, _ENTRY]
+            flat.details[used] = rows[kept, _DETAIL]
+            # Entries ascend: the last of a key are those that have not expired.
+            used += rows[kept, _ENTRY] >= np.uint64(floor)
+    return Flat(flat.keys[:used], flat.entries[:used], flat.details[:used])

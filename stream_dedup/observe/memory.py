@@ -1,0 +1,56 @@
+"""The memory that this process takes, by kind, and what it may take.
+
+Knows where Linux tells it; elsewhere nothing is told.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from stream_dedup.observe.metrics import Metrics
+
+_STATUS = Path("/proc/self/status")
+_KINDS = {"RssAnon": "anonymous", "RssFile": "file"}
+_UNIT = 1024  # which Linux calls kB
+_MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_NO_LIMIT = 1 << 60  # what version 1 writes where there is none is beyond this
+
+
+def show_memory(metrics: Metrics) -> None:
+    """Bring the memory in use, and its limit, up to date."""
+    if not _STATUS.exists():
+        return
+    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name in _KINDS:
+            metrics.memory_bytes.labels(_KINDS[name]).set(int(value.split()[0]) * _UNIT)
+    metrics.memory_limit_bytes.set(memory_limit(_MEMBERSHIP, _GROUPS))
+
+
+def memory_limit(membership: Path, groups: Path) -> int:
+    """Return the bytes that a process's control group allows it, by the narrowest of those around it; 0 for no limit.
+
+    Args:
+        membership: file that tells the process's groups, of version 1 or 2.
+        groups: where they are mounted. In a container that is its own group, whatever the path to it outside.
+    """
+    limits: list[int] = []
+    with suppress(OSError):
+        for line in membership.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                limits += _limits(groups, path, "memory.max")
+            elif "memory" in controllers.split(","):
+                limits += _limits(groups / "memory", path, "memory.limit_in_bytes")
+    return min((limit for limit in limits if limit < _NO_LIMIT), default=0)
+
+
+def _limits(root: Path, path: str, name: str) -> list[int]:
+    """Return the limits of a group and of all around it, up to the root."""
+    own = root / path.lstrip("/")
+    found: list[int] = []
+    for group in (own, *own.parents):
+        if group.is_relative_to(root):
+            # A file that is not there, or one that says "max".
+            with suppress(OSError, ValueError):
+                found.append(int((group / name).read_text(encoding="ascii")))
+    return found

@@ -1,0 +1,48 @@
+"""The metrics as a page: every one with its kind, labels, meaning and what to do when it moves.
+
+Knows how to write metrics down; knows no single metric.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.metric import Label, metrics_of
+from stream_dedup.observe.metrics import THEMES
+
+_HEAD = "| metric | kind, unit | labels | meaning | when it moves |\n| --- | --- | --- | --- | --- |"
+
+
+def metrics_markdown() -> str:
+    """Return a table of metrics for each theme, as Markdown."""
+    return "\n".join(_page())
+
+
+def _page() -> Iterator[str]:
+    for theme in THEMES:
+        title, _, promise = (theme.__doc__ or "").partition(": ")
+        yield f"## {title}\n\n{promise[:1].upper()}{promise[1:]}\n\n{_HEAD}"
+        for name, metric in metrics_of(theme):
+            kind = _spaced(metric.kind.__name__.lower(), metric.unit, _bounds(metric.buckets))
+            yield _row(metric.shown(name), kind, metric.labels, metric.meaning, metric.action)
+        yield ""
+    yield f"## Of the client library\n\nWhat every process with Prometheus' client for Python shows.\n\n{_HEAD}"
+    for one in FOREIGN:
+        yield _row(one.name, _spaced(one.kind, one.unit), one.labels, one.meaning, one.action)
+    yield ""
+
+
+def _row(name: str, kind: str, labels: Iterable[Label], meaning: str, action: str) -> str:
+    return f"| `{name}` | {kind} | {'; '.join(map(_label, labels))} | {meaning} | {action} |"
+
+
+def _spaced(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _label(label: Label) -> str:
+    known = [f"`{value}`" for value in label.values]
+    return f"`{label.name}`: {', '.join([*known, *filter(None, [label.bound])])}"
+
+
+def _bounds(buckets: Sequence[float]) -> str:
+    return f"{len(buckets)} buckets from {buckets[0]:,.10g} to {buckets[-1]:,.10g}" if buckets else ""

@@ -1,0 +1,77 @@
+"""What would go past the log: uncaught exceptions, warnings, and what libraries tell the log of Python.
+
+Knows the interpreter's hooks; knows nothing of formats.
+"""
+
+import faulthandler
+import logging
+import sys
+import threading
+import warnings
+from types import TracebackType
+from typing import TextIO
+
+import structlog
+
+from stream_dedup.observe.complaints import Complaints
+
+log = structlog.get_logger()
+_complaints = Complaints()
+
+
+def catch_strays() -> None:
+    """Make events of all of it, from now on in the whole process.
+
+    What ends the interpreter itself (a segmentation fault) can only be told as it is: all threads' stacks, as text.
+    """
+    faulthandler.enable()
+    sys.excepthook = _crashed
+    threading.excepthook = _thread_crashed
+    sys.unraisablehook = _lost
+    warnings.showwarning = _warned
+    logging.basicConfig(handlers=[_Handler(logging.WARNING)], force=True)
+
+
+def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if not issubclass(kind, Exception):
+        sys.__excepthook__(kind, error, trace)  # Ctrl-C ends the process as it ends others
+        return
+    log.error("crashed", error=kind.__name__, exc_info=(kind, error, trace))
+
+
+def _thread_crashed(told: threading.ExceptHookArgs) -> None:
+    if told.exc_value is None or told.exc_type is SystemExit:
+        return
+    name = told.thread.name if told.thread is not None else ""
+    trace = (told.exc_type, told.exc_value, told.exc_traceback)
+    log.error("thread_crashed", thread=name, error=told.exc_type.__name__, exc_info=trace)
+
+
+def _lost(told: "sys.UnraisableHookArgs") -> None:
+    """Tell of an exception that nobody can be told of: in a destructor, or on its way out of a callback."""
+    error, where = told.exc_value, told.err_msg or "exception ignored"
+    trace = (type(error), error, told.exc_traceback) if error is not None else None
+    log.error("exception_lost", error=told.exc_type.__name__, detail=where, exc_info=trace)
+
+
+def _warned(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    del file, line
+    _complaints.warning("python_warning", error=f"{category.__name__} at {filename}:{lineno}", detail=str(message))
+
+
+class _Handler(logging.Handler):
+    """Takes what libraries log. Below warnings they say a lot, and nothing to whoever runs the service."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell of one record; those of one place in the library are alike."""
+        exception = logging.Formatter().formatException(record.exc_info) if record.exc_info else None
+        fields = {"exception": exception} if exception else {}
+        kind = f"{record.name}:{record.lineno}"
+        _complaints.warning("library_warning", error=kind, detail=record.getMessage(), **fields)

@@ -1,0 +1,173 @@
+"""The registry as the service asks it: again and again while it is out of reach.
+
+Knows confluent-kafka's client and which of its errors pass; knows no format and no schema.
+"""
+
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from stream_dedup.registry.errors import RegistryError, RegistryUnreachableError, UnknownSchemaError
+from stream_dedup.settings import SettingsError
+
+_TIMEOUT_SECONDS = 3.0  # of a request, which a stop has to wait for; the client has none by itself
+_FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 15.0
+_SLICE_SECONDS = 1.0  # of a pause
+_NOT_FOUND = 404  # the registry's own codes of it are 40401, 40402, ...: another 404 is not the registry's
+_NUMBERS = frozenset({"timeout", "cache.capacity", "cache.latest.ttl.sec"})
+# The client would sleep through its retries, deaf to a stop: the service makes its own.
+_OWN = ("max.retries", "retries.wait.ms", "retries.max.wait.ms")
+
+Key = int | str  # of a schema: its id, or its GUID in hexadecimal digits
+_Answer = TypeVar("_Answer")
+
+
+def make_client(properties: Mapping[str, str]) -> SchemaRegistryClient:
+    """Return a client of the registry; nothing is sent yet.
+
+    Without `ssl.ca.location` the system's own list of authorities is trusted, as librdkafka does for brokers.
+
+    Args:
+        properties: of confluent-kafka's client, with `url`.
+
+    Raises:
+        SettingsError: it does not take them.
+    """
+    for name in _OWN:
+        if name in properties:
+            raise SettingsError(f"registry.{name}: the service asks again by itself for as long as it takes")
+    try:
+        given = {name: _number(name, value) if name in _NUMBERS else value for name, value in properties.items()}
+        ours = {"timeout": _TIMEOUT_SECONDS, "max.retries": 0, **_authorities(properties)}
+        return SchemaRegistryClient.new_client(ours | given)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingsError(f"registry: {error} (a property of confluent-kafka's SchemaRegistryClient)") from None
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise SettingsError(f"registry.{name} = {value!r} is no number") from None
+
+
+def _authorities(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return where the system's list of authorities is."""
+    paths = ssl.get_default_verify_paths()
+    known = paths.cafile or paths.capath
+    if known is not None:
+        return {"ssl.ca.location": known}
+    if "https://" in properties["url"] and "ssl.ca.location" not in properties:
+        raise SettingsError(
+            f"registry.ssl.ca.location: name a file of certificates, there is none at {paths.openssl_cafile}"
+        )
+    return {}
+
+
+class Registry:
+    """Schemas and their ids.
+
+    Args:
+        client: asks.
+        while_waiting: called with the reason about every second while the registry is out of reach; may raise.
+    """
+
+    def __init__(
+        self, client: SchemaRegistryClient, while_waiting: Callable[[RegistryUnreachableError], None] = lambda _: None
+    ) -> None:
+        self._client = client
+        self._while_waiting = while_waiting
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Ask no more: whoever waits for an answer gives up. May be called from another thread."""
+        self._closed.set()
+
+    def schema(self, key: Key, form: str | None = None) -> Schema:
+        """Return a schema.
+
+        Args:
+            key: of the schema.
+            form: in which it is written, where there are several.
+
+        Raises:
+            UnknownSchemaError: there is none.
+            RegistryError: the registry refuses, or was closed.
+        """
+        if isinstance(key, int):
+            return self._answer(lambda: self._client.get_schema(key, fmt=form))
+        return self._answer(lambda: self._client.get_schema_by_guid(key, fmt=form))
+
+    def version(self, subject: str, version: int, form: str | None = None) -> Schema:
+        """Return a schema to which another one refers; see `schema`."""
+        return self._answer(lambda: self._client.get_version(subject, version, deleted=True, fmt=form)).schema
+
+    def identify(self, subject: str, schema: Schema, *, register: bool) -> int:
+        """Return the id of a schema.
+
+        Args:
+            subject: under which it stands.
+            schema: what it is.
+            register: whether it is registered where it is not there.
+
+        Raises:
+            UnknownSchemaError: it is not there and is not to be registered.
+            RegistryError: the registry refuses, or was closed.
+        """
+        if register:
+            return self._answer(lambda: self._client.register_schema(subject, schema))
+        found = self._answer(lambda: self._client.lookup_schema(subject, schema))
+        if found.schema_id is None:
+            raise UnknownSchemaError(f"the registry gives no id to the schema of {subject}")
+        return found.schema_id
+
+    def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return ask()
+            except SchemaRegistryError as error:
+                outage = _outage(error)
+            except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
+                outage = RegistryUnreachableError(f"no schema registry: {type(error).__name__}: {error}")
+            finally:
+                # What is kept is for its users to say: the client would keep every schema for good.
+                self._client.clear_caches()  # type: ignore[no-untyped-call]  # the library's
+            self._wait(pause, outage)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _wait(self, seconds: float, outage: RegistryUnreachableError) -> None:
+        end = time.monotonic() + seconds
+        while True:
+            self._while_waiting(outage)
+            left = end - time.monotonic()
+            if self._closed.wait(max(0.0, min(left, _SLICE_SECONDS))):
+                raise RegistryError(f"given up: {outage}")
+            if left <= _SLICE_SECONDS:
+                return
+
+
+def _outage(error: SchemaRegistryError) -> RegistryUnreachableError:
+    """Return what passes.
+
+    Raises:
+        UnknownSchemaError: there is no such schema.
+        RegistryError: it is of no use to ask again.
+    """
+    status, code = error.http_status_code, error.error_code or 0
+    if code // 100 == _NOT_FOUND:
+        raise UnknownSchemaError(error.error_message)
+    if status in {401, 403}:
+        raise RegistryError(
+            f"the schema registry refuses with HTTP status {status} ({error.error_message}): check "
+            "registry.basic.auth.user.info, or grant the right to read the schema"
+        )
+    if status in {409, 422}:
+        raise RegistryError(f"the schema registry refuses the schema: {error.error_message} ({code})")
+    return RegistryUnreachableError(f"the schema registry answers with HTTP status {status} ({error.error_message})")

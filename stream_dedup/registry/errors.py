@@ -1,0 +1,16 @@
+"""What a schema registry may say instead of an answer.
+
+Knows kinds of faults; knows nothing of HTTP.
+"""
+
+
+class RegistryError(Exception):
+    """The registry refuses something for good, or is asked no more. The message says what to do."""
+
+
+class RegistryUnreachableError(RegistryError):
+    """The registry gives no answer, or none that makes sense: it passes, so it is asked again."""
+
+
+class UnknownSchemaError(Exception):
+    """The registry has no such schema."""

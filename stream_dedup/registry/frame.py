@@ -1,0 +1,105 @@
+"""Confluent's wire format: which schema a value is of, and where the value itself begins.
+
+Knows the bytes before a value and the header that may stand for them; knows no format.
+"""
+
+import struct
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stream_dedup.registry.client import Key
+
+HEADER = "__value_schema_id"  # of newer producers, which leave the value as it is
+_MAGIC_ID, _MAGIC_GUID = 0, 1
+_ID_END, _GUID_END = 5, 17
+_MOST_INDEXES = 64  # messages within messages
+_LONGEST_VARINT = 5  # bytes of an index
+
+
+class FrameError(ValueError):
+    """A value does not say of which schema it is."""
+
+
+class Frame(NamedTuple):
+    """A value and its schema.
+
+    Attributes:
+        schema: of the value.
+        indexes: which of a file's messages it is, from the outermost one inwards; none but for Protobuf.
+        payload: the value itself.
+    """
+
+    schema: Key
+    indexes: tuple[int, ...]
+    payload: bytes
+
+
+def framed(value: bytes, headers: Sequence[tuple[str, bytes | None]] = (), *, indexed: bool = False) -> Frame:
+    """Return what a message holds, by the header of a schema or else by the value's first bytes.
+
+    Args:
+        value: of the message.
+        headers: of the message.
+        indexed: whether indexes of a message follow the schema.
+
+    Raises:
+        FrameError: it does not say which schema.
+    """
+    for name, content in headers:
+        if name == HEADER and content is not None:
+            key, indexes, _ = _read(content, indexed=indexed)
+            return Frame(key, indexes, value)
+    key, indexes, behind = _read(value, indexed=indexed)
+    return Frame(key, indexes, value[behind:])
+
+
+def prefix(schema_id: int, indexes: Sequence[int] = ()) -> bytes:
+    """Return what stands before a value of a schema; with indexes where it is a message of Protobuf."""
+    head = struct.pack(">BI", _MAGIC_ID, schema_id)
+    if not indexes:
+        return head
+    return head + (b"\0" if list(indexes) == [0] else b"".join(map(_varint, (len(indexes), *indexes))))
+
+
+def _read(head: bytes, *, indexed: bool) -> tuple[Key, tuple[int, ...], int]:
+    magic = head[0] if head else None
+    key: Key
+    if magic == _MAGIC_ID and len(head) >= _ID_END:
+        key, behind = int.from_bytes(head[1:_ID_END], "big"), _ID_END
+    elif magic == _MAGIC_GUID and len(head) >= _GUID_END:
+        key, behind = str(uuid.UUID(bytes=head[1:_GUID_END])), _GUID_END
+    else:
+        shown = head[:_ID_END].hex(" ") or "nothing"
+        raise FrameError(f"{len(head)} bytes that begin with {shown}: no magic byte 0 with the id of a schema")
+    if not indexed:
+        return key, (), behind
+    return key, *_indexes(head, behind)
+
+
+def _indexes(head: bytes, place: int) -> tuple[tuple[int, ...], int]:
+    count, place = _zigzag(head, place)
+    if not 0 <= count <= _MOST_INDEXES:
+        raise FrameError(f"{count} indexes of messages, at most {_MOST_INDEXES}")
+    indexes = []
+    for _ in range(count):
+        index, place = _zigzag(head, place)
+        indexes.append(index)
+    return tuple(indexes) or (0,), place
+
+
+def _zigzag(head: bytes, place: int) -> tuple[int, int]:
+    number = 0
+    for shift, byte in enumerate(head[place : place + _LONGEST_VARINT]):
+        number |= (byte & 0x7F) << 7 * shift
+        if byte < 0x80:  # noqa: PLR2004  # the bit that says that another byte follows
+            return (number >> 1) ^ -(number & 1), place + shift + 1
+    raise FrameError("the indexes of a message are cut off")
+
+
+def _varint(number: int) -> bytes:
+    rest, head = number << 1, bytearray()  # zigzag of what is not negative
+    while rest > 0x7F:  # noqa: PLR2004  # seven bits a byte
+        head.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*head, rest])

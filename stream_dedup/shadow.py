@@ -1,0 +1,86 @@
+"""Where two engines that judge the same stream disagree.
+
+Knows decisions; knows nothing of where the engines come from or who is told.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from hashlib import blake2b
+
+import orjson
+
+from stream_dedup.article import Decision, fingerprint_hex, iso, scope_json
+
+_DRAWN = 1 << 64
+
+
+class Disagreement(StrEnum):
+    """How the decision of the shadow differs from that in force."""
+
+    DUPLICATE = "duplicate"  # a duplicate in the shadow, unique in force
+    UNIQUE = "unique"  # unique in the shadow, a duplicate in force
+    RELATION = "relation"  # linked in both or in one, by another relation
+    ORIGINAL = "original"  # linked to the cluster of another article
+
+
+def disagreement_of(live: Decision, shadow: Decision) -> Disagreement | None:
+    """Return how two decisions on an article differ; None if they do not."""
+    if live.unique != shadow.unique:
+        return Disagreement.UNIQUE if shadow.unique else Disagreement.DUPLICATE
+    links = live.link, shadow.link
+    if links[0] is None or links[1] is None:
+        return None if links[0] is links[1] else Disagreement.RELATION
+    if links[0].relation is not links[1].relation:
+        return Disagreement.RELATION
+    return None if links[0].duplicate_of == links[1].duplicate_of else Disagreement.ORIGINAL
+
+
+def is_sampled(name: str, share: float) -> bool:
+    """Tell whether an article is of a sample of some share: the same ones wherever they are asked for.
+
+    Args:
+        name: of the article.
+        share: 0 to 1.
+    """
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) < share * _DRAWN
+
+
+def disagreement_json(found: Disagreement, live: Decision, shadow: Decision, decided_ms: int) -> bytes:
+    """Return a disagreement as JSON: the value of a message on the shadow's topic.
+
+    Args:
+        found: the kind.
+        live: the decision in force.
+        shadow: the other.
+        decided_ms: when, milliseconds since 1970 in UTC.
+    """
+    article = live.article
+    origin = article.origin
+    return orjson.dumps(
+        {
+            "id": article.id,
+            "disagreement": found,
+            "live": _told(live),
+            "shadow": _told(shadow),
+            "source": article.source,
+            "topic": origin.topic if origin else None,
+            "partition": origin.partition if origin else None,
+            "offset": origin.offset if origin else None,
+            "decided_at": iso(decided_ms),
+            **scope_json(article.scope),
+        }
+    )
+
+
+def _told(decision: Decision) -> Mapping[str, object]:
+    link = decision.link
+    return {
+        "decision": "unique" if decision.unique else "duplicate",
+        "relation": link.relation if link else None,
+        "duplicate_of": link.duplicate_of if link else None,
+        "matched": link.matched if link else None,
+        "jaccard": link.jaccard if link else None,
+        "containment": link.containment if link else None,
+        "hamming": link.hamming if link else None,
+        "fingerprint": fingerprint_hex(decision.fingerprint),
+    }

@@ -1,0 +1,232 @@
+"""Tables of answers: status, an article, a cluster, what a text is like.
+
+Knows columns and their order; knows nothing of how an answer is found.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stream_dedup.ask.answers import (
+    ArticleAnswer,
+    ClusterAnswer,
+    LinkAnswer,
+    MemberAnswer,
+    MomentAnswer,
+    PlaceAnswer,
+    SimilarAnswers,
+    StatusAnswer,
+)
+from stream_dedup.shown.plain import plain
+
+_BAR_CELLS = 40
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_SOURCES_SHOWN = 12
+
+
+def status_shown(status: StatusAnswer) -> RenderableType:
+    """Return the table of how far a service has come."""
+    judged = status.decisions or {}
+    return facts(
+        {
+            "service": f"{'runs' if status.running else 'does not answer'}, version {status.version}",
+            "state": status.directory,
+            "articles judged": f"{status.articles_judged:,}",
+            "rate": "" if status.rate is None else f"{status.rate:,.1f} articles/s",
+            "decisions": "\n".join(_share(name, count, sum(judged.values())) for name, count in _largest(judged)),
+            "waiting messages": "" if status.consumer_lag is None else f"{status.consumer_lag:,}",
+            "stream time": time_shown(status.stream_time),
+            "remembered since": time_shown(status.window_since),
+            "entries": f"{status.entries:,}",
+            "commits": f"{status.steps:,}",
+            "IDF epoch": str(status.idf_epoch),
+            "next to read": "\n".join(map(place_shown, status.input)),
+        }
+    )
+
+
+def article_shown(article: ArticleAnswer) -> RenderableType:
+    """Return the table of what became of an article."""
+    relation = f": {article.relation}" if article.relation else ""
+    return facts(
+        {
+            "article": article.id,
+            "scope": article.scope,
+            "decision": f"{article.decision}{relation}",
+            "canonical": "itself" if article.canonical == article.id else article.canonical,
+            "cluster": str(article.cluster),
+            "copy of": (article.link.matched or "an article that has expired") if article.link else "",
+            "because": link_shown(article.link) if article.link else "",
+            "source": article.source,
+            "published": time_shown(article.published_at),
+            "received": time_shown(article.received_at),
+            "decided": time_shown(article.decided_at),
+            "characters": f"{article.characters:,}",
+            "texts seen": str(article.texts),
+            "message": place_shown(article.message) if article.message else "",
+        }
+    )
+
+
+def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
+    """Return the tables of a cluster: facts, sources, members and timeline."""
+    return Group(
+        facts(
+            {
+                "canonical": cluster.canonical,
+                "scope": cluster.scope,
+                "cluster": str(cluster.number),
+                "copies": f"{cluster.copies:,}",
+                "seen": f"{time_shown(cluster.first_at)} to {time_shown(cluster.last_at)}",
+                "sources": _sources(cluster),
+            }
+        ),
+        Text(),
+        _members(cluster),
+        Text(),
+        _timeline(cluster.timeline),
+    )
+
+
+def similar_shown(similar: SimilarAnswers) -> RenderableType:
+    """Return the table of what a text is like."""
+    parts: list[RenderableType] = [plain(f"would be: {similar.decision}", "bold")]
+    if similar.unseen_entries:
+        parts.append(plain(f"{similar.unseen_entries:,} newest entries are not searched yet", "dim"))
+    if not similar.articles:
+        return Group(*parts, plain("like nothing that is known"))
+    table = columns("article", "relation", ("J", "C", "H"), "source", "published, UTC", "canonical")
+    for one in similar.articles:
+        table.add_row(
+            plain(one.id),
+            plain(one.relation or "no copy", "" if one.relation else "dim"),
+            share_shown(one.jaccard),
+            share_shown(one.containment),
+            _number(one.hamming),
+            plain(one.source),
+            time_shown(one.published_at),
+            plain("itself" if one.canonical == one.id else one.canonical),
+        )
+    return Group(*parts, table)
+
+
+def facts(values: Mapping[str, str]) -> Table:
+    """Return a table of names and values; those without a value are left out."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in values.items():
+        if value:
+            table.add_row(name, Text("\n").join(map(plain, value.split("\n"))))
+    return table
+
+
+def columns(*names: str | tuple[str, ...]) -> Table:
+    """Return a table without rows.
+
+    Args:
+        names: of the columns; those in a tuple hold numbers.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in names:
+        for one in (name,) if isinstance(name, str) else name:
+            number = not isinstance(name, str)
+            table.add_column(plain(one), justify="right" if number else "left", overflow="fold", no_wrap=number)
+    return table
+
+
+def link_shown(link: LinkAnswer) -> str:
+    """Return a link's relation, measures and index in a line."""
+    found = f"found by {link.candidate_source}, IDF epoch {link.idf_epoch}"
+    return ", ".join(filter(None, [link.relation, measures_shown(link.jaccard, link.containment, link.hamming), found]))
+
+
+def measures_shown(jaccard: float | None, containment: float | None, hamming: int | None) -> str:
+    """Return the measures that are known in a line."""
+    known = (
+        ("Jaccard", share_shown(jaccard)),
+        ("containment", share_shown(containment)),
+        ("Hamming", _number(hamming)),
+    )
+    return ", ".join(f"{name} {value}" for name, value in known if value)
+
+
+def share_shown(share: float | None) -> str:
+    """Return a share with two digits; nothing for one that is unknown."""
+    return "" if share is None else f"{share:.2f}"
+
+
+def place_shown(place: PlaceAnswer) -> str:
+    """Return where a message is."""
+    return f"{place.topic}, partition {place.partition}, offset {place.offset:,}"
+
+
+def time_shown(iso: str | None) -> str:
+    """Return a time in UTC to the second; nothing for one that is unknown."""
+    return "" if iso is None else iso[:19].replace("T", " ")
+
+
+def _members(cluster: ClusterAnswer) -> RenderableType:
+    table = columns("published, UTC", "article", "source", "relation", ("J", "C", "H"), "found by", "matched")
+    for member in cluster.members:
+        table.add_row(*_member(member), style="bold" if member.canonical else None)
+    told = f"{len(cluster.members)} of {cluster.known} members that are known still"
+    return Group(table, plain(told, "dim")) if len(cluster.members) < cluster.known else table
+
+
+def _member(member: MemberAnswer) -> list[RenderableType]:
+    link = member.link
+    first: list[RenderableType] = [
+        time_shown(member.published_at or member.received_at),
+        plain(member.id),
+        plain(member.source),
+    ]
+    if link is None:
+        return [*first, "canonical" if member.canonical else "", "", "", "", "", ""]
+    relation = str(link.relation or "") + (", canonical" if member.canonical else "")
+    measures = [share_shown(link.jaccard), share_shown(link.containment), _number(link.hamming)]
+    return [*first, relation, *measures, str(link.candidate_source), plain(link.matched or "expired")]
+
+
+def _timeline(moments: Iterable[MomentAnswer]) -> Table:
+    moments = list(moments)
+    most = max((moment.articles for moment in moments), default=1)
+    table = columns("from, UTC", ("articles", "sources"), "")
+    for moment in moments:
+        table.add_row(
+            time_shown(moment.at)[:16], str(moment.articles), str(moment.sources), bar(moment.articles / most)
+        )
+    return table
+
+
+def bar(share: float, cells: int = _BAR_CELLS) -> Text:
+    """Return a bar.
+
+    Args:
+        share: of the longest bar, 0 to 1.
+        cells: that the longest takes.
+    """
+    whole, eighths = divmod(max(1, round(8 * cells * share)), 8)
+    return Text(f"{'█' * whole}{_EIGHTHS[eighths] if eighths else ''}", "cyan")
+
+
+def _sources(cluster: ClusterAnswer) -> str:
+    ordered = _largest(cluster.sources)
+    shown = [f"{source or 'unknown'} {count}" for source, count in ordered[:_SOURCES_SHOWN]]
+    others = sum(count for _, count in ordered[_SOURCES_SHOWN:]) + cluster.other_members
+    return ", ".join([*shown, *([f"others {others}"] if others else [])])
+
+
+def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _share(name: str, count: int, total: int) -> str:
+    return f"{name:<11} {count:>11,}  {count / max(1, total):>6.1%}"
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,117 @@
+"""Why two texts are, or are not, copies: measures, bits, words, and the two texts with their differences.
+
+Knows how they are laid out; knows nothing of how they are measured.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from stream_dedup.ask.answers import MeasuresAnswer, ReasonAnswer, TextAnswer, WordAnswer
+from stream_dedup.shown.answers import columns, facts, link_shown, place_shown, time_shown
+from stream_dedup.shown.differences import Piece, Side, differences, shortened
+from stream_dedup.shown.plain import harmless, plain
+
+_AROUND = 30  # characters of what both texts have, shown beside a difference
+_STYLES = {Side.BOTH: "dim", Side.FIRST: "red", Side.SECOND: "green"}
+_MARKS = {Side.BOTH: ("", ""), Side.FIRST: ("[-", "-]"), Side.SECOND: ("{+", "+}")}
+
+
+def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
+    """Return why two articles of a service are, or are not, copies.
+
+    Args:
+        reason: the answer.
+        marks: whether differences are told by signs, where there are no colours.
+    """
+    link = reason.decided
+    decided = link_shown(link) if link is not None else "no link from the first to the second"
+    told = facts({"decided": decided, "at": time_shown(link.decided_at) if link is not None else ""})
+    bodies = reason.first.body, reason.second.body
+    return Group(
+        _text_facts("first", reason.first),
+        Text(),
+        _text_facts("second", reason.second),
+        Text(),
+        told,
+        Text(),
+        measures_shown(reason, (reason.first.id, reason.second.id)),
+        differences_shown(*bodies, marks=marks),
+    )
+
+
+def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> RenderableType:
+    """Return how two texts compare.
+
+    Args:
+        measures: of them.
+        names: of the texts.
+    """
+    first, second = (f"{int(fingerprint, 16):064b}" for fingerprint in measures.fingerprints)
+    marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True))
+    keys = measures.keys
+    verdict = Text(measures.relation or "not a duplicate", "bold green" if measures.relation else "bold")
+    return Group(
+        verdict.append(f"  {measures.verdict}", "not bold default"),
+        Text(),
+        Text(f"Jaccard      {measures.jaccard:.4f}   of {measures.grams[0]} and {measures.grams[1]} n-grams"),
+        Text(f"containment  {measures.containment:.4f}"),
+        Text(f"cosine       {measures.cosine:.4f}   of the bit sums"),
+        Text(f"Hamming      {measures.hamming:6d}   bits {measures.differing_bits}"),
+        Text(f"shared keys  {keys.landmarks:6d}   landmarks, {keys.table_keys} of tables{', content' * keys.content}"),
+        Text(),
+        _uncut(f"{first}  {measures.fingerprints[0]}  ", names[0]),
+        _uncut(f"{second}  {measures.fingerprints[1]}  ", names[1]),
+        Text(f"{marks.rstrip()}\n", no_wrap=True),
+        _words("heaviest shared words", measures.shared_words, names),
+        _words("heaviest differing words", measures.differing_words, names),
+    )
+
+
+def differences_shown(first: str, second: str, *, marks: bool) -> RenderableType:
+    """Return two texts as one, differences highlighted, and what both have kept short around them.
+
+    Args:
+        first: text.
+        second: text.
+        marks: whether differences are told by signs, where there are no colours.
+    """
+    pieces = differences(first, second)
+    if all(piece.side is Side.BOTH for piece in pieces):
+        return plain("the two texts are the same to the character", "bold")
+    legend = [Piece(Side.BOTH, "differences: "), Piece(Side.FIRST, "the first alone"), Piece(Side.BOTH, ", ")]
+    heading = Text("").join(_pieces([*legend, Piece(Side.SECOND, "the second alone")], marks=marks))
+    return Group(heading, Text("").join(_pieces(shortened(pieces, _AROUND), marks=marks)))
+
+
+def _pieces(pieces: Sequence[Piece], *, marks: bool) -> Iterator[Text]:
+    for side, text in pieces:
+        lines = "\n".join(map(harmless, text.split("\n")))
+        before, after = _MARKS[side] if marks else ("", "")
+        yield Text(f"{before}{lines}{after}", _STYLES[side])
+
+
+def _text_facts(name: str, text: TextAnswer) -> RenderableType:
+    return facts(
+        {
+            name: text.id,
+            "title": text.title,
+            "source": text.source,
+            "published": time_shown(text.published_at),
+            "URL": text.url,
+            "message": place_shown(text.message) if text.message else "",
+        }
+    )
+
+
+def _uncut(bits: str, name: str) -> Text:
+    return Text(bits, no_wrap=True, overflow="ignore").append(harmless(name))
+
+
+def _words(title: str, words: Sequence[WordAnswer], names: tuple[str, str]) -> RenderableType:
+    table = columns("word", names)
+    table.title, table.title_justify = title, "left"
+    for word in words:
+        table.add_row(plain(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
+    return Group(table, Text())

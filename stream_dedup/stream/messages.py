@@ -1,0 +1,129 @@
+"""Single messages of topics: one at an offset, or the newest; read outside of any group.
+
+Knows offsets and how long to wait; knows nothing of what messages hold.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from stream_dedup.article import Origin
+from stream_dedup.settings import Settings
+from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes
+
+_SECONDS = 2.0  # that an answer of the broker is waited for
+_POLL_SECONDS = 0.01
+_AT_ONCE = 256
+BEHIND = 2  # of each message that is read before the end of a partition: transactions leave marks among them
+
+
+class Messages:
+    """Reads single messages; safe between threads, one of which waits for the other.
+
+    Args:
+        settings: the way to the broker.
+
+    Raises:
+        SettingsError: a property of librdkafka is refused.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._consumer: Consumer | None = None
+        self._lock = threading.Lock()
+
+    def at(self, origin: Origin) -> Message | None:
+        """Return the message at an offset; None where the topic has it no more.
+
+        Raises:
+            BrokerError: the broker does not answer in time, or refuses.
+        """
+        with self._lock:
+            consumer = self._opened()
+            consumer.assign([TopicPartition(origin.topic, origin.partition, origin.offset)])
+            message = next(_events(consumer, [origin.topic]))
+        return message if message is not None and message.offset() == origin.offset else None
+
+    def newest(self, topic: str, count: int) -> list[Message]:
+        """Return the newest messages of a topic, the newest last; fewer where a partition has fewer.
+
+        Raises:
+            BrokerError: the broker does not answer in time, or refuses.
+        """
+        with self._lock:
+            consumer = self._opened()
+            places = [
+                TopicPartition(topic, partition, max(low, high - BEHIND * count))
+                for partition, low, high in bounds_of(consumer, topic)
+                if low < high
+            ]
+            consumer.assign(places)
+            events = _events(consumer, [topic])
+            found = []
+            while places:
+                if (message := next(events)) is not None:
+                    found.append(message)
+                else:
+                    places.pop()
+        return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
+
+    def close(self) -> None:
+        """Leave the broker."""
+        with self._lock:
+            if self._consumer is not None:
+                self._consumer.close()
+                self._consumer = None
+
+    def _opened(self) -> Consumer:
+        if self._consumer is None:
+            self._consumer = make_consumer(self._settings, browsing_properties(self._settings))
+        return self._consumer
+
+
+def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
+    """Return each partition of a topic with its first offset and the one behind its last; none of a missing topic.
+
+    Raises:
+        BrokerError: the broker does not answer in time, or refuses.
+    """
+    try:
+        bounds = []
+        for partition in consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions:
+            offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
+            bounds.append((partition, *(offsets or (0, 0))))
+    except KafkaException as error:
+        raise broker_error(f"cannot read the topic {topic}", error.args[0]) from None
+    return bounds
+
+
+ENDS = {
+    KafkaError._PARTITION_EOF,  # noqa: SLF001  # librdkafka's own codes have this form
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same; the offset is gone
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
+
+
+def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | None]:
+    """Yield the messages of the assigned partitions, and None for each end of one that is reached.
+
+    Raises:
+        BrokerError: nothing comes in time, or the broker refuses.
+    """
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() in ENDS:
+                yield None
+            elif not passes(error):
+                raise broker_error(f"cannot read {', '.join(topics)}", error)
+    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: see kafka.bootstrap.servers")
+
+
+def broker_error(what: str, error: KafkaError) -> BrokerError:
+    """Return an error of the broker as one that says what could not be done."""
+    return BrokerError(f"{what}: {error.str()}")

@@ -1,0 +1,120 @@
+"""What messages are written in: the decoder of the inputs, the encoder of the outputs, and the registry behind them.
+
+Knows which of them the settings ask for, and that the extra `registry` may be missing; knows no format.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
+
+from stream_dedup.decode import Decoder, UndecodableError, WireDecoder
+from stream_dedup.decode.fields import Paths
+from stream_dedup.encode import Encoder, JsonEncoder
+from stream_dedup.encode.plain import plain_link
+from stream_dedup.registry import RegistryUnreachableError
+from stream_dedup.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from stream_dedup.registry.client import Registry
+
+_OBJECT = b"{"  # what JSON without a frame begins with
+_EXTRA = "a format that is not json takes more packages: pip install 'stream-dedup[registry]'"
+
+WhileWaiting = Callable[[RegistryUnreachableError], None]
+
+
+class Wire:
+    """Makes decoders and encoders. Use it as a context manager: at its end the registry is asked no more.
+
+    Args:
+        settings: formats, fields, bounds and the way to the registry.
+        while_waiting: called with the reason about every second while the registry is out of reach; may raise.
+
+    Raises:
+        SettingsError: a package is missing, or the registry's client refuses a property.
+    """
+
+    def __init__(self, settings: Settings, while_waiting: WhileWaiting = lambda _: None) -> None:
+        self._settings = settings
+        wanted = settings.input.wire_formats or settings.output.format != "json"
+        self._registry = _registry(settings, while_waiting) if wanted else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._registry is not None:
+            self._registry.close()
+
+    def decoder(self, room: int | None = None) -> Decoder:
+        """Return a decoder of the inputs.
+
+        Args:
+            room: what the outputs take of a message, in bytes; None for no bound.
+        """
+        settings, registry = self._settings.input, self._registry
+        if registry is None and settings.cloudevents == "ignore":
+            return Decoder(settings, room)
+        if registry is None:
+            return WireDecoder(settings, room)
+        from stream_dedup.decode.registered import registered_format  # noqa: PLC0415  # of the extra
+
+        return WireDecoder(
+            settings,
+            room,
+            lambda name, paths: registered_format(name, paths, registry, validate=settings.validate_schema),
+        )
+
+    def link_reader(self) -> Callable[[bytes], dict[str, Any] | None]:
+        """Return what reads links as they go out, by JSON's fields; None for one of yet another format."""
+        name, registry = self._settings.output.format, self._registry
+        if registry is None or name == "json":
+            return lambda value: _read_json(value) if value.startswith(_OBJECT) else None
+        from stream_dedup.decode.registered import registered_format  # noqa: PLC0415  # of the extra
+
+        form = registered_format(name, Paths({}), registry, validate=False)
+
+        def read(value: bytes) -> dict[str, Any] | None:
+            if value.startswith(_OBJECT):
+                return _read_json(value)
+            with suppress(UndecodableError):
+                return plain_link(form.fields(value, ()))
+            return None
+
+        return read
+
+    def encoder(self) -> Encoder:
+        """Return an encoder of links and clusters.
+
+        Raises:
+            RegistryError: the registry refuses, or lacks a schema that is not to be registered.
+        """
+        if self._registry is None or self._settings.output.format == "json":
+            return JsonEncoder()
+        from stream_dedup.encode.registered import RegisteredEncoder  # noqa: PLC0415  # of the extra
+
+        return RegisteredEncoder(self._settings.output, self._registry)
+
+
+def give_up(outage: RegistryUnreachableError) -> None:
+    """Let a question fail rather than wait: what `Wire` is given by those who ask."""
+    raise outage
+
+
+def _read_json(value: bytes) -> dict[str, Any]:
+    link: dict[str, Any] = orjson.loads(value)
+    return link
+
+
+def _registry(settings: Settings, while_waiting: WhileWaiting) -> "Registry":
+    try:
+        from stream_dedup.decode import registered as _  # noqa: F401, PLC0415  # of the extra
+        from stream_dedup.registry.client import Registry, make_client  # noqa: PLC0415  # the same
+    except ImportError as error:
+        raise SettingsError(f"{_EXTRA} ({error})") from None
+    return Registry(make_client(settings.registry), while_waiting)

@@ -1,0 +1,23 @@
+"""What every test finds, whatever came before it: logs as they were at first, and a Ctrl-C that is heard.
+
+Knows nothing else.
+"""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heard() -> None:
+    """Undo what a shell does to its background jobs: they, and what they start, would ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_at_first() -> Iterator[None]:
+    """Undo what the command line configured: its output is this test's, and closed when the test is over."""
+    yield
+    structlog.reset_defaults()

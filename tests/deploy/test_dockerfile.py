@@ -1,0 +1,83 @@
+"""Promises of the Dockerfile that need no engine; tests/image builds and runs it."""
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.deploy.files import DEPLOY, REPOSITORY
+
+_DOCKERFILE = DEPLOY / "docker" / "Dockerfile"
+_CHECK = DEPLOY / "docker" / "healthcheck.py"
+
+
+def test_hadolint() -> None:
+    """The linter has nothing to say, not even by the way."""
+    hadolint = Path(sysconfig.get_path("scripts")) / "hadolint"
+    done = subprocess.run([hadolint, str(_DOCKERFILE)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_base_can_be_pinned() -> None:
+    """One argument names the base of all stages, so that it can carry a digest."""
+    lines = _DOCKERFILE.read_text(encoding="utf-8").splitlines()
+    assert lines[1].startswith("ARG BASE=")
+    others = {line.split()[1] for line in lines if line.startswith("FROM ")} - {"${BASE}"}
+    assert others == {"${TARGETARCH}"}  # stages of this file, on the base
+
+
+def test_build_sees_what_it_copies() -> None:
+    """What is copied into the image is not kept from it, and is there."""
+    seen = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    copied = [
+        name
+        for line in _DOCKERFILE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("COPY ") and "--from" not in line
+        for name in line.split()[1:-1]
+        if not name.startswith("--")
+    ]
+    assert copied
+    for name in copied:
+        assert f"!{name}" in seen
+        assert (REPOSITORY / name).exists()
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """A service that is alive and not ready."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self.send_response(200 if self.path == "/healthz" else 503)
+        self.end_headers()
+        self.wfile.write(b"ok\n" if self.path == "/healthz" else b"waiting for the broker\n")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the overridden name
+        """Keep quiet."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where it answers."""
+    with HTTPServer(("127.0.0.1", 0), _Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("path", "code", "told"), [("/healthz", 0, "ok"), ("/readyz", 1, "waiting for the broker")])
+def test_health_check(port: int, path: str, code: int, told: str) -> None:
+    """It ends with 0 where the service says yes, and with 1 where it says no, and shows the words."""
+    done = subprocess.run(
+        [sys.executable, "-I", str(_CHECK), path],
+        env={"STREAM_DEDUP_HTTP__PORT": str(port)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (code, told)

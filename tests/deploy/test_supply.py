@@ -1,0 +1,88 @@
+"""Promises of the supply chain: pinned and hashed, licences known and allowed, a list of packages, an honest audit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from deploy.supply import sbom
+from deploy.supply.audit import EXIT_CLEAN, EXIT_UNKNOWN, EXIT_VULNERABLE, findings
+from deploy.supply.licences import PAGE, declared, page, refused
+from deploy.supply.lock import RUN_TIME, names_here, pinned
+from stream_dedup import __version__
+from tests.deploy.files import REPOSITORY
+
+_LOCKS = (RUN_TIME, REPOSITORY / "requirements-dev.lock", REPOSITORY / "deploy" / "docker" / "build.lock")
+_CLEAN = {"name": "numpy", "version": "2.4.6", "vulns": []}
+_SKIPPED = {"name": "rjieba", "skip_reason": "not found"}
+_VULNERABLE = {"name": "h11", "version": "0.1", "vulns": [{"id": "CVE-2025-1", "fix_versions": ["0.16.0"]}]}
+
+
+@pytest.mark.parametrize("lock", _LOCKS, ids=lambda lock: lock.name)
+def test_locks_pin_and_hash(lock: Path) -> None:
+    """Each package is of one version, with the hashes of its files."""
+    text = lock.read_text(encoding="utf-8")
+    packages = list(pinned(lock))
+    assert packages
+    assert all(len(package.specifier) == 1 and "==" in str(package.specifier) for package in packages)
+    blocks = text.split("\n    --hash=sha256:")
+    assert len(blocks) > len(packages)
+    # A line that begins a package ends with a backslash: hashes follow.
+    assert text.count(" \\\n") == len(blocks) - 1
+
+
+def test_what_is_run_is_what_is_tested() -> None:
+    """Packages of the running service have the versions that the tests run with."""
+    tested, run = ({(one.name, str(one.specifier)) for one in pinned(lock)} for lock in (_LOCKS[1], RUN_TIME))
+    assert run <= tested
+
+
+def test_licences_are_listed_and_allowed() -> None:
+    """The page names each run-time package of this platform with what it declares; `make licences` renews it."""
+    names = names_here()
+    licences = declared(names)
+    assert sorted(licences) == names
+    assert PAGE.read_text(encoding="utf-8") == page(licences)
+    assert refused(licences) == {}
+
+
+@pytest.mark.parametrize("licence", ["GPL-3.0-only", "MIT AND GPL-3.0-only", "(MIT OR AGPL-3.0)", "UNKNOWN", ""])
+def test_other_licences_are_refused(licence: str) -> None:
+    """One that is not allowed is told, in an expression too, and so is one that is not known."""
+    assert refused({"fine": "MIT", "other": licence}) == {"other": licence}
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ([_CLEAN], EXIT_CLEAN),
+        ([_CLEAN, _VULNERABLE, _SKIPPED], EXIT_VULNERABLE),
+        ([_CLEAN, _SKIPPED], EXIT_UNKNOWN),
+        ([_SKIPPED], EXIT_UNKNOWN),
+        ([], EXIT_UNKNOWN),
+    ],
+)
+def test_audit_knows_what_it_does_not_know(told: list[dict[str, Any]], code: int) -> None:
+    """Packages that nobody could be asked about are no good news: pip-audit itself would end with 0."""
+    assert findings(told).code == code
+
+
+def test_audit_names_what_to_do() -> None:
+    """A vulnerability is told with its package and the version that mends it."""
+    assert findings([_VULNERABLE]).vulnerable == ["h11 0.1: CVE-2025-1, mended in 0.16.0"]
+
+
+def test_list_of_packages(tmp_path: Path) -> None:
+    """The list has the service in its version, and each run-time package with its own, and what needs what."""
+    file = tmp_path / "sbom.json"
+    sbom.write(file)
+    told = json.loads(file.read_text(encoding="utf-8"))
+    service = told["metadata"]["component"]
+    assert (told["bomFormat"], service["name"], service["version"]) == ("CycloneDX", "stream-dedup", __version__)
+    listed = {(canonicalize_name(one["name"]), f"=={one['version']}") for one in told["components"]}
+    assert sorted(name for name, _ in listed) == names_here()
+    assert listed <= {(one.name, str(one.specifier)) for one in pinned()}
+    needs = {one["ref"]: one.get("dependsOn", []) for one in told["dependencies"]}
+    assert any(name.startswith("confluent-kafka==") for name in needs[service["bom-ref"]])

@@ -1,0 +1,71 @@
+"""Promises of the forge's workflows: valid, few rights, actions of a certain commit, commands that there are."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.files import REPOSITORY, load_yaml
+from tests.programs import found
+
+_FILES = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+_MAKE = re.compile(r"\bmake ([a-z -]*[a-z])")
+
+
+def _steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+@pytest.fixture(params=_FILES, ids=lambda file: file.name)
+def file(request: pytest.FixtureRequest) -> Path:
+    """Each workflow."""
+    found: Path = request.param
+    return found
+
+
+def test_workflow_is_valid(file: Path) -> None:
+    """It is what the forge's schema of workflows allows."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_actionlint(file: Path) -> None:
+    """The linter of workflows has nothing to say."""
+    program = found("actionlint", how="`go install github.com/rhysd/actionlint/cmd/actionlint@latest`")
+    done = subprocess.run([program, str(file)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_few_rights(file: Path) -> None:
+    """It may read what is checked out; what a job may do more stands with the job, and its token is not left behind."""
+    workflow = load_yaml(file)
+    assert workflow["permissions"] == {"contents": "read"}
+    checkouts = [step for step in _steps(workflow) if step.get("uses", "").startswith("actions/checkout@")]
+    assert checkouts
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_actions_are_of_a_commit(file: Path) -> None:
+    """A tag can be moved, a commit cannot; the tag stands beside it for those who read."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    assert all(re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line) for line in lines), lines
+
+
+def test_commands_are_there(file: Path) -> None:
+    """What it makes the Makefile has, and what it runs is there."""
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    commands = [step["run"] for step in _steps(load_yaml(file)) if "run" in step]
+    made = {target for command in commands for found in _MAKE.findall(command) for target in found.split()}
+    assert made <= targets
+    programs = {word for command in commands for word in command.split() if word.startswith(".ci/")}
+    assert all((REPOSITORY / program).is_file() for program in programs)
+    assert made | programs
+
+
+def test_each_job_ends(file: Path) -> None:
+    """A job that hangs is ended within the hour and a half that the tests may take."""
+    assert all(job["timeout-minutes"] <= 90 for job in load_yaml(file)["jobs"].values())

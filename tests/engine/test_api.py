@@ -1,0 +1,251 @@
+"""The API over a state: status codes, who may ask, how much, and what a browser is told."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from stream_dedup import Article, Deduplicator
+from stream_dedup.api.app import make_app
+from stream_dedup.ask.desk import Desk
+from stream_dedup.index.store import StoreError
+from stream_dedup.observe.health import Health
+from stream_dedup.settings import Settings
+from stream_dedup.settings.schema import REDACTED
+from tests.engine.samples import articles
+
+_TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # of this test alone
+_HOSTILE = Article(
+    '<script>alert("id")</script>', "正文里有<img src=x onerror=alert(1)>一张图，也有足够多的词语可以比较。" * 3
+)
+_COUNT = 60
+_PATHS = ("/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/cluster?id=x", "/v1/reason?id=x", "/openapi.json")
+
+
+def _settings(directory: Path, **api: object) -> Settings:
+    # Nobody listens on port 1: what is told of a service must not come from one that happens to run here.
+    return Settings.model_validate({"state": {"directory": directory}, "http": {"port": 1}, "api": api})
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state with some articles, one of them hostile."""
+    directory = tmp_path_factory.mktemp("api") / "state"
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process([*articles()[:_COUNT], _HOSTILE])
+    return directory
+
+
+def _client(directory: Path, **api: object) -> Iterator[TestClient]:
+    settings = _settings(directory, **api)
+    with Desk(settings) as desk, _asking(lambda: desk, settings, Health(1.0)) as client:
+        yield client
+
+
+def _asking(desk: Callable[[], Desk], settings: Settings, health: Health) -> TestClient:
+    return TestClient(make_app(desk, settings, health), base_url="http://127.0.0.1")
+
+
+@pytest.fixture
+def client(directory: Path) -> Iterator[TestClient]:
+    """The API without a token."""
+    yield from _client(directory)
+
+
+@pytest.fixture
+def locked(directory: Path) -> Iterator[TestClient]:
+    """The API with a token, and room for 2 KiB."""
+    yield from _client(directory, token=_TOKEN, max_body_bytes=2048)
+
+
+def test_status_tells_how_far_the_state_has_come(client: TestClient) -> None:
+    """Where no service answers, that is told and not guessed."""
+    status = client.get("/v1/status").json()
+    assert (status["articles_judged"], status["unseen_entries"], status["running"]) == (_COUNT + 1, 0, False)
+    assert (status["decisions"], status["consumer_lag"]) == ({}, None)
+
+
+def test_an_article_a_cluster_and_what_is_similar(client: TestClient) -> None:
+    """The three belong together."""
+    article = articles()[0]
+    found = client.get("/v1/article", params={"id": article.id}).json()
+    cluster = client.get("/v1/cluster", params={"id": article.id}).json()
+    assert found["cluster"] == cluster["number"]
+    assert article.id in [member["id"] for member in cluster["members"]]
+    like = client.post("/v1/similar", json={"body": article.body, "title": article.title}).json()
+    assert (like["decision"], like["articles"][0]["relation"]) == ("duplicate", "exact")
+    assert like["articles"][0]["cluster"] == cluster["number"]
+
+
+def test_the_hostile_is_data_and_never_a_page(client: TestClient) -> None:
+    """JSON is sent as JSON, whatever an id holds, and browsers are told not to guess."""
+    answer = client.get("/v1/article", params={"id": _HOSTILE.id})
+    assert answer.json()["id"] == _HOSTILE.id
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    unknown = client.get("/v1/article", params={"id": "<script>"})
+    assert (unknown.status_code, unknown.headers["content-type"]) == (404, "application/json")
+
+
+@pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/v1/status", "/nothing"])
+def test_browsers_run_nothing_but_the_page(client: TestClient, path: str) -> None:
+    """On every answer: no script and no address but the API's own, no frame around it, nothing kept."""
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/v1/article?id=unknown", 404),
+        ("/v1/cluster?id=unknown", 404),
+        ("/v1/reason?id=unknown", 404),
+        ("/v1/article", 422),
+        ("/v1/article?id=", 422),
+        ("/v1/article?id=" + "x" * 8193, 422),
+        ("/v1/cluster?id=x&limit=-1", 422),
+        ("/v1/cluster?id=x&limit=1001", 422),
+        ("/v1/cluster?id=x&offset=many", 422),
+        ("/v1/latest?limit=0", 422),
+        ("/v1/nothing", 404),
+    ],
+)
+def test_what_is_wrong_has_a_status_of_its_own(client: TestClient, path: str, code: int) -> None:
+    """Unknown and malformed are told apart, each with a detail."""
+    answer = client.get(path)
+    assert answer.status_code == code
+    assert answer.json()["detail"]
+
+
+def test_an_article_without_a_copy_has_no_reason(client: TestClient) -> None:
+    """Whom to compare it with must be named then."""
+    answer = client.get("/v1/reason", params={"id": _HOSTILE.id})
+    assert answer.status_code == 409
+    assert "name one to compare with" in answer.json()["detail"]
+
+
+def test_a_text_that_is_in_no_topic_is_gone(client: TestClient) -> None:
+    """What came with no message cannot be read again."""
+    answer = client.get("/v1/reason", params={"id": _HOSTILE.id, "other": articles()[0].id})
+    assert answer.status_code == 410
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"{", "JSON"),
+        (b'{"body": ""}', "at least 1 character"),
+        (b'{"body": 7}', "string"),
+        (b'{"title": "no body"}', "required"),
+        (b'{"body": "a", "unheard-of": 1}', "not permitted"),
+        (b'{"body": "   "}', "blank"),
+        (b'{"body": "a", "limit": 1000}', "less than or equal to 100"),
+        (b'{"body": "a", "id": "\\u001f"}', "U+001F"),
+        (b"\xff\xfe", ""),
+    ],
+)
+def test_bodies_that_are_no_question_are_refused(client: TestClient, content: bytes, told: str) -> None:
+    """With what is wrong in words."""
+    answer = client.post("/v1/similar", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code in {400, 422}
+    assert told in str(answer.json()["detail"])
+
+
+def test_half_a_surrogate_pair_is_refused(client: TestClient) -> None:
+    """It is legal in JSON and no text."""
+    content = b'{"body": "\\ud800 and some words", "id": "\\udfff"}'
+    answer = client.post("/v1/similar", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("path", [*_PATHS, "/v1/latest"])
+def test_without_the_token_nothing_is_told(locked: TestClient, path: str) -> None:
+    """Neither without one nor with a wrong one; the page alone holds no data."""
+    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {_TOKEN}"}):
+        answer = locked.get(path, headers=headers)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert locked.get("/").status_code == 200
+
+
+def test_with_the_token_all_is_told_but_the_token(locked: TestClient) -> None:
+    """Settings are shown without secrets, also in the description of the API."""
+    headers = {"authorization": f"Bearer {_TOKEN}"}
+    for path in ("/v1/status", "/v1/settings", "/openapi.json"):
+        answer = locked.get(path, headers=headers)
+        assert answer.status_code == 200
+        assert _TOKEN not in answer.text
+    assert locked.get("/v1/settings", headers=headers).json()["api"]["token"] == REDACTED
+
+
+def test_bodies_have_a_bound(locked: TestClient) -> None:
+    """Whether they say their length or come in pieces."""
+    headers = {"authorization": f"Bearer {_TOKEN}", "content-type": "application/json"}
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"body": "'
+        for _ in range(100):
+            yield b"a" * 100
+        yield b'"}'
+
+    whole = b"".join(pieces())
+    for content in (whole, pieces()):
+        answer = locked.post("/v1/similar", content=content, headers=headers)
+        assert answer.status_code == 413
+        assert "api.max_body_bytes = 2048" in answer.json()["detail"]
+    small = locked.post("/v1/similar", json={"body": "够短的一篇文章。"}, headers=headers)
+    assert small.status_code == 200
+
+
+def test_without_a_token_pages_of_elsewhere_cannot_ask(client: TestClient) -> None:
+    """A name of theirs that leads to this machine is refused (DNS rebinding)."""
+    assert client.get("/v1/status", headers={"host": "evil.example"}).status_code == 400
+    assert client.get("/v1/status", headers={"host": "localhost:9109"}).status_code == 200
+
+
+def test_the_description_has_every_question(client: TestClient) -> None:
+    """As OpenAPI, with the fields of each answer."""
+    described = client.get("/openapi.json").json()
+    questions = {"status", "settings", "article", "cluster", "reason", "similar", "latest"}
+    assert set(described["paths"]) == {f"/v1/{name}" for name in questions}
+    assert "jaccard" in described["components"]["schemas"]["LinkAnswer"]["properties"]
+
+
+def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
+    """An address that others reach is refused without one, and a short one is; neither shows it."""
+    with pytest.raises(ValueError, match=r"api\.host = '0\.0\.0\.0' can be reached from elsewhere"):
+        _settings(tmp_path, host="0.0.0.0")  # noqa: S104  # that is what is refused
+    with pytest.raises(ValueError, match="fewer than 16"):
+        _settings(tmp_path, host="0.0.0.0", token="short-secret")  # noqa: S104, S106  # the same
+    assert _settings(tmp_path, host="0.0.0.0", token=_TOKEN).api.port == 9109  # noqa: S104  # allowed
+    assert _TOKEN not in repr(_settings(tmp_path, token=_TOKEN))
+
+
+def test_probes_answer_without_a_token(directory: Path) -> None:
+    """They tell how far the API is; as long as there is no state questions are answered with 503, and the reason."""
+    settings, health = _settings(directory, token=_TOKEN, host="0.0.0.0"), Health(60.0)  # noqa: S104  # nobody listens
+
+    def no_desk() -> Desk:
+        raise StoreError("no state yet")
+
+    health.wait_for("a state to read")
+    with _asking(no_desk, settings, health) as client:
+        for path, code, line in (
+            ("/startupz", 503, "waiting for a state to read\n"),
+            ("/readyz", 503, "waiting for a state to read\n"),
+            ("/healthz", 200, "ok\n"),
+        ):
+            answer = client.get(path)
+            assert (answer.status_code, answer.text) == (code, line)
+        answer = client.get("/v1/status", headers={"Authorization": f"Bearer {_TOKEN}"})
+        assert (answer.status_code, answer.json()) == (503, {"detail": "no state yet"})
+        health.start()
+        health.wait_for("")
+        assert [client.get(path).status_code for path in ("/startupz", "/readyz")] == [200, 200]
+        assert client.get("/v1/status").status_code == 401
+        assert "/readyz" not in client.get("/openapi.json", headers={"Authorization": f"Bearer {_TOKEN}"}).text

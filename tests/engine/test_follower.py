@@ -1,0 +1,194 @@
+"""A state that is followed while an engine writes it: what is asked is answered as the engine itself would decide."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_dedup import Article, Deduplicator
+from stream_dedup.article import Decision, Relation, Withdrawal
+from stream_dedup.ask.desk import Desk
+from stream_dedup.ask.follower import Follower
+from stream_dedup.ask.lookup import UnknownArticleError
+from stream_dedup.index.store import StoreError
+from stream_dedup.settings import Settings
+from tests.engine.samples import articles
+
+_BATCH = 40
+_YOUNG = 64  # entries that make a run: so there are some, and merged ones
+
+
+def _settings(directory: Path) -> Settings:
+    return Settings.model_validate({"state": {"directory": directory}, "idf": {"first_epoch_articles": 100}})
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Deduplicator]:
+    """An engine that freezes often, on a state that can be followed."""
+    with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
+        engine.state.index.shelf.young_entries = _YOUNG
+        engine.process(articles()[:_BATCH])
+        yield engine
+
+
+def _anew(article: Article) -> Article:
+    return replace(article, id=f"again-{article.id}", url="", origin=None)
+
+
+def _fill(engine: Deduplicator) -> list[Decision]:
+    decisions: list[Decision] = []
+    for start in range(_BATCH, len(articles()), _BATCH):
+        decisions += engine.process(articles()[start : start + _BATCH]).decisions
+    return decisions
+
+
+def test_what_a_text_is_like_is_what_the_engine_would_decide(engine: Deduplicator, tmp_path: Path) -> None:
+    """The likest article is the one that a link would name, with its numbers; through epochs, runs and merges."""
+    with Desk(_settings(tmp_path / "state")) as desk:
+        copies = 0
+        for start in range(_BATCH, len(articles()), _BATCH):
+            engine.process(articles()[start : start + _BATCH])
+            desk.refresh()
+            for article in map(_anew, articles()[start : start + _BATCH : 3]):
+                (decision,) = engine.decide([article]).decisions
+                answer = desk.similar(article)
+                assert answer.unseen_entries == 0
+                assert answer.decision == ("unique" if decision.unique else "duplicate")
+                if decision.link is None:
+                    continue
+                copies += 1
+                best = answer.articles[0]
+                assert best.relation is decision.link.relation
+                assert best.canonical == decision.link.duplicate_of
+                assert (best.jaccard, best.containment) == pytest.approx(
+                    (decision.link.jaccard, decision.link.containment), abs=1e-4
+                )
+        assert copies > _BATCH
+        assert max(run.entries for run in engine.state.index.shelf.runs) > 3 * _YOUNG  # some were merged
+
+
+def test_nothing_is_remembered_of_a_question(engine: Deduplicator, tmp_path: Path) -> None:
+    """A text that was asked about is as new as before."""
+    article = Article("asked", "这是一篇只被问过、从来没有进入过数据流的文章，里面有足够多的词语。" * 3)
+    with Desk(_settings(tmp_path / "state")) as desk:
+        for _ in range(2):
+            desk.refresh()
+            assert desk.similar(article).decision == "unique"
+        with pytest.raises(UnknownArticleError, match="'asked'"):
+            desk.article("asked")
+    assert engine.progress.judged == _BATCH
+
+
+def test_articles_and_clusters_are_those_of_the_decisions(engine: Deduplicator, tmp_path: Path) -> None:
+    """Each article with its link, and each cluster with as many members and sources as links name it."""
+    with Desk(_settings(tmp_path / "state")) as desk:
+        decisions = _fill(engine)
+        desk.refresh()
+        for decision in decisions:
+            link = decision.link
+            if link is None or link.relation in {Relation.REDELIVERY, Relation.REVISION}:
+                continue
+            answer = desk.article(decision.article.id)
+            assert answer.link is not None
+            assert (answer.link.matched, answer.link.hamming) == (link.matched, link.hamming)
+            assert answer.link.candidate_source is link.source
+            cluster = desk.cluster(decision.article.id, most=1000)
+            members = {member.id: member for member in cluster.members}
+            assert {decision.article.id, link.matched, link.duplicate_of} <= set(members)
+            assert members[cluster.canonical].canonical
+            assert len(members) == cluster.copies + 1 == sum(cluster.sources.values()) == cluster.known
+            assert sum(moment.articles for moment in cluster.timeline) == len(members)
+
+
+def test_members_come_page_by_page(engine: Deduplicator, tmp_path: Path) -> None:
+    """Pages of two make the whole, in the same order."""
+    _fill(engine)
+    with Desk(_settings(tmp_path / "state")) as desk:
+        sizes = {article.id: desk.cluster(article.id).known for article in articles() if _known(desk, article.id)}
+        largest = max(sizes, key=lambda name: sizes[name])
+        whole = desk.cluster(largest).members
+        pages = [desk.cluster(largest, most=2, skipped=start).members for start in range(0, len(whole), 2)]
+        assert [member for page in pages for member in page] == whole
+        assert len(whole) > 2
+
+
+def _known(desk: Desk, name: str) -> bool:
+    try:
+        desk.article(name)
+    except UnknownArticleError:
+        return False
+    return True
+
+
+def test_a_withdrawn_article_is_not_known_any_more(engine: Deduplicator, tmp_path: Path) -> None:
+    """Nor is its text found."""
+    article = articles()[0]
+    with Desk(_settings(tmp_path / "state")) as desk:
+        assert desk.article(article.id).id == article.id
+        engine.process([Withdrawal(article.id)])
+        desk.refresh()
+        with pytest.raises(UnknownArticleError):
+            desk.article(article.id)
+        assert article.id not in [like.id for like in desk.similar(_anew(article)).articles]
+
+
+def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path) -> None:
+    """Threads that ask and look again, amid freezing and merging, see whole answers and no error."""
+    faults: list[BaseException] = []
+    ending = threading.Event()
+    with Desk(_settings(tmp_path / "state")) as desk:
+
+        def ask(seed: int) -> None:
+            try:
+                for number in range(seed, 10_000):
+                    if ending.is_set():
+                        return
+                    article = articles()[number % _BATCH]
+                    if seed == 0:
+                        desk.refresh()
+                    assert desk.similar(_anew(article)).articles
+                    assert desk.cluster(article.id).known >= 1
+            except BaseException as error:  # noqa: BLE001  # told by the test's own thread
+                faults.append(error)
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        _fill(engine)
+        ending.set()
+        for thread in threads:
+            thread.join()
+    assert not faults
+
+
+def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path) -> None:
+    """As after a restore from the changelog, which throws the directory away."""
+    directory = tmp_path / "state"
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(articles()[:_BATCH])
+    with Follower(directory, _settings(directory)) as follower:
+        with follower.view() as view:
+            assert view.progress.judged == _BATCH
+        shutil.rmtree(directory)
+        with pytest.raises(StoreError, match="no state"):
+            follower.refresh()
+        with Deduplicator(directory, _settings(directory)) as engine:
+            engine.process(articles()[:7])
+            follower.refresh()
+            with follower.view() as view:
+                assert view.progress.judged == 7
+
+
+def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
+    """No state, and one of settings whose fingerprints cannot be compared."""
+    with pytest.raises(StoreError, match="no state"):
+        Follower(tmp_path / "nothing", _settings(tmp_path))
+    directory = tmp_path / "state"
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(articles()[:3])
+    other = Settings.model_validate({"state": {"directory": directory}, "sketch": {"gram": 4}})
+    with pytest.raises(StoreError, match=r"sketch\.gram = 5 there, 4 here"):
+        Follower(directory, other)

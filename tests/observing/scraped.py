@@ -1,0 +1,79 @@
+"""Services under the eyes of a real Prometheus, with the shipped configuration and rules.
+
+Knows ports, directories and intervals; knows nothing of what is asked.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deploy.prometheus.ruleset import write_config
+from deploy.prometheus.server import Prometheus
+from tests.prometheus import program
+from tests.stream.harness import wait_until
+
+INTERVAL_SECONDS = 0.25
+FLAGS = ("kafka.statistics.interval.ms=500", "commit.articles=16", "idf.first_epoch_articles=100")
+_ALERT_SECONDS = 30.0
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens now: a process that is started again keeps its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+@contextmanager
+def scraped(directory: Path, ports: list[int], *, factor: float = 1.0) -> Iterator[Prometheus]:
+    """Run a Prometheus that scrapes some ports of this machine.
+
+    Args:
+        directory: for its configuration and data.
+        ports: of services, which need not run yet.
+        factor: by which the times of all rules are shorter.
+    """
+    targets = [f"127.0.0.1:{port}" for port in ports]
+    config = write_config(directory, targets, interval=INTERVAL_SECONDS, factor=factor)
+    with Prometheus(program("prometheus"), config, directory) as prometheus:
+        yield prometheus
+
+
+def firing(prometheus: Prometheus) -> set[str]:
+    """Return the names of the alerts that fire."""
+    return {alert.name for alert in prometheus.alerts() if alert.state == "firing"}
+
+
+def wait_firing(prometheus: Prometheus, *names: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Wait until alerts fire, others beside them or not.
+
+    Args:
+        prometheus: is asked.
+        names: of the alerts.
+        meanwhile: done before each look.
+    """
+
+    def look() -> bool:
+        meanwhile()
+        return {*names} <= firing(prometheus)
+
+    _wait(look, prometheus, f"{names} fire")
+
+
+def wait_silent(prometheus: Prometheus, *names: str) -> None:
+    """Wait until alerts do not fire; without names until none does."""
+
+    def look() -> bool:
+        fire = firing(prometheus)
+        return not (fire & {*names} if names else fire)
+
+    _wait(look, prometheus, f"{names} end")
+
+
+def _wait(condition: Callable[[], bool], prometheus: Prometheus, what: str) -> None:
+    try:
+        wait_until(condition, what, _ALERT_SECONDS)
+    except AssertionError as error:
+        told = sorted(f"{alert.name} {alert.state}" for alert in prometheus.alerts())
+        raise AssertionError(f"{error}; alerts are {told}") from None

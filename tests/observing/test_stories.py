@@ -1,0 +1,38 @@
+"""What the alerts do in stories, by Prometheus' own test of rules, and whether it takes rules and configuration."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.prometheus.ruleset import CONFIG, RULES, TESTS
+from tests.prometheus import program
+
+
+def _promtool(*arguments: str | Path) -> str:
+    """Run promtool and return what it says.
+
+    Raises:
+        AssertionError: it finds a fault.
+    """
+    done = subprocess.run(
+        [program("promtool"), *arguments], capture_output=True, text=True, check=False, cwd=CONFIG.parent
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_rules_are_valid() -> None:
+    """Every expression and every template of an annotation parses."""
+    assert "SUCCESS" in _promtool("check", "rules", "--lint=all", "--lint-fatal", *RULES)
+
+
+def test_configuration_is_valid() -> None:
+    """Prometheus takes the configuration, and finds the rules that it names."""
+    assert f"SUCCESS: {len(RULES)} rule files found" in _promtool("check", "config", "--lint-fatal", CONFIG)
+
+
+@pytest.mark.parametrize("stories", TESTS, ids=lambda file: file.stem)
+def test_alerts_in_stories(stories: Path) -> None:
+    """At each time of each story those alerts fire that have to, and no others."""
+    assert "SUCCESS" in _promtool("test", "rules", stories)

@@ -1,0 +1,76 @@
+"""`python -m tests.stream.hindered [--wait S] [--hold S] [--replay-pause S] -- ...`: the service, made slow on purpose.
+
+Knows where it is slow; knows nothing of what a test expects. No setting of the service leads here.
+"""
+
+import argparse
+import ctypes
+import runpy
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from stream_dedup.stream import protocol, replay
+from stream_dedup.stream.changelog import ChangelogReader, LogRecord
+from stream_dedup.stream.protocol import Step
+
+_SMALL_BYTES = 1 << 10  # of the changelog, taken at a time
+
+
+class Hindrance:
+    """Stands still where the first commit is decided, and where the second one is.
+
+    Args:
+        wait: seconds of the first time, in which other threads go on.
+        hold: seconds of the second time, in which native code keeps the interpreter to itself.
+    """
+
+    def __init__(self, wait: int, hold: int) -> None:
+        self._halts = [partial(_wait, wait), partial(_hold, hold)]
+
+    def __call__(self, step: Step) -> None:
+        """Take the place of `protocol.reached`."""
+        if step is Step.DECIDED and self._halts:
+            self._halts.pop(0)()
+
+
+def _wait(seconds: int) -> None:
+    time.sleep(seconds)
+
+
+def _hold(seconds: int) -> None:
+    # A function of `PyDLL` is called as an extension is that does not let the interpreter go.
+    sleep: Callable[[int], int] = ctypes.PyDLL(None).sleep
+    sleep(seconds)
+
+
+def _slow_down_replay(pause: float) -> None:
+    read = ChangelogReader.read
+
+    def read_slowly(self: ChangelogReader, seconds: float, most_bytes: int) -> list[LogRecord]:
+        time.sleep(pause)
+        return read(self, seconds, most_bytes)
+
+    replay._READ_BYTES = _SMALL_BYTES  # noqa: SLF001  # so that there are many turns
+    ChangelogReader.read = read_slowly  # type: ignore[method-assign]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Hinder it and run the command line of the service."""
+    parser = argparse.ArgumentParser(prog="python -m tests.stream.hindered", description=main.__doc__)
+    parser.add_argument("--wait", type=int, default=0)
+    parser.add_argument("--hold", type=int, default=0)
+    parser.add_argument("--replay-pause", type=float, default=0.0)
+    parser.add_argument("command", nargs="+", help="arguments of the service, behind --")
+    options = parser.parse_args(arguments)
+    if options.wait or options.hold:
+        protocol.reached = Hindrance(options.wait, options.hold)
+    if options.replay_pause:
+        _slow_down_replay(options.replay_pause)
+    sys.argv[1:] = options.command
+    runpy.run_module("stream_dedup", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,216 @@
+"""The API beside a real service on a real broker: what is told, and what becomes of it when a process is killed.
+
+Knows HTTP, topics and processes; what each question answers is the matter of tests/engine.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+import pytest
+
+from deploy.demo.samples import sample_stream
+from tests.stream.harness import (
+    REPOSITORY,
+    Incoming,
+    Outputs,
+    Service,
+    Topics,
+    clean_environment,
+    collect,
+    fresh_topics,
+    named_topics,
+    produce,
+    set_flags,
+    wait_until,
+    write_settings,
+)
+
+pytestmark = pytest.mark.usefixtures("compiled")
+_FLAGS = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", "idf.first_epoch_articles=100")
+_START_SECONDS = 180.0  # where its loops are compiled first
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A service with its API, which has read all of a sample stream.
+
+    Attributes:
+        service: the process.
+        topics: of it.
+        bootstrap: the broker.
+        outputs: what it has published.
+    """
+
+    service: Service
+    topics: Topics
+    bootstrap: str
+    outputs: Outputs
+
+
+@pytest.fixture(scope="module")
+def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """See `Site`."""
+    topics = fresh_topics(bootstrap, partitions=2)
+    messages = [Incoming(sample.value, sample.key) for sample in sample_stream(20)]
+    produce(bootstrap, topics.input, messages)
+    with Service(tmp_path_factory.mktemp("api"), bootstrap, topics, *_FLAGS) as service:
+        yield Site(service, topics, bootstrap, collect(bootstrap, topics, len(messages), service))
+
+
+def _client(service: Service) -> httpx2.Client:
+    """Return a client of the API that the service has started last, once that answers."""
+    wait_until(lambda: service.running and bool(service.events("answering")), "the API", _START_SECONDS)
+    return httpx2.Client(base_url=service.events("answering")[-1]["api"], timeout=10)
+
+
+def _process(service: Service) -> psutil.Process:
+    (process,) = [
+        one for one in psutil.Process(service.pid).children() if one.cmdline()[1:] == ["-m", "stream_dedup.api"]
+    ]
+    return process
+
+
+def _gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def _links(site: Site) -> list[dict[str, Any]]:
+    links = [json.loads(record.value) for record in site.outputs.duplicates if record.value]
+    return [link for link in links if link["candidate_source"] not in {"id", None}]
+
+
+def test_every_link_is_told_again_and_explained(site: Site) -> None:
+    """With the numbers that were published, and with both texts as they stand in the input topic."""
+    links = _links(site)
+    with _client(site.service) as client:
+        wait_until(
+            lambda: (
+                client.get("/v1/status").json()["unseen_entries"] == 0
+                and client.get("/v1/article", params={"id": links[-1]["id"]}).status_code == 200
+            ),
+            "the API has seen all",
+        )
+        explained = 0
+        for link in links:
+            article = client.get("/v1/article", params={"id": link["id"]}).json()
+            if article["texts"] > 1 or article["link"] is None or article["relation"] != link["relation"]:
+                continue  # revised, withdrawn or moved since
+            told = {name: article["link"][name] for name in ("matched", "relation", "hamming", "candidate_source")}
+            assert told == {name: link[name] for name in told}
+            place = {name: link[name] for name in ("topic", "partition", "offset")}
+            assert article["message"] == place
+            reason = client.get("/v1/reason", params={"id": link["id"]})
+            if reason.status_code != 200:
+                continue
+            explained += 1
+            found = reason.json()
+            assert (found["first"]["id"], found["second"]["id"]) == (link["id"], link["matched"])
+            assert found["relation"] == link["relation"]
+            assert found["jaccard"] == pytest.approx(link["jaccard"], abs=2e-4)
+            assert len(found["differing_bits"]) == found["hamming"]
+        assert explained > len(links) * 0.8
+
+
+def test_texts_are_those_of_the_messages(site: Site) -> None:
+    """They are read from the input by their offsets: the bodies are those that were sent."""
+    bodies = {
+        fields["id"]: fields["body"]
+        for sample in sample_stream(20)
+        if sample.value and sample.dead_reason is None and "id" in (fields := json.loads(sample.value))
+    }
+    with _client(site.service) as client:
+        for link in _links(site)[:5]:
+            answer = client.get("/v1/reason", params={"id": link["id"]})
+            found = answer.json()
+            assert answer.status_code == 200
+            assert found["first"]["body"] == bodies[link["id"]]
+            assert found["second"]["body"] == bodies[link["matched"]]
+
+
+def test_the_latest_links_are_those_of_the_topic(site: Site) -> None:
+    """The newest first, no more than are asked for."""
+    published = [json.loads(record.value) for record in site.outputs.duplicates if record.value]
+    with _client(site.service) as client:
+        told = client.get("/v1/latest", params={"limit": 7}).json()
+    assert told == published[::-1][:7]
+
+
+def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
+    """It is started again, and answers as before; the service goes on all the while."""
+    service = site.service
+    before = len(service.events("answering"))
+    _process(service).kill()
+    wait_until(lambda: len(service.events("answering")) > before, "the API again", _START_SECONDS)
+    with _client(service) as client:
+        assert client.get("/v1/status").json()["articles_judged"] > 0
+    assert service.events("api_ended")[-1]["exit_code"] == -9
+    service.wait_ready()
+
+
+def test_the_api_ends_with_the_service(bootstrap: str, tmp_path: Path) -> None:
+    """Whether that is stopped or killed: no process is left behind that keeps the port."""
+    for end in ("stop", "kill"):
+        directory = tmp_path / end
+        directory.mkdir()
+        with Service(directory, bootstrap, fresh_topics(bootstrap), *_FLAGS) as service:
+            with _client(service) as client:
+                assert client.get("/v1/status").status_code == 200
+            process = _process(service)
+            getattr(service, end)()
+            wait_until(partial(_gone, process), "its end")
+
+
+def test_a_port_that_is_taken_is_told(site: Site, bootstrap: str, tmp_path: Path) -> None:
+    """The stream goes on without the API."""
+    with _client(site.service) as client:
+        port = client.base_url.port
+    flags = [flag for flag in _FLAGS if not flag.startswith("api.port")]
+    with Service(tmp_path, bootstrap, fresh_topics(bootstrap), *flags, f"api.port={port}") as service:
+        service.wait_ready()
+        wait_until(lambda: bool(service.events("api_not_served")), "the reason", _START_SECONDS)
+        assert f"api.port = {port}" in service.events("api_not_served")[0]["error"]
+        service.wait_ready()
+
+
+def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:
+    """On its own it waits for one: it is alive, has not started, and says what it waits for. SIGTERM ends it."""
+    settings = write_settings(tmp_path, "127.0.0.1:1", named_topics())
+    command = [sys.executable, "-m", "stream_dedup", "api", "--config", str(settings), *set_flags(["api.port=0"])]
+    log = tmp_path / "api.log"
+    with log.open("wb") as told:
+        process = subprocess.Popen(command, cwd=REPOSITORY, env=clean_environment(), stdout=told, stderr=told)
+    try:
+        wait_until(lambda: log.read_text(encoding="utf-8").endswith("\n"), "it waits", _START_SECONDS)
+        line = json.loads(log.read_text(encoding="utf-8"))
+        assert line["event"] == "api_waits"
+        with httpx2.Client(base_url=line["api"], timeout=10) as client:
+            answers = {path: client.get(path) for path in ("/startupz", "/healthz", "/readyz", "/v1/status")}
+        assert {path: answer.status_code for path, answer in answers.items()} == {
+            "/startupz": 503,
+            "/healthz": 200,
+            "/readyz": 503,
+            "/v1/status": 503,
+        }
+        assert answers["/startupz"].text == "waiting for a state to read\n"
+        assert answers["/v1/status"].json() == {"detail": "waiting for a state to read"}
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_api_of_a_service_is_well_by_all_probes(site: Site) -> None:
+    """Once it answers it has started, is alive and ready."""
+    with _client(site.service) as client:
+        for path in ("/startupz", "/healthz", "/readyz"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.text) == (200, "ok\n")

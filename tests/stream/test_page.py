@@ -1,0 +1,306 @@
+"""Promises of the page, in a real browser on a real service.
+
+It shows what was decided, in the user's language and on any screen, and runs nothing that comes from outside.
+"""
+
+import random
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, ViewportSize, expect
+
+from tests.stream.chromium import Watched, chromium, watched
+from tests.stream.harness import (
+    REPOSITORY,
+    Service,
+    Topics,
+    article,
+    clean_environment,
+    collect,
+    fresh_topics,
+    produce,
+    wait_until,
+)
+
+pytestmark = pytest.mark.usefixtures("compiled")
+_TOKEN = "a-token-of-some-length"  # noqa: S105  # of this test alone
+_STORY = (
+    "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。镇里今年把摊位费由按月收改成按天收，"
+    "雨天不来不收钱。卖藕片的郑巧云说，算下来比去年同期少交了四千多元，她用这笔钱换了一台静音排烟机。"
+)
+_COPY = _STORY.replace("静音排烟机", "二手冰柜")
+_OTHER = (
+    "气象台预计，明天白天晴间多云，最高气温二十六度，夜里转阴，北风三到四级，出门请带一件外套，傍晚收好晾晒的衣物。"
+)
+_FUTURE = "input.max_future_seconds=1000000000"  # the articles bear dates that a clock may not have reached
+_SCRIPT = "<script>window.hurt = 1</script>"
+_PICTURE = '<img src="x" onerror="window.hurt = 1">'
+_HOSTILE = (
+    f"有人在标题里写代码，{_PICTURE}，想让看的人上当。编辑部提醒，凡是来历不明的文字都只当文字显示，"
+    "绝不执行其中任何一句，读者看到它时不必惊慌。"
+)
+_HOSTILE_ID = f"{_SCRIPT}&amp;'\"#%/?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    service: Service
+    topics: Topics
+    bootstrap: str
+
+    @property
+    def url(self) -> str:
+        """Where its API is."""
+        return str(self.service.events("answering")[-1]["api"])
+
+
+@pytest.fixture(scope="module")
+def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Site]:
+    """A service with its API that has judged a story with two near copies, another story, and hostile text.
+
+    That comes twice, with a script behind it, which is markup: an exact copy.
+    """
+    topics = fresh_topics(bootstrap)
+    # The API asks the service for its figures by the port of the settings.
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", f"http.port={port}", _FUTURE)
+    hostile = {"title": _SCRIPT, "source": _PICTURE, "published_at": "2026-10-15T11:00:00Z"}
+    with Service(tmp_path_factory.mktemp("page"), bootstrap, topics, *flags) as service:
+        service.wait_ready()
+        produce(
+            bootstrap,
+            topics.input,
+            [
+                article("story", _STORY, title="夜市重新开张", source="石桥晚报", published_at="2026-10-15T08:00:00Z"),
+                article("copy", _COPY, source="江畔快讯", published_at="2026-10-15T09:30:00Z"),
+                article("part", _STORY[:80], source="北岭在线", published_at="2026-10-15T08:40:00Z"),
+                article("weather", _OTHER, source="气象台", published_at="2026-10-15T10:00:00Z"),
+                article("plain", _HOSTILE, **hostile),
+                article(_HOSTILE_ID, _HOSTILE + _SCRIPT, **hostile),
+            ],
+        )
+        collect(bootstrap, topics, 6, service)
+        wait_until(lambda: bool(service.events("answering")), "the API", 180)
+        yield _Site(service, topics, bootstrap)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser of this machine."""
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture
+def page(site: _Site, browser: Browser) -> Iterator[Watched]:
+    """The page, open."""
+    with watched(browser, site.url) as one:
+        yield one.open()
+
+
+def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: _Site) -> None:
+    """Shares are told by relation, and when articles come the rate, its chart and the sum follow."""
+    expect(page.page.locator("#judged")).to_have_text("6")
+    assert page.text("#state") == "The service runs"
+    shares = dict(zip(page.texts("#shares th"), page.texts("#shares td.number"), strict=True))
+    assert shares == {"new": "50%", "near": "33.3%", "exact": "16.7%"}
+    assert page.text("#waiting") == "0"
+    produce(
+        site.bootstrap,
+        site.topics.input,
+        [article(f"late-{n}", _STORY, published_at="2026-10-15T12:00:00Z") for n in range(14)],
+    )
+    expect(page.page.locator("#judged")).to_have_text("20")
+    expect(page.page.locator("#rate")).not_to_have_text("0")
+    expect(page.page.locator("#copies")).to_have_text("100%")
+    expect(page.page.locator("#chart .area-copies")).to_have_attribute("d", re.compile("^M.*Z$"))
+    assert "of them copies now" in (page.page.locator("#chart").get_attribute("aria-label") or "")
+    expect(page.page.locator("#latest a").first).to_contain_text("late-13")
+    expect(page.page.locator("#latest a").first).to_contain_text("exact")
+
+
+def test_link_is_shown_with_both_texts_and_their_differences(page: Watched) -> None:
+    """Chosen by the keyboard, a link is told with its measures, and each text as it came, what differs marked."""
+    page.page.locator("#latest a", has_text="copy").focus()
+    page.page.keyboard.press("Enter")
+    expect(page.page.locator(".verdict").first).to_contain_text("“copy” is a copy of “story”.")
+    expect(page.page.locator(".texts .body")).to_have_count(2)
+    assert page.page.locator(".texts .body").all_text_contents() == [_COPY, _STORY]
+    assert page.texts(".texts del") == ["二手冰柜"]
+    assert page.texts(".texts ins") == ["静音排烟机"]
+    assert page.page.locator("#answer .bits rect").count() == 128
+    assert page.page.locator(".words").count() == 2
+    assert page.page.evaluate("document.activeElement.id") == "chosen"
+    assert page.page.locator("#latest a[aria-current]").inner_text().startswith("near")
+
+
+def test_article_is_searched_with_its_cluster_and_timeline(page: Watched) -> None:
+    """By its id, with all members in the order of publication, and a bar for each stretch in which one came."""
+    page.page.get_by_label("Id of an article").fill("part")
+    page.page.get_by_role("button", name="Search").click()
+    expect(page.page.locator(".verdict").first).to_contain_text("“part” is a copy of “story”.")
+    rows = page.page.locator("#answer tbody tr")
+    expect(rows.nth(2)).to_contain_text("江畔快讯")
+    names = page.texts("#answer tbody tr td:nth-child(2)")
+    assert names[:3] == ["story", "part", "copy"]
+    assert page.page.locator(".timeline rect").count() >= 3
+    rows.nth(0).get_by_role("link").first.click()
+    expect(page.page.locator(".verdict").first).to_contain_text("“story” is new")
+    page.page.go_back()
+    expect(page.page.locator(".verdict").first).to_contain_text("“part” is a copy")
+
+
+def test_two_articles_are_compared_that_have_no_link(page: Watched) -> None:
+    """An article and any other are laid side by side, and it is said that they are no copies."""
+    page.page.get_by_label("Id of an article").fill("weather")
+    page.page.locator("summary").click()
+    page.page.get_by_label("Compare with (id)").fill("story")
+    page.page.get_by_role("button", name="Search").click()
+    expect(page.page.locator(".texts .body")).to_have_count(2)
+    assert page.page.locator(".texts .body").all_text_contents() == [_OTHER, _STORY]
+    expect(page.page.locator("#answer")).to_contain_text("no copy")
+
+
+def test_unknown_article_is_said_to_be_unknown(page: Watched) -> None:
+    """A search for what was never there gets the API's words."""
+    page.page.get_by_label("Id of an article").fill("nobody")
+    page.page.get_by_role("button", name="Search").click()
+    expect(page.page.locator("#answer .problem")).to_contain_text("no article 'nobody' is known")
+
+
+def test_pasted_text_is_told_what_it_is_like(page: Watched) -> None:
+    """A copy would be a duplicate of its original, a text of its own would be unique, and neither is remembered."""
+    page.page.get_by_label("Paste a text.").fill(f"【转载】{_STORY}")
+    page.page.get_by_role("button", name="Compare").click()
+    expect(page.page.locator("#similar-answer .verdict")).to_contain_text("a duplicate: of “story”")
+    assert page.texts("#similar-answer tbody tr td:nth-child(2)")[0] == "near"
+    page.page.get_by_label("Paste a text.").fill(
+        "全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别处毫无相似。"
+    )
+    page.page.get_by_role("button", name="Compare").click()
+    expect(page.page.locator("#similar-answer")).to_contain_text("like nothing that is known")
+
+
+def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: _Site) -> None:
+    """Scripts and pictures in id, title, source and body stand there as text; no element is made of them."""
+    page.open(f"/#id={quote(_HOSTILE_ID, safe='')}")
+    expect(page.page.locator(".verdict").first).to_contain_text(f"“{_HOSTILE_ID}” is a copy of “plain”.")
+    expect(page.page.locator(".texts .body")).to_have_count(2)
+    assert page.page.locator(".texts .body").all_text_contents() == [_HOSTILE + _SCRIPT, _HOSTILE]
+    expect(page.page.locator(".texts article").first).to_contain_text(_SCRIPT)
+    expect(page.page.locator("#answer tbody tr").first).to_contain_text(_PICTURE)
+    expect(page.page.locator("#latest")).to_contain_text(_HOSTILE_ID)
+    page.page.get_by_label("Paste a text.").fill(_HOSTILE)
+    page.page.get_by_role("button", name="Compare").click()
+    expect(page.page.locator("#similar-answer")).to_contain_text(_PICTURE)
+    assert page.page.evaluate("window.hurt") is None
+    assert page.page.locator("img, main script, iframe, object").count() == 0
+    assert site.url in page.page.url
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "zh-TW", "de-DE"])
+def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: _Site, browser: Browser) -> None:
+    """Chinese where the browser is, else English; in both each label has its word."""
+    chinese = locale.startswith("zh")
+    with watched(browser, site.url, locale=locale) as page:
+        page.open("/#id=copy")
+        expect(page.page.locator("#state")).to_have_text("服务运行中" if chinese else "The service runs")
+        expect(page.page.locator(".verdict").first).to_contain_text("的副本" if chinese else "is a copy of")
+        assert page.page.evaluate("document.documentElement.lang") == ("zh-CN" if chinese else "en")
+        assert page.page.locator("[data-word]:text-is('')").count() == 0
+
+
+def test_both_languages_have_the_same_words(page: Watched) -> None:
+    """No label is missing in one of them."""
+    english, chinese = page.page.evaluate(
+        """async () => {
+            const { LANGUAGES } = await import("/words.js");
+            return Object.values(LANGUAGES).map((words) => Object.keys(words).sort());
+        }"""
+    )
+    assert english == chinese
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_page_fits_a_phone(dark: bool, site: _Site, browser: Browser) -> None:  # noqa: FBT001  # a parameter of the test
+    """On a narrow screen nothing stands out to the right, and colours follow the device."""
+    with watched(browser, site.url, dark=dark, size=ViewportSize(width=360, height=740)) as page:
+        page.open("/#id=copy")
+        expect(page.page.locator(".texts .body")).to_have_count(2)
+        assert page.page.evaluate("document.documentElement.scrollWidth") == 360
+        red = page.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
+        assert (int(red) < 64) is dark
+
+
+def test_token_is_asked_for_and_kept_for_the_tab(site: _Site, browser: Browser) -> None:
+    """Without the right token nothing is shown but the question for it; with it all is, also after a reload."""
+    with _guarded_api(site) as url, watched(browser, url) as page:
+        page.open()
+        expect(page.page.locator("#state")).to_have_text("The API wants its token")
+        for given in ("a-wrong-token-of-a-kind", _TOKEN):
+            assert page.text("#judged") == "–"
+            page.page.get_by_label("Token (api.token)").fill(given)
+            page.page.get_by_role("button", name="Enter").click()
+            page.page.wait_for_load_state("networkidle")
+        expect(page.page.locator("#state")).not_to_have_text("The API wants its token")
+        expect(page.page.locator("#judged")).not_to_have_text("–")
+        page.page.reload()
+        expect(page.page.locator("#judged")).not_to_have_text("–")
+        assert page.page.evaluate("localStorage.length + document.cookie.length") == 0
+
+
+@contextmanager
+def _guarded_api(site: _Site) -> Iterator[str]:
+    """Serve the state of the site a second time, with a token; yield the address."""
+    file = site.service.directory / "stream-dedup.toml"
+    log: Path = site.service.directory / "guarded.log"
+    command = [sys.executable, "-m", "stream_dedup", "api", "-c", str(file), "-s", "api.port=0"]
+    environment = clean_environment({"STREAM_DEDUP_API__TOKEN": _TOKEN})
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: "answering" in log.read_text(), "the guarded API", 180)
+        yield log.read_text().split('"api": "')[1].split('"')[0]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_differences_give_back_both_texts(page: Watched) -> None:
+    """What both have and what one has alone, in order, is that text, whatever the two texts are."""
+    rng = random.Random(7)
+    pairs = [["".join(rng.choices("一二三四。！\n a𝒳", k=rng.randrange(40))) for _ in range(2)] for _ in range(400)]
+    found = page.page.evaluate(
+        """async (pairs) => {
+            const { differences } = await import("/differences.js");
+            return pairs.map(([first, second]) => {
+                const { pieces } = differences(first, second);
+                const of = (side) => pieces.filter((one) => [side, "both"].includes(one.side)).map((one) => one.text);
+                return [of("first").join(""), of("second").join("")];
+            });
+        }""",
+        pairs,
+    )
+    assert found == pairs
+
+
+def test_long_texts_are_compared_in_bounded_time(page: Watched) -> None:
+    """Two texts of two hundred thousand characters with nothing in common are told as replaced."""
+    pieces = page.page.evaluate(
+        """async () => {
+            const { differences } = await import("/differences.js");
+            const letter = (letters) => (_, at) => letters[(at * at) % 7] + (at % 9 ? "" : "。");
+            const text = (letters) => Array.from({ length: 200000 }, letter(letters)).join("");
+            return differences(text("甲乙丙丁戊己庚"), text("子丑寅卯辰巳午")).pieces.map((piece) => piece.side);
+        }"""
+    )
+    assert pieces == ["first", "second"]

@@ -1,0 +1,248 @@
+"""Promises of TLS and SASL on a real broker: the service works through them, and says at once when it is not let in.
+
+Certificates and passwords are made here; the broker's other listener, without either, is for the test itself.
+"""
+
+import ipaddress
+import json
+import threading
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from deploy.broker import KafkaBroker
+from deploy.demo.samples.corpus import Form, base_texts
+from tests.stream.harness import Service, article, collect, fresh_topics, produce
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+_TEXT = next(text.body for text in base_texts() if text.form is Form.NEWS)
+_PASSWORD = "right-pass-phrase"  # noqa: S105  # of this broker alone
+_WRONG = "wrong-pass-phrase"
+_KAFKA = "org.apache.kafka.common.security"
+_LOGINS = {
+    "plain": f'{_KAFKA}.plain.PlainLoginModule required user_alice="{_PASSWORD}";',
+    "scram-sha-512": f"{_KAFKA}.scram.ScramLoginModule required;",
+    "oauthbearer": f'{_KAFKA}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
+}
+_MECHANISMS: dict[str, dict[str, str]] = {
+    "PLAIN": {"sasl.username": "alice"},
+    "SCRAM-SHA-512": {"sasl.username": "alice"},
+    # Tokens without a signature, which Kafka takes where no other validator is set: enough to see that they get there.
+    "OAUTHBEARER": {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Secured:
+    """A broker with TLS and SASL.
+
+    Attributes:
+        open: address without either.
+        address: with both.
+        authority: file of the certificate that signed the broker's.
+        stranger: file of another one.
+    """
+
+    open: str
+    address: str
+    authority: Path
+    stranger: Path
+
+    def flags(self, mechanism: str, **changes: str) -> list[str]:
+        """Return the settings that lead a service there."""
+        properties = {
+            "bootstrap.servers": self.address,
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(self.authority),
+            "sasl.mechanism": mechanism,
+            **_MECHANISMS[mechanism],
+            **changes,
+        }
+        return [f"kafka.{name}={value}" for name, value in properties.items()]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Secured]:
+    """Run such a broker."""
+    folder = tmp_path_factory.mktemp("certificates")
+    authority, stranger = _Authority("broker's authority"), _Authority("a stranger")
+    for one, name in ((authority, "authority"), (stranger, "stranger")):
+        (folder / f"{name}.pem").write_bytes(one.certificate())
+    (folder / "broker.pem").write_bytes(authority.signed("broker"))
+    properties: Mapping[str, str | int] = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "broker.pem"),
+        "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
+        **{f"{name}.sasl.jaas.config": login for name, login in _LOGINS.items()},
+    }
+    with KafkaBroker(secured=properties) as broker:
+        _add_alice(broker.bootstrap)
+        yield _Secured(broker.bootstrap, broker.secured_address, folder / "authority.pem", folder / "stranger.pem")
+
+
+def _add_alice(bootstrap: str) -> None:
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion("alice", info, _PASSWORD.encode())]
+    ).values():
+        future.result(20)
+
+
+class _Authority:
+    """Signs certificates."""
+
+    def __init__(self, name: str) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        builder = self._builder(self._name, self._key.public_key())
+        self._certificate = builder.add_extension(constraints, critical=True).sign(self._key, hashes.SHA256())
+
+    def certificate(self) -> bytes:
+        """Return its own certificate."""
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def signed(self, name: str) -> bytes:
+        """Return a key and a certificate for this machine, with that of the authority behind it."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        builder = self._builder(subject, key.public_key()).add_extension(names, critical=False)
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        own = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        return private + own + self.certificate()
+
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        return x509.CertificateBuilder(
+            self._name, subject, key, x509.random_serial_number(), now - timedelta(1), now + timedelta(1)
+        )
+
+
+class _Provider(BaseHTTPRequestHandler):
+    """Gives tokens to who knows the secret, as an OpenID Connect provider does; without a signature, see above."""
+
+    def do_POST(self) -> None:
+        """Answer a request for a token by client credentials."""
+        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        known = self.headers["Authorization"] == "Basic " + b64encode(f"alice:{_PASSWORD}".encode()).decode()
+        now = int(datetime.now(UTC).timestamp())
+        parts = ({"alg": "none"}, {"sub": "alice", "iat": now, "exp": now + 600, "scope": asked.get("scope")})
+        token = ".".join(urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
+        answer = {"access_token": token, "token_type": "Bearer", "expires_in": 600} if known else {"error": "no"}
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def provider() -> Iterator[str]:
+    """Return the address of one."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/token"
+        server.shutdown()
+        thread.join()
+
+
+def test_service_signs_in_by_an_openid_provider(secured: _Secured, tmp_path: Path, provider: str) -> None:
+    """It fetches tokens with its secret; with a wrong one it is not let in, and says so at once."""
+    topics = fresh_topics(secured.open)
+    produce(secured.open, topics.input, [article("story", _TEXT)])
+    flags = secured.flags(
+        "OAUTHBEARER",
+        **{
+            "enable.sasl.oauthbearer.unsecure.jwt": "false",
+            "sasl.oauthbearer.config": "",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": provider,
+            "sasl.oauthbearer.client.id": "alice",
+            "sasl.oauthbearer.scope": "kafka",
+        },
+    )
+    variable = "STREAM_DEDUP_KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET"
+    with Service(tmp_path, secured.open, topics, *flags, environment={variable: _WRONG}) as service:
+        assert service.wait_end(120) == 1
+        assert ("lets nobody in" in service.log(), _WRONG in service.log()) == (True, False)
+    with Service(tmp_path, secured.open, topics, *flags, environment={variable: _PASSWORD}) as service:
+        assert collect(secured.open, topics, 1, service).unique[0].key == b"story"
+        service.stop()
+        assert _PASSWORD not in service.log()
+
+
+def _secret(mechanism: str, password: str) -> dict[str, str]:
+    return {} if mechanism == "OAUTHBEARER" else {"STREAM_DEDUP_KAFKA__SASL_PASSWORD": password}
+
+
+@pytest.mark.parametrize("mechanism", _MECHANISMS)
+def test_service_works_through_tls_and_sasl(secured: _Secured, tmp_path: Path, mechanism: str) -> None:
+    """Topics are made, articles read, decisions committed and the state kept, all of it encrypted and signed in.
+
+    No password is written to the log, also where librdkafka tells all that it does.
+    """
+    topics = fresh_topics(secured.open)
+    produce(secured.open, topics.input, [article("story", _TEXT), article("copy", f"本报讯 {_TEXT}")])
+    flags = [
+        *secured.flags(mechanism),
+        "kafka.producer.compression.type=zstd",
+        "kafka.debug=security,broker",
+        "log.level=debug",
+    ]
+    with Service(tmp_path, secured.open, topics, *flags, environment=_secret(mechanism, _PASSWORD)) as service:
+        outputs = collect(secured.open, topics, 2, service)
+        service.wait_ready()
+        service.stop()
+    assert outputs.links()["copy"]["duplicate_of"] == "story"
+    assert _PASSWORD not in service.log()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "changes", "told"),
+    [
+        ("PLAIN", {}, "kafka.sasl.mechanism and its credentials"),
+        ("SCRAM-SHA-512", {}, "kafka.sasl.mechanism and its credentials"),
+        ("SCRAM-SHA-512", {"sasl.mechanism": "SCRAM-SHA-256"}, "kafka.sasl.mechanism and its credentials"),
+        ("PLAIN", {"ssl.ca.location": "stranger"}, "kafka.ssl.ca.location"),
+    ],
+    ids=["password of PLAIN", "password of SCRAM", "mechanism", "authority"],
+)
+def test_service_that_is_not_let_in_says_so_at_once(
+    secured: _Secured, tmp_path: Path, mechanism: str, changes: dict[str, str], told: str
+) -> None:
+    """With the broker's own words and the setting to look at, instead of waiting for an answer in vain.
+
+    The password is not among them.
+    """
+    topics = fresh_topics(secured.open)
+    changes = {name: str(secured.stranger) if value == "stranger" else value for name, value in changes.items()}
+    flags, secret = secured.flags(mechanism, **changes), _secret(mechanism, _WRONG)
+    with Service(tmp_path, secured.open, topics, *flags, environment=secret) as service:
+        assert service.wait_end(120) == 1
+    assert told in service.log()
+    assert "no broker answers" not in service.log()
+    assert _WRONG not in service.log()

@@ -1,0 +1,154 @@
+"""A shadow beside a real service: what it tells is the difference of two runs offline, and it has no effect.
+
+Knows topics and processes; what a disagreement is, is the matter of tests/unit.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+
+from deploy.demo.samples import sample_stream
+from stream_dedup import Article, Deduplicator
+from stream_dedup.article import Decision, Withdrawal
+from stream_dedup.decode import Decoder
+from stream_dedup.settings import InputSettings, Settings, load_settings
+from stream_dedup.stream.decoded import decode_all
+from tests.stream.harness import Incoming, Service, Topics, collect, fresh_topics, produce, read_topics, wait_until
+
+pytestmark = pytest.mark.usefixtures("compiled")
+_LIVE = ["idf.first_epoch_articles=100", "commit.articles=64"]
+_SHADOW = ["verify.near_jaccard=0.9", "verify.min_containment=0.97", "verify.numbers_overlap=0.9"]
+_MESSAGES = [Incoming(sample.value, sample.key) for sample in sample_stream(20)]
+
+Outcome = tuple[bool, str | None, str | None]
+
+
+def _flags(topics: Topics, *more: str) -> list[str]:
+    thresholds = [f"shadow.{flag}" for flag in _SHADOW]
+    return [*_LIVE, "shadow.enabled=true", f"shadow.topic={topics.group}.shadow", *thresholds, *more]
+
+
+def _items(bootstrap: str, topics: Topics) -> list[Article | Withdrawal]:
+    """Return what the service makes of its input: with the times of the messages, by which articles age."""
+    properties = {"bootstrap.servers": bootstrap, "group.id": f"{topics.group}-test"}
+    messages: list[Message] = []
+    with closing(Consumer(properties)) as consumer:
+        consumer.assign([TopicPartition(topics.input, 0, OFFSET_BEGINNING)])
+        wait_until(lambda: _read(consumer, messages) >= len(_MESSAGES), "the input")
+    return [item for _, item in decode_all(messages, Decoder(InputSettings())).items]
+
+
+def _read(consumer: Consumer, messages: list[Message]) -> int:
+    messages += [message for message in consumer.consume(500, 0.5) if message.error() is None]
+    return len(messages)
+
+
+def _offline(settings: Settings, items: Sequence[Article | Withdrawal]) -> list[Outcome | None]:
+    """Return the decision on each item by an engine in memory: unique, relation and original."""
+    with Deduplicator(settings=settings) as engine:
+        return [_told(outcome) for outcome in engine.process(items).outcomes]
+
+
+def _told(outcome: object) -> Outcome | None:
+    if not isinstance(outcome, Decision):
+        return None
+    link = outcome.link
+    return outcome.unique, link.relation if link else None, link.duplicate_of if link else None
+
+
+def _expected(items: Sequence[Article | Withdrawal]) -> list[tuple[str, Outcome, Outcome]]:
+    """Return the difference of two runs offline: ids with both decisions, in order."""
+    live, shadow = (_offline(load_settings(flags=[*_LIVE, *more]), items) for more in ([], _SHADOW))
+    return [
+        (item.id, one, other)
+        for item, one, other in zip(items, live, shadow, strict=True)
+        if one is not None and other is not None and one != other
+    ]
+
+
+def _disagreements(bootstrap: str, topics: Topics, count: int) -> list[tuple[str, Outcome, Outcome]]:
+    name = f"{topics.group}.shadow"
+    found = [record.json() for record in read_topics(bootstrap, [name], count)[name]]
+    return [(one["id"], _side(one["live"]), _side(one["shadow"])) for one in found]
+
+
+def _side(told: dict[str, Any]) -> Outcome:
+    return told["decision"] == "unique", told["relation"], told["duplicate_of"]
+
+
+def _counted(service: Service) -> tuple[float, float]:
+    """Return how many articles the shadow has judged alike, and how many otherwise."""
+    counts = service.metrics().by("shadow_articles_total", "disagreement")
+    alike = counts.get(("none",), 0.0)
+    return alike, sum(counts.values()) - alike
+
+
+@pytest.fixture(scope="module")
+def filled(bootstrap: str) -> Topics:
+    """Topics with a sample stream in the input."""
+    topics = fresh_topics(bootstrap)
+    produce(bootstrap, topics.input, _MESSAGES)
+    return topics
+
+
+def test_disagreements_are_the_difference_of_two_runs(bootstrap: str, filled: Topics, tmp_path: Path) -> None:
+    """Each of them, in order, with both decisions; and what is published is what is published without a shadow."""
+    items = _items(bootstrap, filled)
+    expected = _expected(items)
+    with Service(tmp_path, bootstrap, filled, *_flags(filled)) as service:
+        outputs = collect(bootstrap, filled, len(_MESSAGES), service)
+        assert _disagreements(bootstrap, filled, len(expected)) == expected
+        assert _counted(service)[1] == len(expected)
+        assert service.metrics().by("shadow_running") == {(): 1}
+        service.stop()
+    assert len(expected) > 20
+    live = [outcome for outcome in _offline(load_settings(flags=_LIVE), items) if outcome is not None]
+    published = {(record.key or b"").decode() for record in outputs.unique}
+    assert len(published) == sum(unique for unique, _, _ in live)
+    links = [record.json() for record in outputs.duplicates]
+    decided = [(link["relation"], link["duplicate_of"]) for link in links if link["candidate_source"]]
+    assert decided == [(relation, original) for unique, relation, original in live if not unique]
+
+
+def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: str, tmp_path: Path) -> None:
+    """With the state that it had, if the live one stands where it stood; of what it missed it has nothing to say."""
+    topics = fresh_topics(bootstrap)
+    half = len(_MESSAGES) // 2
+    produce(bootstrap, topics.input, _MESSAGES[:half])
+    with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+        collect(bootstrap, topics, half, service)
+        service.stop()
+        assert service.events("shadow_begins")
+    with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+        wait_until(lambda: bool(service.events("active")), "active", 60)
+        wait_until(lambda: bool(service.events("shadow_goes_on")), "the shadow goes on")
+        produce(bootstrap, topics.input, _MESSAGES[half:])
+        collect(bootstrap, topics, len(_MESSAGES), service)
+        service.stop()
+    expected = _expected(_items(bootstrap, topics))
+    assert _disagreements(bootstrap, topics, len(expected)) == expected
+    # Without a shadow its state is of no use any more.
+    with Service(tmp_path, bootstrap, topics, *_LIVE) as service:
+        wait_until(lambda: bool(service.events("active")), "active", 60)
+        wait_until(lambda: not (tmp_path / "state" / "shadow").exists(), "its state is gone")
+        service.stop()
+    with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+        wait_until(lambda: bool(service.events("shadow_begins")), "the shadow begins anew", 60)
+        assert service.events("shadow_begins")[0]["judged"] > 0
+
+
+def test_what_fails_in_the_shadow_does_not_end_the_stream(bootstrap: str, tmp_path: Path) -> None:
+    """A state that cannot be made is told once; all is decided as without a shadow."""
+    topics = fresh_topics(bootstrap)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "shadow").write_text("a file where a directory should be")
+    produce(bootstrap, topics.input, _MESSAGES[:100])
+    with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+        assert collect(bootstrap, topics, 100, service).total() >= 100
+        assert len(service.events("shadow_ended")) == 1
+        assert service.metrics().series("shadow_running") == [0]
+        service.stop()

@@ -1,0 +1,29 @@
+"""Promises of order: postings come in the order of their keys, of each the newest, wherever keys are."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.index.runs.order import in_order
+from tests.unit.runs.plain import flat_of, lists_of_rows, newest, rows_of, sorted_rows
+
+_KEYS = st.integers(0, 8) | st.integers(0, 2**64 - 1) | st.sampled_from([2**64 - 1, 2**63, 2**40])
+
+
+@given(st.lists(st.tuples(_KEYS, st.integers(0, 3)), max_size=80), st.sampled_from([1, 2, 3, 64]), st.integers(0, 120))
+def test_postings_are_those_of_a_dictionary(drawn: list[tuple[int, int]], cap: int, floor: int) -> None:
+    """Of each key the newest up to the cap, none whose entry has expired; an entry may stand under a key twice."""
+    entries = np.cumsum([further for _, further in drawn]).tolist()
+    rows = [(key, entry, entry * 7) for (key, _), entry in zip(drawn, entries, strict=True)]
+    lists = lists_of_rows(rows)
+    expected = {key: newest(lists, key, cap, floor) for key in lists}
+    assert rows_of(in_order(flat_of(rows), cap, floor)) == sorted_rows(expected)
+
+
+@pytest.mark.parametrize("bits", [64, 40, 12, 1])
+def test_order_is_that_of_a_stable_sort(bits: int) -> None:
+    """Twenty thousand postings whose keys have many bits or few: as Python sorts them by key alone."""
+    keys = np.random.default_rng(bits).integers(0, 2**bits, 20_000, np.uint64, endpoint=False).tolist()
+    rows = [(key, entry, entry % 251) for entry, key in enumerate(keys)]
+    assert rows_of(in_order(flat_of(rows), len(rows), 0)) == sorted(rows, key=lambda row: row[0])

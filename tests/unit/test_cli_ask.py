@@ -1,0 +1,186 @@
+"""Promises of the command line's questions to a state: what is told, in which form, and with which exit code."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stream_dedup import Article, Deduplicator
+from stream_dedup.article import Origin
+from stream_dedup.cli import app
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings
+from stream_dedup.terminal import out
+
+_STORY = (
+    "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。镇里今年把摊位费由按月收改成按天收，"
+    "雨天不来不收钱。卖藕片的郑巧云说，算下来比去年同期少交了四千多元，她用这笔钱换了一台静音排烟机。"
+)
+_OTHER = (
+    "气象台预计，明天白天晴间多云，最高气温二十六度，夜里转阴，北风三到四级，出门请带一件外套，傍晚收好晾晒的衣物。"
+)
+_MINUTE = 60_000
+_BEGIN = int(datetime(2026, 10, 15, 8, tzinfo=UTC).timestamp()) * 1000
+_FIELDS = ("id", "title", "body", "url", "source", "published_at", "deleted", "scope")
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state of a story with two copies, and another story, as `stream-dedup dedup --state` leaves it."""
+    directory = tmp_path_factory.mktemp("state") / "own"
+    bodies = {"一": _STORY, "two": f"【转载】{_STORY}", "三": _STORY[:70], "else": _OTHER}
+    with Deduplicator(directory) as engine:
+        for minute, (name, body) in enumerate(bodies.items()):
+            moment = _BEGIN + minute * _MINUTE
+            origin = Origin("news.jsonl", 0, minute + 1)
+            engine.add(Article(name, body, "夜市", "", f"{name}报", moment, origin))
+    return directory
+
+
+@pytest.fixture
+def invoke(
+    state: Path, cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
+) -> Invoke:
+    """Ask that state in this process; no service runs beside it."""
+    monkeypatch.setattr("stream_dedup.explain.Fingerprinter", cached_fingerprinter)
+    # The variable COLUMNS, where it was set when the console was made, would count for more than one set now.
+    monkeypatch.setattr(out, "width", 160)
+    own = ("-s", f"state.directory={state}", "-s", "http.port=1", "-s", "kafka.bootstrap.servers=127.0.0.1:1")
+    return lambda *arguments, **others: CliRunner().invoke(app, [*map(str, arguments), *own], input=others.get("input"))
+
+
+def test_status_tells_how_far_the_state_has_come(invoke: Invoke) -> None:
+    """Articles, entries and the stream's time are those that were put in; at rest the rate is nothing."""
+    result = invoke("status", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["articles_judged"], told["rate"], told["running"]) == (4, 0.0, False)
+    assert told["stream_time"] == "2026-10-15T08:03:00Z"
+    assert "2026-10-15 08:03:00" in invoke("status").stdout
+
+
+def test_article_is_told_with_its_link(invoke: Invoke) -> None:
+    """A copy's relation, what it copies and where its message was are told, for machines and for people."""
+    told = json.loads(invoke("article", "三", "--json").stdout)
+    assert (told["decision"], told["relation"], told["canonical"]) == ("duplicate", "contained", "一")
+    assert told["message"] == {"topic": "news.jsonl", "partition": 0, "offset": 3}
+    shown = invoke("article", "三").stdout
+    assert "duplicate: contained" in shown
+    assert "news.jsonl, partition 0, offset 3" in shown
+
+
+def test_cluster_has_its_members_in_the_order_of_publication(invoke: Invoke) -> None:
+    """Asked for any of its articles, a cluster names all, the first published first, each with its link."""
+    told = json.loads(invoke("cluster", "two", "--json").stdout)
+    assert [member["id"] for member in told["members"]] == ["一", "two", "三"]
+    assert [member["link"] and member["link"]["relation"] for member in told["members"]] == [None, "near", "contained"]
+    assert sum(moment["articles"] for moment in told["timeline"]) == 3
+    assert told["sources"] == {"一报": 1, "two报": 1, "三报": 1}
+
+
+def test_cluster_is_shown_in_parts(invoke: Invoke) -> None:
+    """--limit and --offset choose members, and what is left out is said."""
+    shown = invoke("cluster", "一", "--limit", "1", "--offset", "1").stdout
+    assert "2026-10-15 08:01:00" in shown
+    assert "2026-10-15 08:02:00   三" not in shown
+    assert "1 of 3 members" in shown
+
+
+@pytest.mark.parametrize("source", ["file", "standard input"])
+def test_similar_text_is_found_and_not_remembered(source: str, invoke: Invoke, tmp_path: Path) -> None:
+    """A text out of a file or a pipe is told what it is like, the likest first, and nothing is added."""
+    text = f"本报讯：{_STORY}"
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    where = tmp_path / "text.txt" if source == "file" else "-"
+    told = json.loads(invoke("similar", where, "--json", input=text).stdout)
+    assert told["decision"] == "duplicate"
+    assert told["articles"][0]["canonical"] == "一"
+    assert told["unseen_entries"] == 0
+    assert json.loads(invoke("status", "--json").stdout)["articles_judged"] == 4
+
+
+def test_text_like_nothing_would_be_unique(invoke: Invoke) -> None:
+    """A text of its own is said to be like nothing that is known."""
+    shown = invoke(
+        "similar", "-", input="全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别的故事毫无相似之处。"
+    ).stdout
+    assert "would be: unique" in shown
+    assert "like nothing that is known" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("article", "nobody"), 1, "no article 'nobody' is known"),
+        (("cluster", "nobody", "--scope", "x"), 1, "in the scope 'x'"),
+        (("similar", "-"), 2, "- is blank"),
+        (("similar", "/no/such/file"), 1, "/no/such/file"),
+        (("explain", "--id", "一"), 1, "was found to be a copy of no article that is known still"),
+        (("explain", "--id", "three's"), 1, 'no article "three\'s" is known'),
+        (("explain", "--id", "三"), 1, "record 3 of the file news.jsonl"),
+        (("explain", "a.txt"), 2, "give two files, A.txt and B.txt, or --id ID"),
+        (("explain", "a.txt", "b.txt", "--other", "c"), 2, "they want --id"),
+        (("explain", "a.txt", "--id", "一"), 2, "give no files"),
+        (("tail", "--relation", "nearly"), 2, "--relation nearly: there are exact, near"),
+        (("tail", "--decision", "maybe"), 2, "--decision maybe: there are unique, duplicate"),
+        (("tail", "--last", "3", "--from-beginning"), 2, "exclude each other"),
+    ],
+)
+def test_error_is_one_line_with_its_exit_code(
+    arguments: tuple[str, ...], code: int, message: str, invoke: Invoke
+) -> None:
+    """What cannot be answered is said on standard error; 2 is a mistake of usage, 1 any other reason."""
+    result = invoke(*arguments, input=" \n")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in " ".join(result.stderr.split())
+
+
+def test_directory_without_a_state_is_named(tmp_path: Path) -> None:
+    """Asked where there is no state, a command says where it looked and how one comes there."""
+    result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={tmp_path}"])
+    assert result.exit_code == 1
+    assert str(tmp_path) in result.stderr
+    assert "start the service, or see state.directory" in " ".join(result.stderr.split())
+
+
+def test_state_of_other_settings_is_named(state: Path) -> None:
+    """Asked with settings that are not the service's, a command names the states that are there."""
+    result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={state.parent}"])
+    assert result.exit_code == 1
+    assert f"there are some of other settings ({state})" in result.stderr
+
+
+def test_differences_of_two_files_are_shown(invoke: Invoke, tmp_path: Path) -> None:
+    """`explain A B` ends with both texts as one, in which a swapped word is marked."""
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text(_STORY, encoding="utf-8")
+    second.write_text(_STORY.replace("静音排烟机", "二手冰柜"), encoding="utf-8")
+    result = invoke("explain", first, second)
+    assert result.exit_code == 0, result.output
+    assert "[-静音排烟机-]{+二手冰柜+}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("tail --relation re", {"revision", "redelivery"}),
+        ("tail --decision ", {"unique", "duplicate", "announcement", "dead"}),
+        ("status --set api.ref", {"api.refresh_ms="}),
+        ("config --set input.fields.", {f"input.fields.{name}=" for name in _FIELDS}),
+        ("clu", {"cluster"}),
+    ],
+)
+def test_shell_completes_what_is_typed(typed: str, completed: set[str]) -> None:
+    """Commands, relations, decisions and names of settings are completed as bash asks for it."""
+    words = ["stream-dedup", *typed.split(" ")]
+    asked = {
+        "_STREAM_DEDUP_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    asked_by_bash = CliRunner().invoke(app, env=asked, prog_name="stream-dedup")
+    assert set(asked_by_bash.stdout.split()) == completed

@@ -1,0 +1,157 @@
+"""Promises of CloudEvents on Kafka: both modes of the protocol binding, and what goes before what.
+
+The messages are those of the binding's own examples, with an article as data.
+"""
+
+import base64
+import json
+
+import pytest
+
+from stream_dedup.article import Article, Withdrawal
+from stream_dedup.decode import Decoder, Header, Reason, UndecodableError, WireDecoder
+from stream_dedup.settings import InputSettings
+from tests.unit.registered import BODY, NOON_MS, NOW, article, decoder, mock_registry, sample
+
+_EARLIER_MS = NOON_MS - 3_600_000
+_DATA = {"id": "n-1", "body": BODY, "published_at": "2026-10-18T20:00:00+08:00", "ce_subject": "of the data"}
+_ATTRIBUTES = {
+    "specversion": "1.0",
+    "type": "news.published",
+    "source": "//crawler/7",
+    "id": "e-1",
+    "time": "2026-10-18T11:00:00Z",
+    "tenant": "甲",
+}
+_BY_EVENT = {"fields": {"id": "ce_id", "published_at": "ce_time", "source": "ce_source", "scope": "ce_tenant"}}
+_STRUCTURED: Header = ("content-type", b"application/cloudevents+json; charset=UTF-8")
+
+
+def _accepting(**settings: object) -> WireDecoder:
+    return WireDecoder(InputSettings.model_validate({"cloudevents": "accept", **settings}))
+
+
+def _binary(**changes: str | None) -> list[Header]:
+    named = {**_ATTRIBUTES, **changes}
+    headers = [(f"ce_{name}", value.encode()) for name, value in named.items() if value is not None]
+    return [("content-type", b"application/json"), *headers]
+
+
+def _structured(**changes: object) -> bytes:
+    members = {**_ATTRIBUTES, "datacontenttype": "application/json", "data": _DATA, **changes}
+    return json.dumps({name: value for name, value in members.items() if value is not ...}).encode()
+
+
+def _seen(found: Article) -> tuple[str, int | None, str, str]:
+    return found.id, found.published_ms, found.source, found.scope
+
+
+def _refused(value: bytes, headers: list[Header]) -> UndecodableError:
+    with pytest.raises(UndecodableError) as raised:
+        _accepting(**_BY_EVENT).decode(value, NOW, headers=headers)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("value", "headers"), [(json.dumps(_DATA).encode(), _binary()), (_structured(), [_STRUCTURED])], ids=["b", "s"]
+)
+def test_fields_may_be_those_of_the_event_or_of_the_data(value: bytes, headers: list[Header]) -> None:
+    """The paths say which: an attribute has `ce_` before its name, and is looked at nowhere else."""
+    of_event = article(_accepting(**_BY_EVENT), "any", value, headers)
+    assert _seen(of_event) == ("e-1", _EARLIER_MS, "//crawler/7", "甲")
+    of_data = article(_accepting(), "any", value, headers)
+    assert _seen(of_data) == ("n-1", NOON_MS, "", "")
+    assert of_event.body == of_data.body == BODY
+
+
+def test_attribute_goes_before_a_field_of_the_data_of_that_name() -> None:
+    """Without the attribute it is the data's; a message that is no event has only its own."""
+    value = json.dumps(_DATA).encode()
+    by_subject = _accepting(fields={"id": "ce_subject"})
+    assert article(by_subject, "any", value, _binary(subject="of the event")).id == "of the event"
+    assert article(by_subject, "any", value, _binary()).id == "of the data"
+    assert article(by_subject, "any", value).id == "of the data"
+
+
+def test_envelope_goes_before_headers() -> None:
+    """Of an event in structured mode the headers are copies, and are not looked at."""
+    headers = [*_binary(id="of the headers", specversion="9"), _STRUCTURED]
+    assert article(_accepting(**_BY_EVENT), "any", _structured(), headers).id == "e-1"
+
+
+def test_last_header_of_a_name_counts() -> None:
+    """As with scopes."""
+    headers = [*_binary(), ("ce_id", b"e-2")]
+    assert article(_accepting(**_BY_EVENT), "any", json.dumps(_DATA).encode(), headers).id == "e-2"
+
+
+def test_messages_that_are_no_events_are_read_as_ever() -> None:
+    """So are events where they are not accepted: their headers are like any others."""
+    value = json.dumps(_DATA).encode()
+    for one, headers in (
+        (_accepting(), []),
+        (_accepting(), [("ce_id", b"\xff")]),
+        (Decoder(InputSettings()), _binary()),
+    ):
+        assert one.decode(value, NOW, headers=headers) == Decoder(InputSettings()).decode(value, NOW)
+    with pytest.raises(UndecodableError) as raised:
+        Decoder(InputSettings()).decode(_structured(), NOW, headers=[_STRUCTURED])
+    assert raised.value.reason is Reason.MISSING_FIELD
+
+
+def test_data_of_an_event_is_in_the_format_of_its_topic() -> None:
+    """In binary mode, and in structured mode where it is in base64; where it is an object it is taken as it is."""
+    client = mock_registry()
+    one, value = decoder(client, cloudevents="accept", fields=_BY_EVENT["fields"]), sample(client, "avro")
+    assert article(one, "avro", value, _binary()).body == BODY
+    encoded = _structured(data=..., data_base64=base64.b64encode(value).decode())
+    assert article(one, "avro", encoded, [_STRUCTURED]).id == "e-1"
+    assert article(one, "avro", _structured(), [_STRUCTURED]).body == BODY
+    wrong = _structured(data=..., data_base64=base64.b64encode(b"{}").decode())
+    with pytest.raises(UndecodableError) as raised:
+        article(one, "avro", wrong, [_STRUCTURED])
+    assert raised.value.reason is Reason.INVALID_FRAME
+
+
+def test_event_without_a_value_withdraws_by_its_key() -> None:
+    """As every message without a value does."""
+    withdrawn = _accepting(**_BY_EVENT).decode(None, NOW, key=b"n-1", headers=[("ce_tenant", "甲".encode())])
+    assert isinstance(withdrawn, Withdrawal)
+    assert withdrawn.id == "n-1"
+
+
+def test_long_integers_of_an_envelope_stay_what_they_are() -> None:
+    """An id over 64 bits is not made a float."""
+    value = _structured(data={"id": 2**70, "body": BODY})
+    assert article(_accepting(), "any", value, [_STRUCTURED]).id == str(2**70)
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "reason"),
+    [
+        (b"{}", _binary(id=None), Reason.INVALID_EVENT),
+        (b"{}", _binary(source=""), Reason.INVALID_EVENT),
+        (b"{}", _binary(type=None), Reason.INVALID_EVENT),
+        (b"{}", _binary(specversion="0.3"), Reason.INVALID_EVENT),
+        (b"{}", [*_binary(), ("ce_more", b"\xff")], Reason.INVALID_EVENT),
+        (_structured(specversion=1), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(id=7), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(data_base64="e30="), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(data=..., data_base64="?"), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(data=..., data_base64=7), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(), [("content-type", b"application/cloudevents+avro")], Reason.INVALID_EVENT),
+        (_structured(), [("content-type", b"application/cloudevents-batch+json")], Reason.INVALID_EVENT),
+        (_structured(data="text"), [_STRUCTURED], Reason.NOT_AN_OBJECT),
+        (_structured(data=...), [_STRUCTURED], Reason.NOT_AN_OBJECT),
+        (b"[]", [_STRUCTURED], Reason.NOT_AN_OBJECT),
+        (b"\xff", [_STRUCTURED], Reason.INVALID_UTF8),
+        (b"{}", _binary(), Reason.MISSING_FIELD),
+        (json.dumps(_DATA).encode(), _binary(time="yesterday"), Reason.INVALID_TIME),
+        (json.dumps(_DATA).encode(), _binary(id="a\x1fb"), Reason.INVALID_ID),
+    ],
+)
+def test_event_that_breaks_the_specification_is_a_dead_letter(
+    value: bytes, headers: list[Header], reason: Reason
+) -> None:
+    """Nothing of it is guessed; what is sound but no article has the reasons that it has without events."""
+    assert _refused(value, headers).reason is reason

@@ -1,0 +1,65 @@
+"""Promises of the cache of compiled loops: kept where it is one's own, taken where it is root's, else not trusted."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_dedup import compiled
+
+
+def _double(number: float) -> float:
+    return 2 * number
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache of this test alone."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compiled.cache_directory.cache_clear()
+    yield tmp_path
+    compiled.cache_directory.cache_clear()
+
+
+@pytest.fixture
+def shipped(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that holds a loop for integers, and looks to root as it does to others: it cannot be written."""
+    assert _run(21) == (42, 0)
+    monkeypatch.setattr(os, "access", lambda path, mode: not Path(path).is_relative_to(cache) or mode != os.W_OK)
+    compiled.cache_directory.cache_clear()
+    return next(cache.iterdir())
+
+
+def _run(number: float) -> tuple[float, int]:
+    """Return what the loop makes of a number, and how often its compiled code was found."""
+    loop: Any = compiled.kernel(_double)
+    return loop(number), sum(loop.stats.cache_hits.values())
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("cache")
+def test_loop_is_compiled_once() -> None:
+    """The second process to come finds the code of the first."""
+    assert [_run(21), _run(21)] == [(42, 0), (42, 1)]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make what is root's")
+def test_shipped_code_is_taken(shipped: Path) -> None:
+    """Code that was compiled ahead is found where it cannot be written; what it lacks is compiled and not put there."""
+    before = _files(shipped)
+    assert [_run(21), _run(2.5), _run(2.5)] == [(42, 1), (5.0, 0), (5.0, 1)]
+    assert _files(shipped) == before
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make what is root's")
+@pytest.mark.parametrize(("owner", "mode"), [(65534, 0o700), (0, 0o770), (0, 0o707)])
+def test_code_of_others_is_not_run(shipped: Path, owner: int, mode: int) -> None:
+    """Where anybody but root could have written, loops are compiled anew."""
+    os.chown(shipped, owner, owner)
+    shipped.chmod(mode)
+    assert _run(21) == (42, 0)

@@ -1,0 +1,480 @@
+"""Promises of the decoder on Avro, Protobuf and JSON with a schema: what confluent-kafka's serializers write is read.
+
+Expected values are what was put into the serializers, or bytes made by hand from the formats' specifications.
+"""
+
+import json
+import struct
+import uuid
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.article import Article, Withdrawal
+from stream_dedup.decode import Reason, UndecodableError, WireDecoder
+from tests.unit.registered import (
+    AVRO,
+    BODY,
+    NAMES,
+    NOON,
+    NOON_MS,
+    article,
+    avro,
+    decoded,
+    decoder,
+    json_schema,
+    message_class,
+    mock_registry,
+    proto_file,
+    protobuf,
+    register,
+    sample,
+)
+
+
+def _refused(one: WireDecoder, topic: str, value: bytes) -> UndecodableError:
+    with pytest.raises(UndecodableError) as raised:
+        decoded(one, topic, value)
+    assert str(raised.value)
+    return raised.value
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    """Return an object in an object and so on."""
+    return {"a": _nested(levels - 1)} if levels else {}
+
+
+def _of_one_field(kind: Any, value: object, path: str = "value") -> Article:  # noqa: ANN401  # Avro
+    """Return the article whose `path` of a field is a value of a type of Avro."""
+    client = mock_registry()
+    fields = [{"name": "id", "type": "string"}, {"name": "body", "type": "string"}, {"name": "value", "type": kind}]
+    record = {"id": "n-1", "body": BODY, "value": value}
+    one = decoder(client, fields={path: "value"})
+    return article(one, "avro", avro(client, record, {"type": "record", "name": "A", "fields": fields}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_message_is_an_article(name: str) -> None:
+    """Every format gives the same article; its time is that of a logical type, a Timestamp or a text."""
+    client = mock_registry()
+    found = article(decoder(client), name, sample(client, name))
+    assert (found.id, found.title, found.body, found.published_ms) == ("n-1", "夜市重开", BODY, NOON_MS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flag_withdraws_and_a_message_without_value_too(name: str) -> None:
+    """What holds for JSON holds for every format."""
+    client = mock_registry()
+    assert decoded(decoder(client), name, sample(client, name, deleted=True)) == Withdrawal(
+        "n-1", origin=decoded(decoder(client), name, sample(client, name)).origin
+    )
+    withdrawn = decoded(decoder(client), name, None)
+    assert isinstance(withdrawn, Withdrawal)
+    assert withdrawn.id == "key"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_topics_have_formats_of_their_own(name: str) -> None:
+    """One decoder reads all of them; a topic without a format of its own has that of the others."""
+    client = mock_registry()
+    one = decoder(client, topics=["^news\\..*"], formats={"^news\\..*": name, "news.plain": "json"})
+    assert article(one, "news.a", sample(client, name)).id == "n-1"
+    assert article(one, "news.plain", json.dumps({"id": 2**70, "body": BODY}).encode()).id == str(2**70)
+    assert _refused(one, "news.a", b'{"body": "a"}').reason is Reason.INVALID_FRAME
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [b"", b"\0", b"\0\0\0\0", b'{"id": "n-1"}', b"\x01" + bytes(15), b"\x02" + bytes(20)])
+def test_value_without_a_frame_is_a_dead_letter(name: str, value: bytes) -> None:
+    """Too short, no magic byte, or half a GUID: nothing is asked of the registry."""
+    assert _refused(decoder(mock_registry()), name, value).reason is Reason.INVALID_FRAME
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_schema_is_a_dead_letter(name: str) -> None:
+    """Neither an id that the registry does not have nor one of another format's schema is decoded."""
+    client = mock_registry()
+    payload = b"{}" if name == "json-schema" else b"\0\0"
+    assert _refused(decoder(client), name, struct.pack(">BI", 0, 77) + payload).reason is Reason.UNKNOWN_SCHEMA
+    other = "json-schema" if name != "json-schema" else "avro"
+    value = sample(client, other)
+    value = value[:5] + (b"{}" if name == "json-schema" else b"\0" + value[5:])
+    refused = _refused(decoder(client), name, value)
+    assert refused.reason is Reason.UNKNOWN_SCHEMA
+    assert "this topic's values" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("avro", "AVRO", "no JSON"),
+        ("avro", "AVRO", "null"),
+        ("avro", "AVRO", '{"type": "record", "name": 5, "fields": 7}'),
+        ("avro", "AVRO", 5_000 * '{"type": "array", "items": ' + '"string"' + 5_000 * "}"),
+        ("avro", "AVRO", '{"type": "record", "fields": []}'),
+        ("avro", "AVRO", '{"type": "record", "name": "A", "fields": [{"name": "a", "type": "missing.B"}]}'),
+        ("protobuf", "PROTOBUF", 'syntax = "proto3"; message A { string body = 1; }'),
+        ("protobuf", "PROTOBUF", "AAAA"),
+        ("json-schema", "JSON", "no JSON"),
+        ("json-schema", "JSON", "[]"),
+        ("json-schema", "JSON", '{"type": "no type"}'),
+        ("json-schema", "JSON", '{"pattern": "("}'),
+    ],
+)
+def test_useless_schema_is_told_by_its_number(name: str, kind: str, text: str) -> None:
+    """Its messages are dead letters that name it, and nothing else comes out."""
+    client = mock_registry()
+    key = register(client, kind, text)
+    value = struct.pack(">BI", 0, key) + (b'{"id": "a"}' if name == "json-schema" else b"\0\0")
+    refused = _refused(decoder(client), name, value)
+    assert refused.reason is Reason.UNKNOWN_SCHEMA
+    assert f"schema {key}" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("avro", lambda value: value[:-10]),
+        ("avro", lambda value: value + b"\0"),
+        ("avro", lambda value: value[:5] + b"\x09" + value[6:]),
+        ("protobuf", lambda value: value[:-1]),
+        ("protobuf", lambda value: value.replace("摊".encode(), b"\xff\xfe\xfd")),
+        ("json-schema", lambda value: value.replace(b'"n-1"', b"null")),
+    ],
+)
+def test_value_that_is_not_of_its_schema_is_a_dead_letter(name: str, spoil: Any) -> None:  # noqa: ANN401  # a function
+    """Cut off, with bytes behind it, of a branch that a union lacks, no UTF-8, or against a rule."""
+    client = mock_registry()
+    assert _refused(decoder(client), name, spoil(sample(client, name))).reason is Reason.INVALID_RECORD
+
+
+@given(st.binary(max_size=200), st.sampled_from(NAMES))
+def test_any_bytes_behind_a_frame_are_decoded_or_refused(payload: bytes, name: str) -> None:
+    """Nothing but an article, a withdrawal or a reason comes out."""
+    client = mock_registry()
+    frame = sample(client, name)[: 8 if name == "protobuf" else 5]
+    try:
+        assert isinstance(decoded(decoder(client), name, frame + payload), (Article, Withdrawal))
+    except UndecodableError as error:
+        assert error.reason in Reason  # noqa: PT017  # both ends are allowed
+
+
+# ------------------------------------------------------------------------------------------------ Avro
+
+
+def test_bytes_made_by_hand_are_read() -> None:
+    """Magic byte, id, then the record after Avro's specification: unions by index, zigzag lengths, UTF-8."""
+    client = mock_registry()
+    key = register(client, "AVRO", json.dumps(AVRO))
+    body = BODY.encode()
+    head, length = b"\0" + key.to_bytes(4, "big"), bytes([2 * len(body)])
+    assert len(body) < 64
+    record = b"\x02\x06n-1" + b"\x00" + length + body + b"\x00" + b"\x00"
+    found = article(decoder(client), "avro", head + record)
+    assert (found.id, found.title, found.body, found.published_ms) == ("n-1", "", BODY, None)
+
+
+def test_each_record_is_read_by_the_schema_it_was_written_with() -> None:
+    """Fields may come, go and change their types from one message to the next."""
+    client, before = mock_registry(), {**AVRO, "fields": AVRO["fields"][:3]}
+    after = {**AVRO, "fields": [*AVRO["fields"], {"name": "source", "type": "string"}]}
+    number = {**AVRO, "fields": [{"name": "id", "type": "long"}, AVRO["fields"][2]]}
+    common, one = {"id": "n-1", "body": BODY}, decoder(client)
+    old = avro(client, {**common, "title": None}, before)
+    new = avro(client, {**common, "title": None, "published_at": NOON, "deleted": False, "source": "石桥网"}, after)
+    for _ in range(2):
+        assert article(one, "avro", old).source == ""
+        assert article(one, "avro", new).source == "石桥网"
+        assert article(one, "avro", avro(client, {"id": 12, "body": BODY}, number)).id == "12"
+
+
+def test_schemas_may_refer_to_others() -> None:
+    """Named types come from other subjects, also by two ways; a reference that is missing is told."""
+    client = mock_registry()
+    text = {"type": "record", "name": "Text", "namespace": "news", "fields": [{"name": "body", "type": "string"}]}
+    page = {"type": "record", "name": "Page", "namespace": "news", "fields": [{"name": "text", "type": "news.Text"}]}
+    fields = [{"name": "id", "type": "string"}, {"name": "page", "type": "news.Page"}]
+    whole = {"type": "record", "name": "A", "fields": [*fields, {"name": "summary", "type": "news.Text"}]}
+    of_text, of_page = SchemaReference("news.Text", "text", 1), SchemaReference("news.Page", "page", 1)
+    client.register_schema("text", Schema(json.dumps(text), "AVRO"))
+    client.register_schema("page", Schema(json.dumps(page), "AVRO", [of_text]))
+    key = register(client, "AVRO", json.dumps(whole), of_page, of_text)
+    names: dict[str, Any] = {}
+    for one in (text, page):
+        fastavro.parse_schema(one, names)
+    record = {"id": "n-1", "page": {"text": {"body": BODY}}, "summary": {"body": "短"}}
+    value = struct.pack(">BI", 0, key) + _written(fastavro.parse_schema(whole, names), record)
+    assert article(decoder(client, fields={"body": "page.text.body"}), "avro", value).body == BODY
+    lost = register(client, "AVRO", json.dumps(whole), SchemaReference("news.Page", "nowhere", 1))
+    assert _refused(decoder(client), "avro", struct.pack(">BI", 0, lost)).reason is Reason.UNKNOWN_SCHEMA
+
+
+def _written(schema: Any, record: object) -> bytes:  # noqa: ANN401  # a schema of Avro
+    import io  # noqa: PLC0415  # here alone
+
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, record)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "moment", "milliseconds"),
+    [
+        ({"type": "long", "logicalType": "timestamp-millis"}, NOON, NOON_MS),
+        ({"type": "long", "logicalType": "timestamp-micros"}, NOON.replace(microsecond=1999), NOON_MS + 2),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, datetime(2026, 10, 18, 20), NOON_MS),  # noqa: DTZ001  # local
+        ({"type": "int", "logicalType": "date"}, date(2026, 10, 18), NOON_MS - 20 * 3_600_000),
+        ("long", NOON_MS, NOON_MS),
+        ("long", NOON_MS // 1000, NOON_MS),
+        ("double", NOON_MS / 1000, NOON_MS),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 3}, Decimal("1792324800.000"), NOON_MS),
+        ("string", "2026-10-18T20:00:00+08:00", NOON_MS),
+        (["null", {"type": "long", "logicalType": "timestamp-millis"}], None, None),
+        ({"type": "long", "logicalType": "timestamp-millis"}, datetime.fromtimestamp(60, NOON.tzinfo), 60_000),
+    ],
+)
+def test_times_of_avro(kind: object, moment: object, milliseconds: int | None) -> None:
+    """Logical types are times, also those of 1970; local ones and dates are of `input.utc_offset` (+08:00)."""
+    assert _of_one_field(kind, moment, "published_at").published_ms == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "told"),
+    [
+        ("long", 1024, "1024"),
+        ("string", "n-1", "n-1"),
+        ("bytes", "标题".encode(), "标题"),
+        ({"type": "fixed", "name": "F", "size": 4}, b"abcd", "abcd"),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "B"),
+        ({"type": "string", "logicalType": "uuid"}, uuid.UUID(int=7), str(uuid.UUID(int=7))),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 0}, Decimal(10**25), "1" + 25 * "0"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 2}, Decimal("12.00"), "12"),
+    ],
+)
+def test_names_of_avro(kind: object, name: object, told: str) -> None:
+    """An id may be any type that names something."""
+    assert _of_one_field(kind, name, "id").id == told
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "value", "reason"),
+    [
+        ("id", "double", 1.5, Reason.WRONG_TYPE),
+        (
+            "id",
+            {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+            Decimal("1.50"),
+            Reason.WRONG_TYPE,
+        ),
+        ("id", "bytes", b"\xff", Reason.INVALID_UTF8),
+        ("title", "bytes", b"\xff", Reason.INVALID_UTF8),
+        ("title", "long", 7, Reason.WRONG_TYPE),
+        ("deleted", "string", "true", Reason.WRONG_TYPE),
+        ("published_at", "boolean", True, Reason.WRONG_TYPE),
+        ("published_at", {"type": "array", "items": "long"}, [1], Reason.WRONG_TYPE),
+    ],
+)
+def test_types_that_do_not_fit_are_told(path: str, kind: object, value: object, reason: Reason) -> None:
+    """A field of another type is never guessed at."""
+    with pytest.raises(UndecodableError) as raised:
+        _of_one_field(kind, value, path)
+    assert raised.value.reason is reason
+
+
+def test_body_may_be_bytes_of_text() -> None:
+    """Bytes that are UTF-8 are a text."""
+    client = mock_registry()
+    schema = {"type": "record", "name": "A", "fields": [{"name": "body", "type": "bytes"}]}
+    assert article(decoder(client), "avro", avro(client, {"body": BODY.encode()}, schema)).body == BODY
+
+
+def test_value_that_is_no_record_is_a_dead_letter() -> None:
+    """A string alone has no fields."""
+    client = mock_registry()
+    key = register(client, "AVRO", '"string"')
+    assert _refused(decoder(client), "avro", struct.pack(">BI", 0, key) + b"\x02a").reason is Reason.NOT_AN_OBJECT
+
+
+def test_records_within_records_end_no_process() -> None:
+    """Of a recursive schema some levels are read; a million of them are a dead letter, not a full stack."""
+    client = mock_registry()
+    inner = {"name": "reply", "type": ["null", "Post"]}
+    schema = {"type": "record", "name": "Post", "fields": [{"name": "body", "type": "string"}, inner]}
+    record: dict[str, Any] = {"body": "末", "reply": None}
+    for _ in range(20):
+        record = {"body": BODY, "reply": record}
+    value = avro(client, record, schema)
+    assert article(decoder(client), "avro", value).body == BODY
+    assert _refused(decoder(client), "avro", value[:5] + b"\0\x02" * 1_000_000).reason is Reason.INVALID_RECORD
+
+
+def test_schemas_whose_types_are_shared_are_made_ready_in_no_time() -> None:
+    """Thirty types, each of which has the next one twice: their ways through are a thousand million."""
+    client = mock_registry()
+    kind: object = "string"
+    for n in range(30):
+        first = {"name": "a", "type": ["null", kind]}
+        again = {"name": "b", "type": ["null", "string" if n == 0 else f"T{n - 1}"]}
+        kind = {"type": "record", "name": f"T{n}", "fields": [first, again]}
+    fields = [{"name": "body", "type": "string"}, {"name": "more", "type": ["null", kind]}]
+    value = avro(client, {"body": BODY}, {"type": "record", "name": "A", "fields": fields})
+    assert article(decoder(client), "avro", value).body == BODY
+
+
+# -------------------------------------------------------------------------------------------- Protobuf
+
+
+def test_message_is_found_by_its_indexes() -> None:
+    """The frame of the second message in the second one says so: count 2, then 1 and 1, as zigzag varints."""
+    client = mock_registry()
+    value = sample(client, "protobuf")
+    assert value[5:8] == b"\x04\x02\x02"
+    one = decoder(client)
+    assert article(one, "protobuf", value).id == "n-1"
+    refused = _refused(one, "protobuf", value[:5] + b"\x04\x02\x0c" + value[8:])
+    assert refused.reason is Reason.INVALID_FRAME
+    assert "[1, 6]" in str(refused)
+    assert _refused(one, "protobuf", value[:5] + b"\x03" + value[6:]).reason is Reason.INVALID_FRAME
+    assert _refused(one, "protobuf", value[:5] + b"\xff" * 9).reason is Reason.INVALID_FRAME
+
+
+def test_first_message_may_be_told_by_a_single_nought() -> None:
+    """Serializers shorten the indexes of the first message to one byte."""
+    client = mock_registry()
+    key = int.from_bytes(sample(client, "protobuf")[1:5], "big")
+    value = struct.pack(">BI", 0, key) + b"\0" + b"\x0a\x03abc"  # Other: field 1, a text of 3 bytes
+    assert article(decoder(client, fields={"body": "x"}), "protobuf", value).body == "abc"
+
+
+def test_fields_that_are_not_set_are_missing() -> None:
+    """In proto3 nothing tells an empty text, 0 or false from none; a Timestamp and `optional` are there or not."""
+    client, kind = mock_registry(), message_class()
+    found = article(decoder(client), "protobuf", protobuf(client, kind(body=BODY, title="")))
+    assert (found.title, found.source, found.published_ms) == ("", "", None)
+    assert found.id.startswith("content:")
+    numbered = decoder(client, fields={"id": "number", "published_at": "number"})
+    assert article(numbered, "protobuf", protobuf(client, kind(body=BODY))).published_ms is None
+    assert article(numbered, "protobuf", protobuf(client, kind(body=BODY, number=NOON_MS))).id == str(NOON_MS)
+    assert _refused(decoder(client), "protobuf", protobuf(client, kind(id="a"))).reason is Reason.MISSING_FIELD
+
+
+def test_fields_of_every_kind_are_reached_by_paths() -> None:
+    """Wrappers are their values; messages, maps and Structs are objects; enumerations are names."""
+    client, kind = mock_registry(), message_class()
+    message = kind(id="n-1", labels={"tenant": "甲"}, kind=1, original=kind(body=BODY, id="o-1"))
+    message.source.value = "石桥网"
+    message.meta.update({"channel": {"name": "财经"}})
+    fields = {"body": "original.body", "source": "source", "title": "meta.channel.name", "scope": "labels.tenant"}
+    found = article(decoder(client, fields=fields), "protobuf", protobuf(client, message))
+    assert (found.body, found.source, found.title, found.scope) == (BODY, "石桥网", "财经", "甲")
+    of_kind = decoder(client, fields={"body": "original.body", "title": "kind", "source": "tags.first"})
+    assert article(of_kind, "protobuf", protobuf(client, message)).title == "POST"
+
+
+def test_timestamp_out_of_bounds_is_a_dead_letter() -> None:
+    """Only where it is asked for."""
+    client, kind = mock_registry(), message_class()
+    message = kind(id="n-1", body=BODY)
+    message.published_at.seconds = 2**60
+    value = protobuf(client, message)
+    assert _refused(decoder(client), "protobuf", value).reason is Reason.INVALID_TIME
+    assert article(decoder(client, fields={"published_at": "number"}), "protobuf", value).id == "n-1"
+
+
+def test_files_may_import_others() -> None:
+    """References of the registry are the imports of a file, in any depth."""
+    import base64  # noqa: PLC0415  # here alone
+
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415  # the same
+
+    client = mock_registry()
+    client.register_schema("inner", Schema(base64.b64encode(proto_file().SerializeToString()).decode(), "PROTOBUF"))
+    outer = descriptor_pb2.FileDescriptorProto(name="o", syntax="proto3", dependency=["news/article.proto"])
+    whole = outer.message_type.add(name="Whole")
+    whole.field.add(name="inner", number=1, type=11, type_name=".news.Outer.Article", label=1)
+    reference = SchemaReference("news/article.proto", "inner", 1)
+    key = register(client, "PROTOBUF", base64.b64encode(outer.SerializeToString()).decode(), reference)
+    inner = message_class()(id="n-1", body=BODY).SerializeToString()
+    value = struct.pack(">BI", 0, key) + b"\0" + b"\x0a" + bytes([len(inner)]) + inner
+    fields = {"body": "inner.body", "id": "inner.id"}
+    assert article(decoder(client, fields=fields), "protobuf", value).id == "n-1"
+
+
+# ----------------------------------------------------------------------------------------- JSON Schema
+
+
+def test_json_is_checked_against_its_schema_unless_told_not_to() -> None:
+    """A fault is told with its place; without checks no schema is asked for, and any id will do."""
+    client = mock_registry()
+    value = json_schema(client, {"id": "n-1", "body": BODY})
+    wrong = value.replace(b'"n-1"', b"[]")
+    assert "$.id" in str(_refused(decoder(client), "json-schema", wrong))
+    long = json.dumps({"id": "n-1", "body": BODY, "title": "长" * 101}).encode()
+    refused = _refused(decoder(client), "json-schema", value[:5] + long)
+    assert (refused.reason, len(str(refused)) < 400) == (Reason.INVALID_RECORD, True)
+    loose = decoder(client, validate=False)
+    assert article(loose, "json-schema", b"\0\0\0\0\x63" + long).title == "长" * 101
+    assert _refused(loose, "json-schema", wrong).reason is Reason.WRONG_TYPE
+
+
+def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
+    """References of the registry are followed; an address of a schema is never fetched."""
+    client = mock_registry()
+    client.register_schema("text", Schema('{"type": "string", "maxLength": 20}', "JSON"))
+    whole = {"type": "object", "properties": {"body": {"$ref": "text.json"}}}
+    key = register(client, "JSON", json.dumps(whole), SchemaReference("text.json", "text", 1))
+    head = struct.pack(">BI", 0, key)
+    one = decoder(client)
+    assert article(one, "json-schema", head + json.dumps({"body": BODY}).encode()).body == BODY
+    assert _refused(one, "json-schema", head + json.dumps({"body": "长" * 21}).encode()).reason is Reason.INVALID_RECORD
+    far = register(client, "JSON", '{"properties": {"body": {"$ref": "http://127.0.0.1:1/schema.json"}}}')
+    refused = _refused(one, "json-schema", struct.pack(">BI", 0, far) + b'{"body": "a"}')
+    assert refused.reason is Reason.UNKNOWN_SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("rule", "extra"),
+    [
+        ({"additionalProperties": {"$ref": "#"}}, {"a": _nested(400)}),
+        ({"properties": {"n": {"multipleOf": 0.1}}}, {"n": 10**400}),
+    ],
+    ids=["deep", "number"],
+)
+def test_rules_that_cannot_be_followed_are_told(rule: dict[str, Any], extra: dict[str, Any]) -> None:
+    """What nests too deeply for a schema that refers to itself, a number beyond all bounds."""
+    client = mock_registry()
+    key = register(client, "JSON", json.dumps(rule))
+    value = struct.pack(">BI", 0, key) + json.dumps({"id": "n-1", "body": BODY, **extra}).encode()
+    refused = _refused(decoder(client), "json-schema", value)
+    assert refused.reason is Reason.INVALID_RECORD
+    assert "cannot be checked" in str(refused)
+
+
+def test_long_integers_stay_what_they_are() -> None:
+    """An id over 64 bits is not made a float."""
+    client = mock_registry()
+    value = json_schema(client, {"id": 1, "body": BODY}).replace(b'"id":1,', b'"id":%d,' % 2**70)
+    assert article(decoder(client), "json-schema", value).id == str(2**70)
+
+
+# ---------------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schema_may_stand_in_a_header(name: str) -> None:
+    """Newer producers write a GUID and the indexes into `__value_schema_id`, and leave the value as it is."""
+    client: SchemaRegistryClient = mock_registry()
+    value = sample(client, name)
+    key = int.from_bytes(value[1:5], "big")
+    subject = next(one for one in client.get_subjects() if client.get_latest_version(one).schema_id == key)
+    guid = uuid.UUID(client.get_latest_version(subject).guid).bytes
+    end = 8 if name == "protobuf" else 5
+    header = ("__value_schema_id", b"\x01" + guid + value[5:end])
+    assert article(decoder(client), name, value[end:], [("other", None), header]).id == "n-1"
+    assert article(decoder(client), name, b"\x01" + guid + value[5:]).id == "n-1"

@@ -1,0 +1,195 @@
+"""Promises of the log, in a process of its own: one event a line, whatever is told and whoever tells it."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from stream_dedup.decode import Decoder, Reason
+from stream_dedup.settings import InputSettings, Settings
+from stream_dedup.stream import decoded
+
+_TEXT = "独家报道：花椒树上的空中小道"
+_SECRET = """top "secret" of '26"""  # noqa: S105  # invented; both formats write it otherwise
+_PRELUDE = """
+import json, logging, sys, threading, warnings
+import structlog
+from stream_dedup.observe.logs import configure_logs
+from stream_dedup.observe.strays import catch_strays
+from stream_dedup.settings import LogSettings
+log = structlog.get_logger()
+form, secret, text = sys.argv[1:]
+configure_logs(LogSettings(format=form), ["", "short", secret])
+catch_strays()
+"""
+
+
+def _told(code: str, form: str = "json") -> tuple[int, str]:
+    """Run code behind the prelude; return its exit code and what it wrote to standard error."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _PRELUDE + textwrap.dedent(code), form, _SECRET, _TEXT],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        # As a service that nobody has given an encoding.
+        env={name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))},
+    )
+    assert ended.stdout == ""
+    return ended.returncode, ended.stderr
+
+
+def _lines(code: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in _told(code)[1].splitlines()]
+    for line in lines:
+        assert list(line)[:3] == ["timestamp", "level", "event"]
+        assert line["timestamp"].endswith("Z")
+    return lines
+
+
+def test_fields_stand_in_json_as_they_are() -> None:
+    """Chinese, newlines, quotes and what is no text at all; one line an event."""
+    (line,) = _lines(
+        """log.info("starting", http="http://[::1]:1", text=text + '\\n"', half="\\ud83d", other=object)"""
+    )
+    assert line["text"] == f'{_TEXT}\n"'
+    assert line["half"] == "\ud83d"
+    assert line["level"] == "info"
+
+
+def test_uncaught_exception_is_one_event_and_ends_the_process() -> None:
+    """With its stack in a field, and exit code 1."""
+    code, log = _told("""
+        def inner(): raise KeyError("name")
+        inner()
+    """)
+    line = json.loads(log)
+    assert (code, line["event"], line["error"]) == (1, "crashed", "KeyError")
+    assert "in inner" in line["exception"]
+
+
+def test_what_libraries_and_the_interpreter_tell_are_events() -> None:
+    """Threads, destructors, warnings and Python's own log; nothing below a warning."""
+    lines = _lines("""
+        def fall(): raise ValueError("in a thread")
+        thread = threading.Thread(target=fall, name="reclaim"); thread.start(); thread.join()
+        class Late:
+            def __del__(self): raise OSError("in a destructor")
+        Late()
+        warnings.warn("old", UserWarning)
+        logging.getLogger("uvicorn.error").error("no %s", "port")
+        logging.getLogger("numba").info("a lot")
+        try: 1 / 0
+        except ZeroDivisionError: logging.getLogger("asyncio").exception("task")
+    """)
+    by_name = {line["event"]: line for line in lines}
+    assert [line["event"] for line in lines] == [
+        "thread_crashed",
+        "exception_lost",
+        "python_warning",
+        "library_warning",
+        "library_warning",
+    ]
+    assert (by_name["thread_crashed"]["thread"], by_name["thread_crashed"]["error"]) == ("reclaim", "ValueError")
+    assert by_name["exception_lost"]["error"] == "OSError"
+    assert by_name["python_warning"]["detail"] == "old"
+    assert lines[3]["detail"] == "no port"
+    assert lines[3]["error"].startswith("uvicorn.error:")
+    assert "ZeroDivisionError" in lines[4]["exception"]
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_stacks_show_no_values(form: str) -> None:
+    """Neither format shows what variables hold: that may be an article."""
+    code = """
+        def judge(body): raise RuntimeError("no text here")
+        try: judge(text)
+        except RuntimeError: log.error("crashed", error="RuntimeError", exc_info=True)
+        judge(text)
+    """
+    log = _told(code, form)[1]
+    assert log.count("in judge") == 2
+    assert _TEXT not in log
+
+
+def test_stacks_are_lines_for_people() -> None:
+    """In the console the field `stack` stands below its event, as it is."""
+    log = _told("""log.error("loop_stuck", seconds=60.0, stack="thread MainThread (7):\\n  File x")""", "console")[1]
+    first, *rest = log.splitlines()
+    assert "loop_stuck" in first
+    assert rest == ["thread MainThread (7):", "  File x"]
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_secrets_are_in_no_line(form: str) -> None:
+    """Wherever they come from, and however the format writes them; what is shorter than a word is left alone."""
+    code = """
+        log.info("starting", http=f"https://u:{secret}@host", short="short")
+        raise ValueError(secret)
+    """
+    log = _told(code, form)[1]
+    assert "of '26" not in log.replace("\\", "")
+    assert log.count("[redacted]") == 2
+    assert "short" in log
+
+
+def test_settings_know_their_secrets() -> None:
+    """Those of the broker, of the registry and of the API."""
+    settings = Settings.model_validate(
+        {
+            "kafka": {"sasl.password": "one", "client.id": "public"},
+            "registry": {"url": "http://r", "basic.auth.user.info": "two"},
+            "api": {"token": "three-three-three"},
+        }
+    )
+    assert set(settings.secrets()) == {"one", "two", "three-three-three"}
+
+
+class _Broken(Decoder):
+    """A decoder with a fault whose exception quotes the article."""
+
+    def decode(self, value: bytes | None, *_: object, **__: object) -> Any:  # noqa: ANN401  # it never returns
+        raise LookupError(f"cannot read {(value or b'').decode()}")
+
+
+class _Message:
+    """A message as far as it is decoded."""
+
+    def value(self) -> bytes:
+        return _TEXT.encode()
+
+    def key(self) -> None:
+        return None
+
+    def headers(self) -> None:
+        return None
+
+    def topic(self) -> str:
+        return "in"
+
+    def partition(self) -> int:
+        return 1
+
+    def offset(self) -> int:
+        return 7
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 2
+
+
+def test_faults_in_decoding_are_told_without_the_article() -> None:
+    """Where it was is told, and once for many messages; the dead letter alone says what the exception says."""
+    with capture_logs() as lines:
+        found = decoded.decode_all([_Message()] * 3, _Broken(InputSettings()))  # type: ignore[list-item]
+    assert [error.reason for _, error in found.dead] == [Reason.INTERNAL] * 3
+    assert _TEXT in str(found.dead[0][1])
+    told = [line for line in lines if line["log_level"] != "debug"]
+    (line,) = told
+    assert (line["event"], line["topic"], line["partition"], line["offset"]) == ("message_not_decoded", "in", 1, 7)
+    assert line["error"].startswith("LookupError at test_logs.py:")
+    assert _TEXT not in str(told)

@@ -1,0 +1,40 @@
+"""The limit of memory that a control group sets, in both versions, in a container and outside."""
+
+from pathlib import Path
+
+import pytest
+
+from stream_dedup.observe.memory import memory_limit
+
+_NONE_OF_VERSION_1 = "9223372036854771712"
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "limit"),
+    [
+        ("0::/", {"memory.max": "4294967296"}, 4 << 30),
+        ("0::/", {"memory.max": "max"}, 0),
+        ("0::/system.slice/a.service", {"system.slice/a.service/memory.max": "1000", "memory.max": "max"}, 1000),
+        ("0::/pod/box", {"pod/memory.max": "1000", "pod/box/memory.max": "2000"}, 1000),
+        ("0::/pod/box", {"pod/memory.max": "3000", "pod/box/memory.max": "2000"}, 2000),
+        ("0::/not/mounted", {"memory.max": "1000"}, 1000),
+        ("5:cpu,memory:/box\n3:pids:/box", {"memory/box/memory.limit_in_bytes": "1000"}, 1000),
+        ("5:memory:/docker/abc", {"memory/memory.limit_in_bytes": "1000"}, 1000),
+        ("5:memory:/", {"memory/memory.limit_in_bytes": _NONE_OF_VERSION_1}, 0),
+        ("0::/", {}, 0),
+    ],
+)
+def test_narrowest_limit_counts(membership: str, files: dict[str, str], limit: int, tmp_path: Path) -> None:
+    """Of the process's group and all around it; none is 0."""
+    told = tmp_path / "cgroup"
+    told.write_text(f"{membership}\n", encoding="utf-8")
+    for name, value in files.items():
+        file = tmp_path / "groups" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{value}\n", encoding="utf-8")
+    assert memory_limit(told, tmp_path / "groups") == limit
+
+
+def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
+    """On a platform that has none."""
+    assert memory_limit(tmp_path / "missing", tmp_path) == 0

@@ -1,0 +1,158 @@
+"""What the service shows of its process, its state and its loop."""
+
+import mmap
+import os
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+
+from stream_dedup.ask.figures import figures_of
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import Family, Puts
+from stream_dedup.observe.health import Health
+from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.memory import show_memory
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.settings import HttpSettings
+from stream_dedup.stream.state_meter import StateMeter
+
+_KEYS = [number.to_bytes(4, "big") for number in range(1_000)]
+_MEGABYTE = 1 << 20
+
+
+def _value(metrics: Metrics, name: str, **labels: str) -> float:
+    value = metrics.registry.get_sample_value(f"stream_dedup_{name}", labels)
+    assert value is not None, (name, labels)
+    return value
+
+
+# ------------------------------------------------------------------------------------------------ state
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A state with entries in a file of their own."""
+    store = RocksStore(tmp_path)
+    store.write([Puts(Family.ENTRIES, _KEYS, [key * 100 for key in _KEYS])])
+    store.close()
+    return tmp_path
+
+
+def test_state_meter_shows_what_is_on_the_disk(written: Path) -> None:
+    """Live bytes are those of the files, of the families that have some; free space and size are the file system's."""
+    metrics, store = Metrics(), RocksStore(written)
+    StateMeter(metrics, store, written).refresh()
+    sizes = {family: _value(metrics, "rocksdb_live_bytes", family=family) for family in Family}
+    assert sizes.pop(Family.ENTRIES) == sum(file.stat().st_size for file in written.glob("*.sst")) > 0
+    assert {*sizes.values()} == {0}
+    disk = os.statvfs(written)
+    assert _value(metrics, "state_disk_size_bytes") == disk.f_blocks * disk.f_frsize
+    assert abs(_value(metrics, "state_disk_free_bytes") - disk.f_bavail * disk.f_frsize) < 1 << 30
+    store.close()
+
+
+def test_state_meter_counts_what_the_cache_does(written: Path) -> None:
+    """The first look-up of a block is a miss, the next one a hit; a second refresh adds only what came since."""
+    metrics, store = Metrics(), RocksStore(written)
+    meter, counts = StateMeter(metrics, store, written), []
+    for _ in range(3):
+        meter.refresh()
+        counts.append([_value(metrics, f"rocksdb_block_cache_{which}_total") for which in ("hits", "misses")])
+        store.get_many(Family.ENTRIES, _KEYS[:1])
+    meter.refresh()
+    meter.refresh()
+    (_, first), (_, missed), (hits, again) = counts
+    assert first < missed == again
+    hit = _value(metrics, "rocksdb_block_cache_hits_total")
+    assert hits < hit == store.figures().cache_hits
+    assert _value(metrics, "rocksdb_memory_bytes", part="block_cache") > 0
+    store.close()
+
+
+def test_state_meter_shows_write_buffers_and_that_nothing_waits(written: Path) -> None:
+    """What is written and in no file yet is memory; a store at rest flushes, compacts and stops nothing."""
+    metrics, store = Metrics(), RocksStore(written)
+    meter = StateMeter(metrics, store, written)
+    meter.refresh()
+    before = _value(metrics, "rocksdb_memory_bytes", part="memtables")
+    store.write([Puts(Family.URLS, [b"key"], [bytes(_MEGABYTE)])])
+    meter.refresh()
+    assert _value(metrics, "rocksdb_memory_bytes", part="memtables") >= before + _MEGABYTE
+    for name in ("running_compactions", "running_flushes", "pending_compaction_bytes", "write_stopped"):
+        assert _value(metrics, f"rocksdb_{name}") == 0
+    store.close()
+
+
+def test_state_meter_bears_a_directory_that_is_gone(written: Path) -> None:
+    """RocksDB's figures are shown all the same: the next write says what is wrong."""
+    metrics, store = Metrics(), RocksStore(written)
+    shutil.move(written, written.with_name("elsewhere"))
+    StateMeter(metrics, store, written).refresh()
+    assert _value(metrics, "rocksdb_live_bytes", family=Family.ENTRIES) > 0
+    shutil.move(written.with_name("elsewhere"), written)
+    store.close()
+
+
+# ------------------------------------------------------------------------------------------------ process
+
+
+def test_memory_is_told_by_kind(tmp_path: Path) -> None:
+    """What the process takes is anonymous, what it maps of files is of files; both together are what is resident."""
+    metrics = Metrics()
+
+    def shown() -> tuple[float, float]:
+        show_memory(metrics)
+        return _value(metrics, "memory_bytes", kind="anonymous"), _value(metrics, "memory_bytes", kind="file")
+
+    (tmp_path / "file").write_bytes(os.urandom(64 * _MEGABYTE))
+    before = shown()
+    assert sum(before) == pytest.approx(psutil.Process().memory_info().rss, rel=0.1)
+    own = bytearray(os.urandom(64 * _MEGABYTE))
+    after = shown()
+    assert after[0] - before[0] > 48 * _MEGABYTE
+    with (tmp_path / "file").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert len(mapped[:]) == len(own)
+        assert shown()[1] - after[1] > 48 * _MEGABYTE
+
+
+def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its age grows by the clock until the loop tells again that it goes round."""
+    now = 100.0
+    monkeypatch.setattr("stream_dedup.observe.health.time.monotonic", lambda: now)
+    health = Health(stuck_seconds=60)
+    now = 142.0
+    assert health.silence() == 42.0
+    health.beat()
+    assert health.silence() == 0.0
+
+
+# ------------------------------------------------------------------------------------------------ the port
+
+
+def test_port_refreshes_before_it_shows() -> None:
+    """Each scrape brings up to date what is not moved as it happens; probes do not."""
+    metrics, calls = Metrics(), []
+    with (
+        metrics.refreshed_by(lambda: calls.append(1)),
+        Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory,
+    ):
+        port = int(observatory.url.rpartition(":")[2])
+        for _ in range(2):
+            assert figures_of(HttpSettings(port=port)) is not None
+    assert calls == [1, 1]
+
+
+def test_figures_for_the_api_are_sums_over_the_topics() -> None:
+    """Decisions are added up by relation whatever topic they came from, none where none came; so is the lag."""
+    metrics = Metrics()
+    metrics.expect("quiet")
+    for topic, count in (("a", 3), ("b", 4)):
+        metrics.articles.labels(topic, "unique", "none").inc(count)
+        metrics.articles.labels(topic, "duplicate", "near").inc(10 * count)
+        metrics.consumer_lag_messages.labels(topic, "0").set(100 * count)
+    with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
+        figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+    assert figures is not None
+    assert (figures.decisions, figures.lag) == ({"new": 7, "near": 70}, 700)

@@ -1,0 +1,189 @@
+"""Promises of the registry's client: what passes is waited for, what does not is told, and nothing is asked twice.
+
+The registry is a server of this process that answers what a test tells it to.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from stream_dedup.decode import Reason, UndecodableError, WireDecoder
+from stream_dedup.decode.registered import registered_format
+from stream_dedup.registry import RegistryError, RegistryUnreachableError, UnknownSchemaError
+from stream_dedup.registry.client import Registry, make_client
+from stream_dedup.registry.frame import Frame, framed, prefix
+from stream_dedup.settings import InputSettings, SettingsError
+from tests.unit.registered import AVRO, article, mock_registry, sample
+
+_SCHEMA = json.dumps({"schema": json.dumps(AVRO)})
+_UNKNOWN = json.dumps({"error_code": 40403, "message": "Schema not found"})
+_Reply = tuple[int, str]
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers with one reply after the other, the last one for good."""
+
+    replies: list[_Reply]
+    asked: list[tuple[str, str | None]]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:  # the library's name
+        """Answer."""
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        status, text = self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _serving(*replies: _Reply) -> Iterator[tuple[str, _Server]]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.replies, server.asked = list(replies), []
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _registry(url: str, outages: list[str] | None = None, user: str = "") -> Registry:
+    told: list[str] = [] if outages is None else outages
+    return Registry(
+        make_client({"url": url, **({"basic.auth.user.info": user} if user else {})}),
+        lambda outage: told.append(str(outage)),
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (500, "{}"),
+        (503, "busy"),
+        (429, "{}"),
+        (404, "<html>"),
+        (404, '{"error_code": 404}'),
+        (200, "<html>"),
+        (302, ""),
+    ],
+)
+def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
+    """Also where a proxy answers for it, or the path of the url is wrong: that says nothing about a schema."""
+    outages: list[str] = []
+    with _serving(reply, reply, (200, _SCHEMA)) as (url, server):
+        assert _registry(url, outages).schema(7).schema_str == json.dumps(AVRO)
+        assert [path for path, _ in server.asked] == 3 * ["/schemas/ids/7"]
+    assert len(outages) == 2
+
+
+def test_registry_that_is_not_there_is_waited_for_until_the_end() -> None:
+    """Whoever waits is told again and again, and gives up as soon as the registry is closed."""
+    outages: list[str] = []
+    registry = _registry("http://127.0.0.1:1", outages)
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(registry.schema, 1)
+        while len(outages) < 3:
+            time.sleep(0.01)
+            assert not asking.done()
+        registry.close()
+        with pytest.raises(RegistryError, match="given up"):
+            asking.result(5)
+    assert "ConnectError" in outages[0]
+
+
+def test_who_waits_may_raise() -> None:
+    """A service that is to stop does not wait on."""
+
+    def stop(outage: RegistryUnreachableError) -> None:
+        raise KeyboardInterrupt(str(outage))
+
+    with pytest.raises(KeyboardInterrupt):
+        Registry(make_client({"url": "http://127.0.0.1:1"}), stop).schema(1)
+
+
+def test_schema_that_is_not_there_is_told_at_once() -> None:
+    """By the registry's own code."""
+    with _serving((404, _UNKNOWN)) as (url, server), pytest.raises(UnknownSchemaError, match="Schema not found"):
+        _registry(url).schema(7)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refusal_ends_the_waiting(status: int) -> None:
+    """The message says which setting to look at, and no secret."""
+    reply = (status, json.dumps({"error_code": status, "message": "no"}))
+    with _serving(reply) as (url, server), pytest.raises(RegistryError, match=r"basic\.auth\.user\.info") as raised:
+        _registry(url, user="me:hunter2").schema(7)
+    assert "hunter2" not in str(raised.value)
+    assert server.asked == [("/schemas/ids/7", "Basic bWU6aHVudGVyMg==")]
+
+
+def test_each_schema_is_asked_for_once() -> None:
+    """One that is known stays known, one that is unknown is not asked for with every message."""
+    client = mock_registry()
+    value = sample(client, "avro")
+    replies = [(200, _SCHEMA), (404, _UNKNOWN), (500, "")]
+    with _serving(*replies) as (url, server):
+        registry = _registry(url)
+        settings = InputSettings(format="avro")
+        one = WireDecoder(settings, None, lambda name, paths: registered_format(name, paths, registry, validate=True))
+        for _ in range(3):
+            assert article(one, "articles.in", value).id == "n-1"
+            with pytest.raises(UndecodableError) as raised:
+                article(one, "articles.in", value[:4] + b"\x63" + value[5:])
+            assert raised.value.reason is Reason.UNKNOWN_SCHEMA
+        assert [path for path, _ in server.asked] == ["/schemas/ids/1", "/schemas/ids/99"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "fault"),
+    [
+        ({"no.such.property": "1"}, "no.such.property"),
+        ({"timeout": "soon"}, "registry.timeout"),
+        ({"max.retries": "3"}, "registry.max.retries"),
+        ({"basic.auth.user.info": "hunter2"}, "basic.auth.user.info"),
+        ({"ssl.ca.location": "/no/such/file.pem"}, "No such file"),
+        ({"ssl.key.location": "/no/such/file.pem"}, "ssl.certificate.location"),
+    ],
+)
+def test_properties_that_are_of_no_use_are_told_before_anything_is_sent(properties: dict[str, str], fault: str) -> None:
+    """With the name of the property, and without its value where that is a secret."""
+    with pytest.raises(SettingsError, match=fault) as raised:
+        make_client({"url": "http://127.0.0.1:1", **properties})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_authorities_are_the_systems_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where there is no such list a registry with TLS wants one named; one without does not."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nothing.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "nothing"))
+    with pytest.raises(SettingsError, match=r"registry.ssl.ca.location"):
+        make_client({"url": "https://registry.example"})
+
+
+@pytest.mark.parametrize(
+    ("indexes", "tail"),
+    [((), b""), ((0,), b"\0"), ((1,), b"\x02\x02"), ((1, 0), b"\x04\x02\0"), ((70,), b"\x02\x8c\x01")],
+)
+def test_frames(indexes: tuple[int, ...], tail: bytes) -> None:
+    """Magic byte 0, the id in four bytes, and for Protobuf the indexes as zigzag varints, [0] as one 0."""
+    head = prefix(258, indexes)
+    assert head == b"\0\0\0\x01\x02" + tail
+    assert framed(head + b"value", indexed=bool(indexes)) == Frame(258, indexes, b"value")

@@ -1,0 +1,120 @@
+"""What clients tell of themselves, on the brokers that librdkafka brings for tests."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from structlog.testing import capture_logs
+
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.stream.statistics import client_statistics
+
+_SIZE, _COUNT = 1_000, 50
+_OFTEN: dict[str, str | int] = {"statistics.interval.ms": 50, "log_level": 0}
+
+
+def _value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"stream_dedup_kafka_{name}", labels)
+
+
+def _polled(poll: Callable[[float], object], condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        poll(0.05)
+
+
+@pytest.fixture
+def brokers() -> Iterator[str]:
+    """Addresses of three brokers, with messages in a topic."""
+    producer = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 3, "log_level": 0})
+    for _ in range(_COUNT):
+        producer.produce("t", bytes(_SIZE))
+    assert producer.flush(10) == 0
+    known = producer.list_topics("t", timeout=10).brokers.values()
+    yield ",".join(f"{one.host}:{one.port}" for one in known)
+    producer.purge()
+
+
+def test_consumer_tells_what_it_has_received_and_how_long_brokers_take(brokers: str) -> None:
+    """Received bytes are more than those of the messages; it is connected, and answers take less than a second."""
+    metrics = Metrics()
+    with client_statistics(metrics, "consumer") as told:
+        properties = {"bootstrap.servers": brokers, "group.id": "g", "auto.offset.reset": "earliest", **_OFTEN}
+        with closing(Consumer({**properties, "stats_cb": told})) as consumer:
+            consumer.subscribe(["t"])
+            _polled(consumer.poll, lambda: (_value(metrics, "received_bytes_total", client="consumer") or 0) > 50_000)
+            _polled(consumer.poll, lambda: _value(metrics, "round_trip_seconds", client="consumer", stat="p99"))
+            received = _value(metrics, "received_bytes_total", client="consumer")
+            assert _COUNT * _SIZE < (received or 0) < 3 * _COUNT * _SIZE
+            assert 1 <= (_value(metrics, "connected_brokers", client="consumer") or 0) <= 3
+            mean, p99 = (_value(metrics, "round_trip_seconds", client="consumer", stat=one) for one in ("mean", "p99"))
+            assert 0 < (mean or 0) <= (p99 or 0) < 1
+    assert _value(metrics, "connected_brokers", client="consumer") is None
+    assert _value(metrics, "round_trip_seconds", client="consumer", stat="mean") is None
+    assert _value(metrics, "received_bytes_total", client="consumer") == received
+
+
+def test_fetched_messages_are_counted_until_they_are_read(brokers: str) -> None:
+    """What a consumer has fetched and nobody has read yet is in its queue."""
+    metrics = Metrics()
+    with client_statistics(metrics, "consumer") as told:
+        properties = {"bootstrap.servers": brokers, "group.id": "g", "auto.offset.reset": "earliest", **_OFTEN}
+        with closing(Consumer({**properties, "stats_cb": told})) as consumer:
+            consumer.subscribe(["t"])
+            read: list[object] = []
+            _polled(lambda seconds: read.extend(consumer.consume(1, seconds)), lambda: len(read) == 1)
+            time.sleep(0.3)  # the others come in
+            _polled(
+                lambda seconds: read.extend(consumer.consume(1, seconds)),
+                lambda: _value(metrics, "fetch_queue_messages"),
+            )
+            assert _COUNT / 2 < (_value(metrics, "fetch_queue_messages") or 0) < 2 * _COUNT
+            _polled(lambda seconds: read.extend(consumer.consume(10, seconds)), lambda: len(read) >= _COUNT)
+            _polled(consumer.poll, lambda: _value(metrics, "fetch_queue_messages") == 0)
+
+
+def test_producer_tells_what_waits_to_be_sent() -> None:
+    """Messages for brokers that cannot be reached stay in the queue, with their bytes; nobody is connected."""
+    metrics = Metrics()
+    with client_statistics(metrics, "producer") as told:
+        producer = Producer({"bootstrap.servers": "127.0.0.1:1", **_OFTEN, "stats_cb": told})
+        for _ in range(3):
+            producer.produce("t", bytes(_SIZE))
+        _polled(producer.poll, lambda: _value(metrics, "producer_queue_messages"))
+        assert _value(metrics, "producer_queue_messages") == 3
+        assert _value(metrics, "producer_queue_bytes") == 3 * _SIZE
+        assert _value(metrics, "connected_brokers", client="producer") == 0
+        assert _value(metrics, "round_trip_seconds", client="producer", stat="p99") is None
+        producer.purge()
+    assert _value(metrics, "producer_queue_messages") == 0
+
+
+def test_a_client_after_another_adds_to_the_same_totals(brokers: str) -> None:
+    """Each client counts from 0: the totals of the label go on."""
+    metrics = Metrics()
+    totals: list[float] = []
+    for _ in range(2):
+        with client_statistics(metrics, "producer") as told:
+            producer = Producer({"bootstrap.servers": brokers, **_OFTEN, "stats_cb": told})
+            producer.produce("t", bytes(_SIZE))
+            assert producer.flush(10) == 0
+            before = sum(totals[-1:])
+            _polled(
+                producer.poll,
+                lambda: (_value(metrics, "sent_bytes_total", client="producer") or 0) > before + _SIZE,  # noqa: B023  # called at once
+            )
+            totals.append(_value(metrics, "sent_bytes_total", client="producer") or 0)
+    assert totals[1] > totals[0] + _SIZE
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"brokers": {"one": {}}, "rx_bytes": 1, "tx_bytes": "?"}'])
+def test_statistics_of_another_form_do_no_harm(text: str) -> None:
+    """They are told in the log, once in a while, and nothing else happens."""
+    metrics = Metrics()
+    with client_statistics(metrics, "producer") as told, capture_logs() as lines:
+        told(text)
+        told(text)
+    assert [line["event"] for line in lines] == ["kafka_statistics_not_read"]

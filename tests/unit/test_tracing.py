@@ -1,0 +1,54 @@
+"""The extra `otel`: loaded where it is wanted alone, and named where it is missing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from stream_dedup.settings import Settings, SettingsError, load_settings
+from stream_dedup.stream.traced import check_tracing, traced
+
+_PACKAGE = "opentelemetry.sdk"
+_ENABLED = Settings.model_validate({"tracing": {"enabled": True}})
+
+
+def test_nothing_is_loaded_where_nothing_is_traced() -> None:
+    """A service that does not trace goes without the packages."""
+    code = f"""
+import sys
+from stream_dedup import cli
+from stream_dedup.settings import Settings
+from stream_dedup.stream.traced import traced
+with traced(Settings()) as spans:
+    assert spans is None
+assert not [name for name in sys.modules if name.startswith({_PACKAGE!r})]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how to install it; where it is not wanted it is not missed."""
+    for name in ("stream_dedup.observe.tracing", *(name for name in sys.modules if name.startswith(_PACKAGE))):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, _PACKAGE, None)  # an import of it fails
+    check_tracing(Settings())
+    with pytest.raises(SettingsError, match=r"pip install 'stream-dedup\[otel\]'"):
+        check_tracing(_ENABLED)
+
+
+def test_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of OpenTelemetry are read by its packages."""
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
+    with pytest.raises(SettingsError, match=r"tracing: max_export_batch_size must be"), traced(_ENABLED):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "named"),
+    [("collector:4318", "http://"), ("http://u:hidden-word@c:4318", "OTEL_EXPORTER_OTLP_HEADERS")],
+)
+def test_endpoint_without_a_scheme_or_with_credentials_is_refused(endpoint: str, named: str) -> None:
+    """What it holds is not shown."""
+    with pytest.raises(SettingsError, match=named) as refused:
+        load_settings(flags=[f"tracing.endpoint={endpoint}"])
+    assert "hidden-word" not in str(refused.value)
