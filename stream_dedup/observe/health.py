@@ -21,6 +21,7 @@ class Health:
         self._lock = threading.Lock()
         self._beat = time.monotonic()
         self._waiting_for = "start-up"
+        self._out_of_reach = ""
         self._started = False
 
     def beat(self) -> None:
@@ -32,6 +33,11 @@ class Health:
         """Tell what the service waits for; nothing (an empty string) makes it ready. No heartbeat."""
         with self._lock:
             self._waiting_for = what
+
+    def miss(self, what: str) -> None:
+        """Tell what is out of reach, whatever the loop is at; an empty string: nothing. No heartbeat."""
+        with self._lock:
+            self._out_of_reach = what
 
     def start(self) -> None:
         """Tell that the start is done. It is done once in the life of a process."""
@@ -58,10 +64,13 @@ class Health:
     def started(self) -> tuple[bool, str]:
         """Return whether the start is done, and a line about what it is at."""
         with self._lock:
-            return (True, "ok") if self._started else (False, f"waiting for {self._waiting_for}")
+            return (True, "ok") if self._started else _waits_for(self._out_of_reach or self._waiting_for)
 
     def ready(self) -> tuple[bool, str]:
         """Return whether the service reads its input, or follows it closely, and a line about it."""
         with self._lock:
-            waiting_for = self._waiting_for
-        return (False, f"waiting for {waiting_for}") if waiting_for else (True, "ok")
+            return _waits_for(self._out_of_reach or self._waiting_for)
+
+
+def _waits_for(what: str) -> tuple[bool, str]:
+    return (False, f"waiting for {what}") if what else (True, "ok")

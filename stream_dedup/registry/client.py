@@ -76,13 +76,18 @@ class Registry:
     Args:
         client: asks.
         while_waiting: called with the reason about every second while the registry is out of reach; may raise.
+        then: called once that is over, by an answer or because it is waited for no more.
     """
 
     def __init__(
-        self, client: SchemaRegistryClient, while_waiting: Callable[[RegistryUnreachableError], None] = lambda _: None
+        self,
+        client: SchemaRegistryClient,
+        while_waiting: Callable[[RegistryUnreachableError], None] = lambda _: None,
+        then: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._while_waiting = while_waiting
+        self._then = then
         self._closed = threading.Event()
 
     def close(self) -> None:
@@ -128,19 +133,29 @@ class Registry:
         return found.schema_id
 
     def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
+        answer = self._try(ask)
+        if not isinstance(answer, RegistryUnreachableError):
+            return answer
         pause = _FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                return ask()
-            except SchemaRegistryError as error:
-                outage = _outage(error)
-            except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
-                outage = RegistryUnreachableError(f"no schema registry: {type(error).__name__}: {error}")
-            finally:
-                # What is kept is for its users to say: the client would keep every schema for good.
-                self._client.clear_caches()  # type: ignore[no-untyped-call]  # the library's
-            self._wait(pause, outage)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        try:
+            while isinstance(answer, RegistryUnreachableError):
+                self._wait(pause, answer)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                answer = self._try(ask)
+            return answer
+        finally:
+            self._then()
+
+    def _try(self, ask: Callable[[], _Answer]) -> _Answer | RegistryUnreachableError:
+        try:
+            return ask()
+        except SchemaRegistryError as error:
+            return _outage(error)
+        except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
+            return RegistryUnreachableError(f"no schema registry: {type(error).__name__}: {error}")
+        finally:
+            # What is kept is for its users to say: the client would keep every schema for good.
+            self._client.clear_caches()  # type: ignore[no-untyped-call]  # the library's
 
     def _wait(self, seconds: float, outage: RegistryUnreachableError) -> None:
         end = time.monotonic() + seconds

@@ -64,8 +64,6 @@ class Meter:
         for stage, seconds in chain(committed.seconds.items(), judged.seconds.items()):
             if stage != "decide":
                 metrics.stage_seconds.labels(stage).inc(seconds)
-        # Whoever waits for the schema registry commits nothing.
-        metrics.registry_waiting.set(0)
         metrics.articles_stripped.inc(judged.without_lines)
         self._count_decisions(judged)
         self._count_candidates(judged)
@@ -103,7 +101,6 @@ class Meter:
         self._rebalances = 0
         self._metrics.ready.set(0)
         self._metrics.assigned_partitions.set(0)
-        self._metrics.registry_waiting.set(0)
         self._show_lags({})
 
     def following(self, position: int, remaining: int) -> None:

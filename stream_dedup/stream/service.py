@@ -286,11 +286,10 @@ class Service:
             self._catch_up(self._follower(parts.engine, parts.reader, parts.identity))
             self._listening = (parts.reader.rest, writer.hear)
             room = parts.topics.room(output.unique)
-            with Wire(self._settings, self._await_registry) as wire:
+            with Wire(self._settings, self._await_registry, self._end_outage) as wire:
                 if not self._judge_history(parts, wire.decoder(room), writer):
                     return
                 encoder = wire.encoder()
-            self._metrics.registry_waiting.set(0)
             source = self._source = Source(self._settings, parts.engine.positions(), consumer_told)
             closers.append(source.close)
             self._listening = (*self._listening, partial(parts.meter.tick, source))
@@ -298,7 +297,7 @@ class Service:
             self._trim(parts)
             self._metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
-            wire = Wire(self._settings, self._tell_outage)
+            wire = Wire(self._settings, self._tell_outage, self._end_outage)
             # The wire ends first: until then the reader's thread may wait for the registry.
             with Reader(source, wire.decoder(room), parts.engine) as reader, self._shadow(parts) as shadow, wire:
                 beat = self._heartbeat
@@ -416,8 +415,13 @@ class Service:
     def _tell_outage(self, outage: RegistryUnreachableError) -> None:
         """Tell that the schema registry is waited for. May be called from the reader's thread."""
         self._metrics.registry_waiting.set(1)
-        self._health.wait_for("the schema registry")
+        self._health.miss("the schema registry")
         self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
+
+    def _end_outage(self) -> None:
+        """Tell that the schema registry is not waited for any more. May be called from the reader's thread."""
+        self._metrics.registry_waiting.set(0)
+        self._health.miss("")
 
     def _await_registry(self, outage: RegistryUnreachableError) -> None:
         self._tell_outage(outage)

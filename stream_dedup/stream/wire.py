@@ -32,15 +32,18 @@ class Wire:
     Args:
         settings: formats, fields, bounds and the way to the registry.
         while_waiting: called with the reason about every second while the registry is out of reach; may raise.
+        then: called once that is over.
 
     Raises:
         SettingsError: a package is missing, or the registry's client refuses a property.
     """
 
-    def __init__(self, settings: Settings, while_waiting: WhileWaiting = lambda _: None) -> None:
+    def __init__(
+        self, settings: Settings, while_waiting: WhileWaiting = lambda _: None, then: Callable[[], None] = lambda: None
+    ) -> None:
         self._settings = settings
         wanted = settings.input.wire_formats or settings.output.format != "json"
-        self._registry = _registry(settings, while_waiting) if wanted else None
+        self._registry = _registry(settings, while_waiting, then) if wanted else None
 
     def __enter__(self) -> Self:
         return self
@@ -111,10 +114,10 @@ def _read_json(value: bytes) -> dict[str, Any]:
     return link
 
 
-def _registry(settings: Settings, while_waiting: WhileWaiting) -> "Registry":
+def _registry(settings: Settings, while_waiting: WhileWaiting, then: Callable[[], None]) -> "Registry":
     try:
         from stream_dedup.decode import registered as _  # noqa: F401, PLC0415  # of the extra
         from stream_dedup.registry.client import Registry, make_client  # noqa: PLC0415  # the same
     except ImportError as error:
         raise SettingsError(f"{_EXTRA} ({error})") from None
-    return Registry(make_client(settings.registry), while_waiting)
+    return Registry(make_client(settings.registry), while_waiting, then)

@@ -128,6 +128,20 @@ def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> 
     assert health.silence() == 0.0
 
 
+def test_what_is_out_of_reach_is_waited_for_whatever_the_loop_is_at() -> None:
+    """The loop goes round meanwhile and tells that it waits for nothing itself."""
+    health = Health(stuck_seconds=60)
+    health.wait_for("partitions")
+    health.miss("the schema registry")
+    assert health.started() == health.ready() == (False, "waiting for the schema registry")
+    health.start()
+    health.wait_for("")
+    assert health.ready() == (False, "waiting for the schema registry")
+    assert health.started() == health.alive() == (True, "ok")
+    health.miss("")
+    assert health.ready() == (True, "ok")
+
+
 # ------------------------------------------------------------------------------------------------ the port
 
 

@@ -93,6 +93,31 @@ def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
     assert len(outages) == 2
 
 
+def test_end_of_an_outage_is_told_once() -> None:
+    """By an answer, also one that says there is no such schema, or because nobody waits any more; else never."""
+    told: list[str] = []
+
+    def registry(url: str) -> Registry:
+        return Registry(make_client({"url": url}), lambda _: told.append("away"), lambda: told.append("over"))
+
+    with _serving((200, _SCHEMA)) as (url, _):
+        registry(url).schema(7)
+    assert told == []
+    with _serving((500, "{}"), (500, "{}"), (200, _SCHEMA)) as (url, _):
+        registry(url).schema(7)
+    assert told == ["away", "away", "over"]
+    told.clear()
+    with _serving((500, "{}"), (404, _UNKNOWN)) as (url, _), pytest.raises(UnknownSchemaError):
+        registry(url).schema(7)
+    assert told == ["away", "over"]
+    told.clear()
+    closed = registry("http://127.0.0.1:1")
+    closed.close()
+    with pytest.raises(RegistryError, match="given up"):
+        closed.schema(7)
+    assert told == ["away", "over"]
+
+
 def test_registry_that_is_not_there_is_waited_for_until_the_end() -> None:
     """Whoever waits is told again and again, and gives up as soon as the registry is closed."""
     outages: list[str] = []
