@@ -1,5 +1,6 @@
 """Promises of the Dockerfile that need no engine; tests/image builds and runs it."""
 
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -10,10 +11,12 @@ from threading import Thread
 
 import pytest
 
+from stream_dedup import __version__
 from tests.deploy.files import DEPLOY, REPOSITORY
 
 _DOCKERFILE = DEPLOY / "docker" / "Dockerfile"
 _CHECK = DEPLOY / "docker" / "healthcheck.py"
+_START = DEPLOY / "docker" / "start.py"
 
 
 def test_hadolint() -> None:
@@ -81,3 +84,25 @@ def test_health_check(port: int, path: str, code: int, told: str) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (code, told)
+
+
+def test_first_process_is_the_command_line() -> None:
+    """With its arguments, and under its name."""
+    done = subprocess.run([sys.executable, str(_START), "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"stream-dedup {__version__}"
+    refused = subprocess.run([sys.executable, str(_START), "no-such"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "Usage: stream-dedup" in refused.stderr
+
+
+def test_first_process_hears_sigterm_while_it_loads() -> None:
+    """By a handler of its own: what it would die of by default does not reach process 1."""
+    loading = [sys.executable, "-X", "importtime", str(_START), "run"]  # tells each module that is loaded
+    with subprocess.Popen(loading, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "numpy" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+    assert process.returncode == 128 + signal.SIGTERM

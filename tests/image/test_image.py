@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -85,7 +86,7 @@ def test_what_it_tells_of_itself(built: Built) -> None:
     assert set(config["ExposedPorts"]) == {"9108/tcp", "9109/tcp"}
     assert list(config["Volumes"]) == ["/var/lib/stream-dedup"]
     assert config["StopSignal"] == "SIGTERM"
-    assert config["Entrypoint"] == ["stream-dedup"]
+    assert config["Entrypoint"] == ["python3", "-I", "/opt/stream-dedup/start.py"]
     assert told["Healthcheck"]["Test"][0] == "CMD"
 
 
@@ -203,6 +204,14 @@ def test_service_in_the_container(
         produce(bootstrap, topics.input, [article("n-4", copy)])
         links = collect(bootstrap, topics, 4).duplicates
         assert [link.key for link in links] == [b"n-3", b"n-4"]
+
+
+def test_end_in_its_first_moments(built: Built, volume: Path) -> None:
+    """A stop is heard before anything is loaded, though nobody but the service is process 1."""
+    with built.containers.started(built.name, {}, volume) as container:
+        code, seconds = container.stop(2 * _STOP_SECONDS)
+    assert code == 128 + signal.SIGTERM
+    assert seconds < _STOP_SECONDS
 
 
 def _compiled_meanwhile(container: Container) -> str:

@@ -1,0 +1,19 @@
+"""The image's first process: the command line, which hears a SIGTERM from its beginning on.
+
+Knows that process 1 has no default handlers, and that the service takes seconds to load; knows nothing of the service.
+"""
+
+import signal
+import sys
+
+
+def _end(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
+signal.signal(signal.SIGTERM, _end)
+sys.argv[0] = "stream-dedup"
+
+from stream_dedup.cli import main  # noqa: E402  # this is what takes so long
+
+main()
