@@ -18,6 +18,7 @@ from stream_dedup.index.store import StoreError
 from stream_dedup.settings import Settings
 
 _DIGEST_BYTES = 4
+_ANY_DIGEST = 2 * _DIGEST_BYTES * "[0-9a-f]"
 
 
 def digest_of(settings: Settings) -> str:
@@ -33,10 +34,9 @@ def state_directory(settings: Settings, digest: str) -> Path:
 
 def other_states(settings: Settings, digest: str) -> list[Path]:
     """Return the directories of states that belong to other settings."""
-    root = settings.state.directory
-    if not root.is_dir():
-        return []
-    return sorted(path for path in root.iterdir() if path.name != digest and is_state(path))
+    # What else is there may be nothing that the service may look into, such as a file system's lost+found.
+    found = settings.state.directory.glob(_ANY_DIGEST)
+    return sorted(path for path in found if path.name != digest and is_state(path))
 
 
 def check_old_format(settings: Settings) -> None:

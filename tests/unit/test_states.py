@@ -1,0 +1,24 @@
+"""Which directories of `state.directory` are states of other settings."""
+
+from pathlib import Path
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.states import digest_of, other_states
+
+
+def test_others_are_states_under_other_digests(tmp_path: Path) -> None:
+    """The own one is none of them, nor is what only looks like a database, or has a name that no digest has."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path}})
+    own = digest_of(settings)
+    for name in (own, "01234567", "fedcba98", "lost+found", "01234567.bak", "0123456"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "CURRENT").touch()
+    (tmp_path / "deadbeef").mkdir()
+    assert other_states(settings, own) == [tmp_path / "01234567", tmp_path / "fedcba98"]
+    assert other_states(settings, "00000000") == sorted([tmp_path / "01234567", tmp_path / "fedcba98", tmp_path / own])
+
+
+def test_nothing_is_there_yet(tmp_path: Path) -> None:
+    """A directory that the first start makes."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path / "new"}})
+    assert other_states(settings, digest_of(settings)) == []
