@@ -44,8 +44,9 @@ from stream_dedup.versions import load_records
 from stream_dedup.window import Window
 
 _WARM_UP = Article("?", "一篇没有人见过的文章，足够长，可以切成词语并比较。" * 4)
-# Entries that are made to be found at a look, 10 us each: while searches come, and else.
+# Entries that are made to be found in a second, 10 us each: while searches come, and else.
 _SEARCHED, _UNSEARCHED = 2_048, 512
+_AT_ONCE = 2_048  # the same, while somebody waits for them
 _SEARCH_SECONDS = 60.0  # that a search is not the last
 _CATCH_UP_SECONDS = 5.0
 _RATE_SECONDS = 0.9  # between two looks that a rate is told from, at least
@@ -91,9 +92,8 @@ class Desk(SelfClosing):
         Raises:
             StoreError: the state is gone, or cannot be read; the next look may find one.
         """
-        self._follower.refresh(_SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED)
-        with self._follower.view() as view:
-            self._pace.note(view.progress.judged)
+        a_second = _SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED
+        self._look(a_second * self._settings.api.refresh_ms // 1_000)
 
     def warm_up(self) -> None:
         """Read, compile and connect now, and not at the first question.
@@ -120,7 +120,7 @@ class Desk(SelfClosing):
         self._searched_until = deadline
         unseen, before = self._unseen(), -1
         while unseen not in {0, before} and time.monotonic() < deadline:
-            self.refresh()
+            self._look(_AT_ONCE)
             unseen, before = self._unseen(), unseen
 
     def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
@@ -256,6 +256,12 @@ class Desk(SelfClosing):
         """Release what was opened."""
         self._follower.close()
         self._messages.close()
+
+    def _look(self, most: int) -> None:
+        """Look once, and make so many entries at most to be found."""
+        self._follower.refresh(most)
+        with self._follower.view() as view:
+            self._pace.note(view.progress.judged)
 
     def _unseen(self) -> int:
         with self._follower.view() as view:

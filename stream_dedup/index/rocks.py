@@ -139,6 +139,8 @@ class RocksStore:
             for chosen in options.values():
                 # A file that the writer removes can be read on by whoever has it open.
                 chosen.set_max_open_files(-1)
+                # Else each look starts fifteen threads for each family, which takes longer than most looks themselves.
+                chosen.set_max_file_opening_threads(1)
         with self._action("open"):
             if not read_only:
                 _check_index(directory)

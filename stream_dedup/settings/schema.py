@@ -705,8 +705,8 @@ class ApiSettings(_Group):
         description="What `Authorization: Bearer` must name, at least 16 characters; empty: nobody is asked.",
     )
     refresh_ms: int = Field(
-        1_000,
-        ge=100,
+        100,
+        ge=20,
         le=60_000,
         json_schema_extra=unit("milliseconds"),
         description="Between two looks at what the service has written: answers are so old at most.",
