@@ -205,4 +205,4 @@ def _words(
 
 
 def _heaviest(words: list[WeightedWord], top: int) -> list[WeightedWord]:
-    return sorted(words, key=lambda word: -np.sum(word.weights))[:top]
+    return sorted(words, key=lambda word: -sum(word.weights))[:top]
