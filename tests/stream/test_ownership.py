@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -206,6 +207,17 @@ def test_refusal_says_which_rights_are_missing(strict: str) -> None:
         AclPermissionType.DENY,
     )
     admin.create_acls([rule])[rule].result(20)
+    # The controller has it then; the broker, which answers here, a moment later.
+    its_kind = AclBindingFilter(
+        ResourceType.GROUP,
+        "refused.owner",
+        ResourcePatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    wait_until(lambda: rule in admin.describe_acls(its_kind).result(20), "the rule is in force")
     with (
         closing_member(Ownership(settings(strict), "refused.owner")) as member,
         pytest.raises(BrokerError, match="Read on that group"),

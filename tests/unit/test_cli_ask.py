@@ -31,7 +31,7 @@ Invoke = Callable[..., Result]
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state of a story with two copies, and another story, as `stream-dedup dedup --state` leaves it."""
-    directory = tmp_path_factory.mktemp("state") / "own"
+    directory = tmp_path_factory.mktemp("state") / "0badcafe"  # a digest of no settings
     bodies = {"一": _STORY, "two": f"【转载】{_STORY}", "三": _STORY[:70], "else": _OTHER}
     with Deduplicator(directory) as engine:
         for minute, (name, body) in enumerate(bodies.items()):
