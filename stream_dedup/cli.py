@@ -3,6 +3,7 @@
 Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -106,8 +107,9 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     def on_signal(*_: object) -> None:
         service.stop()
         if service.starting:
-            # There is no batch to finish, and opening, compiling or connecting may take long.
-            raise SystemExit(0)
+            # There is no batch to finish, and opening, compiling or connecting may take long. An exception would be
+            # lost where it interrupts a finalizer; the state bears any end, and the API ends when its input does.
+            os._exit(0)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)

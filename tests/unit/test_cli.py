@@ -266,3 +266,31 @@ def test_module_runs_as_the_command() -> None:
     command = [sys.executable, "-m", "stream_dedup", "--version"]
     done = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True)
     assert done.stdout == f"stream-dedup {__version__}\n"
+
+
+_INTERRUPTED = """
+import os, signal, sys, time
+from stream_dedup.cli import main
+from stream_dedup.stream.service import Service
+
+class Finalised:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+
+def run(service):
+    Finalised()
+    time.sleep(60)
+
+Service.run = run
+sys.argv = ["stream-dedup", "run"]
+main()
+"""
+
+
+def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Path) -> None:
+    """Python drops what is raised there: an end by an exception would be lost."""
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
