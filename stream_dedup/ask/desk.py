@@ -46,7 +46,7 @@ from stream_dedup.window import Window
 _WARM_UP = Article("?", "一篇没有人见过的文章，足够长，可以切成词语并比较。" * 4)
 # Entries that are made to be found in a second, 10 us each: while searches come, and else.
 _SEARCHED, _UNSEARCHED = 2_048, 512
-_AT_ONCE = 2_048  # the same, while somebody waits for them
+_AT_ONCE = 2_048  # at most, since questions wait meanwhile
 _SEARCH_SECONDS = 60.0  # that a search is not the last
 _CATCH_UP_SECONDS = 5.0
 _RATE_SECONDS = 0.9  # between two looks that a rate is told from, at least
@@ -93,7 +93,7 @@ class Desk(SelfClosing):
             StoreError: the state is gone, or cannot be read; the next look may find one.
         """
         a_second = _SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED
-        self._look(a_second * self._settings.api.refresh_ms // 1_000)
+        self._look(min(_AT_ONCE, a_second * self._settings.api.refresh_ms // 1_000))
 
     def warm_up(self) -> None:
         """Read, compile and connect now, and not at the first question.
