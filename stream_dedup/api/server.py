@@ -39,6 +39,9 @@ class _Server(uvicorn.Server):
 class Server:
     """Serves the API: probes from the beginning, answers once there is a state to read.
 
+    A process that cannot look at the state any more, for `http.stuck_seconds`, tells its stacks and ends: it has
+    nothing to lose, and whoever keeps it starts another.
+
     Args:
         settings: of the service whose state is asked.
     """
@@ -67,7 +70,7 @@ class Server:
         """
         api = self._settings.api
         os.nice(api.nice)
-        with _listening(api.host, api.port) as listening, Watchdog(self._health):
+        with _listening(api.host, api.port) as listening, Watchdog(self._health, ends=True):
             looking = threading.Thread(target=self._look, args=(_url(listening),), name="look", daemon=True)
             looking.start()
             self._serve(listening)

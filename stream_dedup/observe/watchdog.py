@@ -8,9 +8,11 @@ only write plain text.
 """
 
 import faulthandler
+import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -39,11 +41,14 @@ class Watchdog:
     Args:
         health: whose heartbeat is watched.
         dumped: called with each telling of the stacks.
+        ends: whether a loop that is stuck ends the process, once its stacks are told, with exit code 1: where nothing
+            is lost by it and somebody starts it again.
     """
 
-    def __init__(self, health: Health, dumped: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, health: Health, dumped: Callable[[], None] = lambda: None, *, ends: bool = False) -> None:
         self._health = health
         self._dumped = dumped
+        self._ends = ends
         self._stuck_since: float | None = None  # by `time.monotonic`
         self._looked_at = time.monotonic()
         # Signals, and the end, are bytes on a socket: so the thread can sleep and hear them.
@@ -78,7 +83,7 @@ class Watchdog:
             patience = self._health.patience()
             pause = min(_LOOK_SECONDS, patience / _LOOKS)
             # If this thread does not come round again in time, none of the interpreter's does.
-            faulthandler.dump_traceback_later(patience + pause, file=_STANDARD_ERROR)
+            faulthandler.dump_traceback_later(patience + pause, exit=self._ends, file=_STANDARD_ERROR)
             if signal.SIGUSR1 in self._heard(pause):
                 log.warning("stacks_asked_for", stack=stacks())
                 self._dumped()
@@ -99,6 +104,10 @@ class Watchdog:
             self._stuck_since = now - silence
             log.error("loop_stuck", seconds=round(silence, 1), stack=stacks())
             self._dumped()
+            if self._ends:
+                sys.stderr.flush()
+                # Whatever the loop holds, no other thread waits for it then.
+                os._exit(1)
         elif silence <= patience and self._stuck_since is not None:
             log.warning("loop_goes_on", seconds=round(now - silence - self._stuck_since, 1))
             self._stuck_since = None

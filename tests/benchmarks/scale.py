@@ -40,8 +40,10 @@ from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.filled import INDEXED_SHARE
 from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question
 
-_BATCHES = 84  # at each size
-_WARM = 64  # of them before the clock runs: a block is checked when it is first read, and its page mapped
+_MEASURED = 20  # batches at each size
+_WARM = 64  # before them: a block is checked when it is first read, and its page mapped
+_WARM_BEYOND = 12  # where records no longer fit into memory, and each candidate waits for the disk
+_FITS = 10_000_000  # entries
 _INSERTED = 1 << 16  # entries whose insertion is timed at each size
 _FIRST_SIZE = 100_000
 console = Console()
@@ -153,17 +155,18 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     shelf = state.index.shelf
     shelf.finish_merges(state.progress)
     entries, runs = state.progress.entries, len(shelf.runs)
-    questions = [filling.question(number) for number in range(_BATCHES)]
+    warm = _warm(entries)
+    questions = [filling.question(number) for number in range(warm + _MEASURED)]
     _read_through(cast("RocksStore", state.store))
-    for question in questions[:_WARM]:
+    for question in questions[:warm]:
         ask(filling, question, _Clock())
     clock, blocks, faults = _Clock(), shelf.reads.blocks, _major_faults()
-    found = [ask(filling, question, clock) for question in questions[_WARM:]]
+    found = [ask(filling, question, clock) for question in questions[warm:]]
     faults = _major_faults() - faults
     articles = BATCH * len(found)
     hits = [
         number in numbers
-        for candidates, question in zip(found, questions[_WARM:], strict=True)
+        for candidates, question in zip(found, questions[warm:], strict=True)
         for numbers in [set(candidates.numbers.tolist())]
         for number in question.originals
     ]
@@ -189,6 +192,11 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
         written / disk,
         opened["seconds"],
     )
+
+
+def _warm(entries: int) -> int:
+    """Return how many batches are asked before the clock runs."""
+    return _WARM if entries <= _FITS else _WARM_BEYOND
 
 
 def _read_through(store: RocksStore) -> None:
@@ -252,7 +260,7 @@ def open_and_ask(directory: Path, settings: Settings) -> Mapping[str, float]:
     filling.open(directory)
     seconds = time.perf_counter() - began
     filling.remember(0, filling.population.sums(REMEMBERED))
-    for number in range(_BATCHES):
+    for number in range(_warm(filling.state.progress.entries) + _MEASURED):
         ask(filling, filling.question(number), _Clock())
     process, files = psutil.Process(), str(directory.resolve())
     mapped = sum(part.rss for part in process.memory_maps() if part.path.startswith(files))

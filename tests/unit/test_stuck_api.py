@@ -1,0 +1,42 @@
+"""The API's process where its looks at the state stand still.
+
+Knows how a look can stand still; knows nothing of states.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+# What a look is at, and what the log or the timer without the interpreter must tell of it.
+_WAITS = "time.sleep(60)", "loop_stuck"
+_HOLDS = "ctypes.PyDLL(None).sleep(60)", "(most recent call first):"
+_PROGRAM = """
+import ctypes, time
+from stream_dedup.api import server
+from stream_dedup.settings import load_settings
+
+BEGAN = time.monotonic()
+
+class Desk:
+    def __init__(self, settings): pass
+    def warm_up(self): pass
+    def close(self): pass
+    def refresh(self):
+        if time.monotonic() > BEGAN + 2:  # the watchdog has seen by then that the start is done
+            {look}
+
+server.Desk = Desk
+server.Server(load_settings(flags=["http.stuck_seconds=1", "api.port=0"])).run()
+"""
+
+
+@pytest.mark.parametrize(("look", "told"), [_WAITS, _HOLDS], ids=["others go on", "interpreter held"])
+def test_ends_with_its_stacks_told(look: str, told: str) -> None:
+    """Whoever keeps it starts another: a process that hangs would be kept for ever."""
+    program = [sys.executable, "-c", _PROGRAM.format(look=look)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == 1
+    said = ended.stdout + ended.stderr
+    assert told in said
+    assert "refresh" in said
