@@ -94,6 +94,9 @@ class Links:
         # Numbers out of arrays one by one would take longer than all the rest.
         self._stored = run.stored
         self._rows: list[int] = run.verdicts.rows.tolist()
+        self._relations: list[int] = run.verdicts.relations.tolist()
+        self._sources: list[int] = run.verdicts.sources.tolist()
+        self._distances: list[int] = run.verdicts.hamming.tolist()
         self._jaccard: list[float] = run.verdicts.jaccard.tolist()
         self._containment: list[float] = run.verdicts.containment.tolist()
         self._segmented: list[bool] = ((run.candidates.rows.flags & UNSEGMENTED) == 0).tolist()
@@ -155,8 +158,7 @@ class Links:
         return Link(id_of(canonical), article.id, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
 
     def _match_link(self, place: int, match: Matched) -> Link | None:
-        verdicts = self._run.verdicts
-        relation = RELATIONS[verdicts.relations[place]]
+        relation = RELATIONS[self._relations[place]]
         if relation is None:
             return None
         return Link(
@@ -166,13 +168,13 @@ class Links:
             self._jaccard[place],
             self._containment[place],
             self._hamming(place),
-            SOURCES[verdicts.sources[place]],
+            SOURCES[self._sources[place]],
         )
 
     def _hamming(self, place: int) -> int | None:
         """Return the distance of the fingerprints of an article and of what matched, None where one has none."""
         both = self._segmented[self._stored + place] and self._segmented[self._rows[place]]
-        return int(self._run.verdicts.hamming[place]) if both else None
+        return self._distances[place] if both else None
 
     def _revision(self, place: int, version: Version) -> Link:
         """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""

@@ -193,19 +193,15 @@ def resemblance(
 @kernel
 def _counts(a: U32, b: U32, end: np.int64) -> tuple[int, int, int]:
     """Return how many values below `end` are in both of two ascending arrays, and in each of them alone."""
+    below_a, below_b = int(np.searchsorted(a, end)), int(np.searchsorted(b, end))
     i, j, shared = 0, 0, 0
-    while i < len(a) and j < len(b) and a[i] < end and b[j] < end:
-        if a[i] < b[j]:
-            i += 1
-        elif b[j] < a[i]:
-            j += 1
-        else:
-            i, j, shared = i + 1, j + 1, shared + 1
-    while i < len(a) and a[i] < end:
-        i += 1
-    while j < len(b) and b[j] < end:
-        j += 1
-    return shared, i - shared, j - shared
+    # Without any branch: which of two is the smaller cannot be foretold.
+    while i < below_a and j < below_b:
+        one, other = a[i], b[j]
+        i += one <= other
+        j += other <= one
+        shared += one == other
+    return shared, below_a - shared, below_b - shared
 
 
 @kernel

@@ -25,6 +25,7 @@ _REPORTS_SERVED = 64  # messages after which the reports on earlier ones are hea
 _STUCK_SECONDS = 10.0  # after which a call that heeds no timeout is given up
 _CLOSE_SECONDS = 2.0  # for the end of a transaction that is open at the end
 _CONNECT_SECONDS = 5.0
+_ANY_PARTITION = -1  # librdkafka chooses one by the key
 
 _FENCED = frozenset(
     {
@@ -60,6 +61,7 @@ _QUEUE_TOO_SMALL = "raise kafka.producer.queue.buffering.max.kbytes"
 log = structlog.get_logger()
 
 Headers = list[tuple[str, str | bytes | None]]
+_Report = Callable[[KafkaError | None, Message], None]
 
 
 class AbortedError(Exception):
@@ -161,7 +163,7 @@ class Writer:
             FencedError: another process has taken over.
             BrokerError: the broker refuses the message for good, or it is too large.
         """
-        self._produce(topic, partial(self._producer.produce, topic, value, key, headers=headers), self._delivered)
+        self._produce(topic, key, value, self._delivered, headers)
 
     def commit(
         self,
@@ -192,8 +194,7 @@ class Writer:
         if not self._exactly_once:
             self._confirm(deadline)
         for key, value in records:
-            put = partial(self._producer.produce, self._changelog, value, key, partition=0)
-            self._produce(self._changelog, put, self._logged)
+            self._produce(self._changelog, key, value, self._logged, partition=0)
         protocol.reached(protocol.Step.LOGGED)
         self._confirm(deadline)
         protocol.reached(protocol.Step.CONFIRMED)
@@ -253,12 +254,15 @@ class Writer:
     def _produce(
         self,
         topic: str,
-        put: Callable[..., None],
-        report: Callable[[KafkaError | None, Message], None],
+        key: bytes | None,
+        value: bytes | None,
+        report: _Report,
+        headers: Headers | None = None,
+        partition: int = _ANY_PARTITION,
     ) -> None:
         while True:
             try:
-                put(on_delivery=report)
+                self._producer.produce(topic, value, key, partition, report, headers=headers)
                 break
             except BufferError:
                 if len(self._producer) == 0:

@@ -3,10 +3,12 @@
 Knows the dictionary of jieba, the user's dictionary and the word lists; knows nothing of the stream.
 """
 
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +16,16 @@ from numpy.typing import NDArray
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import (
     EMPTY,
+    HASH_OF_NONE,
     I32,
     I64,
     U32,
     U64,
     empty_table,
     find_slot,
-    hash_span,
+    hash_end,
     hash_spans,
+    hash_step,
     hash_words,
     place_all,
 )
@@ -35,6 +39,20 @@ _TYPICAL_WORDS = 300  # words of an article: turns a word's share of a corpus in
 _RARE = 0.3  # how often a word that the dictionary lacks is taken to occur in its corpus
 
 
+class Markers(NamedTuple):
+    """The marker words.
+
+    Attributes:
+        hashes: of them, as an open-addressing table.
+        begin: which code points they begin with, shape (0x110000,): few do, and most words have none of these.
+        longest: characters of the longest.
+    """
+
+    hashes: U64
+    begin: NDArray[np.bool_]
+    longest: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
     """n words by their hash, as an open-addressing table; what is known of the most frequent ones lies together.
@@ -46,8 +64,7 @@ class Lexicon:
         part_of_speech: 3 noun, 2 verb, 1 other (the 2020 paper's values), shape (n,).
         flags: bits `STOP` and `MARKER`, shape (n,).
         unknown_prior: the prior of a word which is not in the table.
-        markers: table of the marker words' hashes; a word that contains one counts as a marker word.
-        marker_lengths: shortest and longest marker word, in characters, shape (2,).
+        markers: the marker words; a word that contains one counts as a marker word.
     """
 
     keys: U64
@@ -56,8 +73,7 @@ class Lexicon:
     part_of_speech: NDArray[np.uint8]
     flags: NDArray[np.uint8]
     unknown_prior: float
-    markers: U64
-    marker_lengths: NDArray[np.int64]
+    markers: Markers
 
 
 def read_words(path: Path) -> tuple[str, ...]:
@@ -100,7 +116,7 @@ def build_lexicon(
     """
     normal = Normaliser(simplify=simplify, strip_html=False)
     stops = [normal(word).text for word in stop_words]
-    markers = sorted({normal(word).text for word in marker_words})
+    markers = sorted({text for word in marker_words if (text := normal(word).text)})
     dictionary = jieba_dictionary().extended(user_words, 0)
     frequencies, total = dictionary.frequencies, int(dictionary.frequencies.sum())
     keys = empty_table(len(frequencies) + len(stops) + len(markers))
@@ -111,50 +127,55 @@ def build_lexicon(
     part_of_speech[slots] = np.array([_part_of_speech(tag) for tag in dictionary.tags])[dictionary.tag_of]
     flags = np.zeros(len(keys), np.uint8)
     flags[place_all(keys, hash_words(stops))] |= STOP
-    marker_hashes = hash_words(markers)
-    flags[place_all(keys, marker_hashes)] |= MARKER
-    marker_table = empty_table(len(markers))
-    place_all(marker_table, marker_hashes)
-    lengths = np.array([min(map(len, markers), default=1), max(map(len, markers), default=0)], np.int64)
-    _mark_containing(dictionary.lower(), dictionary.stops, slots, flags, marker_table, lengths)
+    flags[place_all(keys, hash_words(markers))] |= MARKER
+    known = _markers(markers)
+    _mark_containing(dictionary.lower(), dictionary.stops, slots, flags, known)
     order = np.flatnonzero(keys != EMPTY)
     order = order[np.argsort(-prior[order], kind="stable")]
     entries = np.zeros(len(keys), np.int32)
     entries[order] = np.arange(len(order))
     unknown_prior = float(_documents_share(_RARE, total))
-    return Lexicon(
-        keys, entries, prior[order], part_of_speech[order], flags[order], unknown_prior, marker_table, lengths
-    )
+    return Lexicon(keys, entries, prior[order], part_of_speech[order], flags[order], unknown_prior, known)
+
+
+def _markers(words: list[str]) -> Markers:
+    hashes, begin = empty_table(len(words)), np.zeros(sys.maxunicode + 1, np.bool_)
+    place_all(hashes, hash_words(words))
+    begin[[ord(word[0]) for word in words]] = True
+    return Markers(hashes, begin, max(map(len, words), default=0))
 
 
 @kernel
-def contains_marker(points: U32, start: int, stop: int, markers: U64, lengths: I64) -> bool:
+def contains_marker(points: U32, start: int, stop: int, markers: Markers) -> bool:
     """Tell whether the word points[start:stop] is, or contains, a marker word.
 
     Args:
         points: code points.
         start: of the word.
         stop: behind the word.
-        markers: table of the marker words' hashes.
-        lengths: of the shortest and the longest marker word.
+        markers: the marker words.
     """
-    for length in range(lengths[0], min(lengths[1], stop - start) + 1):
-        # A marker of one character (但, 却) counts only as a word of its own: inside words it is something else.
-        if length == 1 and stop - start > 1:
+    for first in range(start, stop):
+        if not markers.begin[points[first]]:
             continue
-        for first in range(start, stop - length + 1):
-            value = hash_span(points, first, first + length)
-            if markers[find_slot(markers, value)] == value:
+        value = HASH_OF_NONE
+        for last in range(first, min(stop, first + markers.longest)):
+            value = hash_step(value, points[last])
+            # A marker of one character (但, 却) counts only as a word of its own: inside words it is something else.
+            if last == first and stop - start > 1:
+                continue
+            hashed = hash_end(value)
+            if markers.hashes[find_slot(markers.hashes, hashed)] == hashed:
                 return True
     return False
 
 
 @kernel
-def _mark_containing(points: U32, stops: I64, slots: I64, flags: NDArray[np.uint8], markers: U64, lengths: I64) -> None:
+def _mark_containing(points: U32, stops: I64, slots: I64, flags: NDArray[np.uint8], markers: Markers) -> None:
     """Flag the words that contain a marker word; word i ends at stops[i] and has the slot slots[i]."""
     start = 0
     for i in range(len(stops)):
-        if contains_marker(points, start, stops[i], markers, lengths):
+        if contains_marker(points, start, stops[i], markers):
             flags[slots[i]] |= MARKER
         start = stops[i]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
-from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, contains_marker
+from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, Markers, contains_marker
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.texts import offsets_of
 from stream_dedup.text.words import Vocabulary, Words
@@ -101,8 +101,7 @@ class _Table(NamedTuple):
     keys: U64
     entries: I32
     flags: NDArray[np.uint8]
-    markers: U64
-    marker_lengths: I64
+    markers: Markers
 
 
 class _Found(NamedTuple):
@@ -128,7 +127,7 @@ def _known(vocabulary: Vocabulary, lexicon: Lexicon) -> _Found:
 
 
 def _table_of(lexicon: Lexicon) -> _Table:
-    return _Table(lexicon.keys, lexicon.entries, lexicon.flags, lexicon.markers, lexicon.marker_lengths)
+    return _Table(lexicon.keys, lexicon.entries, lexicon.flags, lexicon.markers)
 
 
 @kernel
@@ -250,7 +249,7 @@ def _find_unknown(points: U32, words: int, is_word: Bool, lexicon: _Table, kept:
                 value = hash_span(points, start, start + length)
                 entry, marker = _find(value, lexicon)
             if entry == _NOT_KNOWN:
-                marker = contains_marker(points, start, start + length, lexicon.markers, lexicon.marker_lengths)
+                marker = contains_marker(points, start, start + length, lexicon.markers)
         kept.entries[used], kept.hashes[used], kept.markers[used], kept.lengths[used] = entry, value, marker, length
         used += entry != _LEFT_OUT
     return used
