@@ -274,7 +274,8 @@ _FAULTS = (
     Event(
         "crashed",
         "error",
-        "A fault of the service: it ends with exit code 1.",
+        "A fault of the service: it ends with exit code 1. `exception` shows where, not what it says: see "
+        "`exception_in_full`.",
         ("error", "exception"),
         "start it again, it continues where it was; report it",
     ),
@@ -285,6 +286,12 @@ _FAULTS = (
         "An exception where nobody could be told of it: in a destructor, or in a callback.",
         ("error", "detail", "exception"),
         "report it",
+    ),
+    Event(
+        "exception_in_full",
+        "debug",
+        "The exception of the event before, with what it says, which may hold text of an article.",
+        ("exception",),
     ),
     Event(
         "library_warning",

@@ -1,15 +1,39 @@
-"""Where an exception was raised, without what it says: that may be text of an article.
+"""Exceptions without what they say: that may be text of an article.
 
 Knows stacks; knows no event.
 """
 
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 _FRAMES = 6  # the innermost
+_OF_THE_SYSTEM = (OSError, MemoryError, ImportError)  # they say what went wrong with files, memory and modules
+_CAUSED = "\nThe above exception was the direct cause of the following exception:\n\n"
+_DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
 def raised_at(error: BaseException) -> str:
     """Return the innermost frames of an exception as `file.py:line function`, the innermost first."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+
+
+def in_full(error: BaseException) -> str:
+    """Return an exception with its stack and all that led to it, as Python tells it."""
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def stack_of(error: BaseException) -> str:
+    """Return the same without what the exceptions say, but for those of the system."""
+    return "".join(_told(error)).rstrip()
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    if error.__cause__ is not None:
+        yield from (*_told(error.__cause__), _CAUSED)
+    elif error.__context__ is not None and not error.__suppress_context__:
+        yield from (*_told(error.__context__), _DURING)
+    yield "Traceback (most recent call last):\n"
+    yield from traceback.format_tb(error.__traceback__)
+    yield f"{type(error).__name__}{f': {error}' if isinstance(error, _OF_THE_SYSTEM) else ''}\n"

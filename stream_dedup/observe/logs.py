@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import structlog
 
+from stream_dedup.observe.faults import in_full, stack_of
 from stream_dedup.settings import REDACTED, LogSettings
 
 _SHORTEST_SECRET = 6  # characters: shorter ones stand in many words
@@ -27,6 +28,7 @@ def configure_logs(settings: LogSettings, secrets: Collection[str] = ()) -> None
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _with_exception,
             *(_for_machines() if as_json else _for_people()),
             _Redaction(secrets),
         ],
@@ -37,11 +39,18 @@ def configure_logs(settings: LogSettings, secrets: Collection[str] = ()) -> None
 
 
 def _for_machines() -> list[structlog.typing.Processor]:
-    return [
-        structlog.processors.format_exc_info,
-        _in_order,
-        structlog.processors.JSONRenderer(ensure_ascii=False),
-    ]
+    return [_in_order, structlog.processors.JSONRenderer(ensure_ascii=False)]
+
+
+def _with_exception(
+    _logger: structlog.typing.WrappedLogger, method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Tell of an exception where it was raised, and what it says at the level debug alone: it may be an article."""
+    told = event.pop("exc_info", None)
+    error = told[1] if isinstance(told, tuple) else sys.exception()
+    if told and error is not None:
+        event["exception"] = in_full(error) if method == "debug" else stack_of(error)
+    return event
 
 
 def _in_order(
@@ -52,7 +61,7 @@ def _in_order(
 
 
 def _for_people() -> list[structlog.typing.Processor]:
-    # The default shows the variables of each frame, and so the text of articles.
+    # With any other formatter it asks for exceptions that nothing has formatted before.
     plain = structlog.dev.plain_traceback
     return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
 

@@ -14,6 +14,7 @@ from typing import TextIO
 import structlog
 
 from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.faults import stack_of
 
 log = structlog.get_logger()
 _complaints = Complaints()
@@ -37,6 +38,7 @@ def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackTy
         sys.__excepthook__(kind, error, trace)  # Ctrl-C ends the process as it ends others
         return
     log.error("crashed", error=kind.__name__, exc_info=(kind, error, trace))
+    log.debug("exception_in_full", exc_info=(kind, error, trace))
 
 
 def _thread_crashed(told: threading.ExceptHookArgs) -> None:
@@ -45,6 +47,7 @@ def _thread_crashed(told: threading.ExceptHookArgs) -> None:
     name = told.thread.name if told.thread is not None else ""
     trace = (told.exc_type, told.exc_value, told.exc_traceback)
     log.error("thread_crashed", thread=name, error=told.exc_type.__name__, exc_info=trace)
+    log.debug("exception_in_full", exc_info=trace)
 
 
 def _lost(told: "sys.UnraisableHookArgs") -> None:
@@ -52,6 +55,7 @@ def _lost(told: "sys.UnraisableHookArgs") -> None:
     error, where = told.exc_value, told.err_msg or "exception ignored"
     trace = (type(error), error, told.exc_traceback) if error is not None else None
     log.error("exception_lost", error=told.exc_type.__name__, detail=where, exc_info=trace)
+    log.debug("exception_in_full", exc_info=trace)
 
 
 def _warned(
@@ -71,7 +75,7 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell of one record; those of one place in the library are alike."""
-        exception = logging.Formatter().formatException(record.exc_info) if record.exc_info else None
-        fields = {"exception": exception} if exception else {}
+        error = record.exc_info[1] if record.exc_info else None
+        fields = {"exception": stack_of(error)} if error is not None else {}
         kind = f"{record.name}:{record.lineno}"
         _complaints.warning("library_warning", error=kind, detail=record.getMessage(), **fields)

@@ -103,6 +103,51 @@ def test_what_libraries_and_the_interpreter_tell_are_events() -> None:
     assert "ZeroDivisionError" in lines[4]["exception"]
 
 
+_FAULTS = """
+    def parse(body):
+        try: int(body)
+        except ValueError as error: raise KeyError(body) from error
+    def again(body):
+        try: parse(body)
+        except KeyError: raise RuntimeError(body)
+    thread = threading.Thread(target=again, args=(text,)); thread.start(); thread.join()
+    class Late:
+        def __del__(self): parse(text)
+    Late()
+    try: again(text)
+    except RuntimeError: logging.getLogger("asyncio").exception("task")
+    again(text)
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_exceptions_tell_where_and_not_what(form: str) -> None:
+    """What one says may be an article; the stacks of all that led to it are there, as Python orders them."""
+    log = _told(_FAULTS, form)[1]
+    assert log.count("in parse") == 8
+    assert _TEXT not in log
+    told = log.replace("\\n", "\n")
+    order = ["ValueError\n", "direct cause", "KeyError\n", "During handling"]
+    places = [told.index(one) for one in order]
+    assert places == sorted(places)
+
+
+def test_debugging_shows_exceptions_in_full() -> None:
+    """Behind each event that does without."""
+    code = f'configure_logs(LogSettings(format="json", level="debug"))\n{textwrap.dedent(_FAULTS)}'
+    lines = _lines(code)
+    full = [line for line in lines if line["event"] == "exception_in_full"]
+    assert len(full) == 3
+    assert all(line["level"] == "debug" and f"KeyError: '{_TEXT}'" in line["exception"] for line in full)
+    assert not any(_TEXT in line.get("exception", "") for line in lines if line["level"] != "debug")
+
+
+def test_exceptions_of_the_system_say_what_went_wrong() -> None:
+    """A file that is missing, a disk that is full: whoever runs the service needs that, and it is no article."""
+    (line,) = _lines("""open("/nowhere/at-all")""")
+    assert "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/at-all'" in line["exception"]
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_stacks_show_no_values(form: str) -> None:
     """Neither format shows what variables hold: that may be an article."""
@@ -130,7 +175,7 @@ def test_secrets_are_in_no_line(form: str) -> None:
     """Wherever they come from, and however the format writes them; what is shorter than a word is left alone."""
     code = """
         log.info("starting", http=f"https://u:{secret}@host", short="short")
-        raise ValueError(secret)
+        raise OSError(secret)
     """
     log = _told(code, form)[1]
     assert "of '26" not in log.replace("\\", "")
