@@ -3,9 +3,11 @@
 Knows processes, threads and sockets; knows nothing of paths or questions.
 """
 
+import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,6 +25,8 @@ from stream_dedup.settings import Settings
 _WAIT_SECONDS = 1.0
 _KEEP_ALIVE_SECONDS = 10
 _MOST_AT_ONCE = 64  # requests; beyond: 503
+# Looks cost the stream something: so many seconds after the last question there is one a second.
+_ASKING_SECONDS, _UNASKED_SECONDS = 10.0, 1.0
 
 log = structlog.get_logger()
 
@@ -54,6 +58,7 @@ class Server:
         self._complaints = Complaints()
         self._desk: Desk | None = None
         self._fault: Exception | None = None
+        self._asked_at = -math.inf  # by `time.monotonic`
 
     def stop(self) -> None:
         """Ask it to end. May be called from a signal handler or another thread."""
@@ -82,11 +87,12 @@ class Server:
             raise self._fault
 
     def desk(self) -> Desk:
-        """Return who answers.
+        """Return who answers a question.
 
         Raises:
             StoreError: there is no state to read yet.
         """
+        self._asked_at = time.monotonic()
         started, line = self._health.started()
         if self._desk is None or not started:
             raise StoreError(line)
@@ -147,7 +153,13 @@ class Server:
             else:
                 self._health.wait_for("")
             self._health.beat()
-            self._stopping.wait(self._settings.api.refresh_ms / 1000)
+            self._stopping.wait(self._pause())
+
+    def _pause(self) -> float:
+        """Return the seconds between two looks at the state."""
+        pause = self._settings.api.refresh_ms / 1000
+        asking = time.monotonic() - self._asked_at < _ASKING_SECONDS
+        return pause if asking else max(pause, _UNASKED_SECONDS)
 
 
 def _url(listening: socket.socket) -> str:

@@ -84,6 +84,7 @@ class Desk(SelfClosing):
         self._loaded: Explainer | None = None
         self._pace = _Pace()
         self._searched_until = 0.0
+        self._looked_at = time.monotonic()
         self._follower = Follower(self._directory, settings)
 
     def refresh(self) -> None:
@@ -93,7 +94,8 @@ class Desk(SelfClosing):
             StoreError: the state is gone, or cannot be read; the next look may find one.
         """
         a_second = _SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED
-        self._look(min(_AT_ONCE, a_second * self._settings.api.refresh_ms // 1_000))
+        seconds = max(time.monotonic() - self._looked_at, self._settings.api.refresh_ms / 1000)
+        self._look(min(_AT_ONCE, round(a_second * seconds)))
 
     def warm_up(self) -> None:
         """Read, compile and connect now, and not at the first question.
@@ -259,6 +261,7 @@ class Desk(SelfClosing):
 
     def _look(self, most: int) -> None:
         """Look once, and make so many entries at most to be found."""
+        self._looked_at = time.monotonic()
         self._follower.refresh(most)
         with self._follower.view() as view:
             self._pace.note(view.progress.judged)

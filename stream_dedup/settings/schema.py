@@ -709,7 +709,8 @@ class ApiSettings(_Group):
         ge=20,
         le=60_000,
         json_schema_extra=unit("milliseconds"),
-        description="Between two looks at what the service has written: answers are so old at most.",
+        description="Between two looks at what the service has written: answers are so old at most. Where nobody has "
+        "asked for ten seconds it looks once a second.",
     )
     max_body_bytes: int = Field(
         1 << 20, ge=1 << 10, le=64 << 20, json_schema_extra=unit("bytes"), description="Of a request; beyond: 413."
