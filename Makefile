@@ -41,7 +41,8 @@ unit: $(READY) ## The unit tests alone: seconds, no broker
 	@$(BIN)/python -m pytest tests/unit $(PARALLEL)
 
 image: ## The image of the service, by ENGINE=docker (or podman, buildah); BASE=, EXTRAS=, TAG=
-	@$(ENGINE) build --file deploy/docker/Dockerfile --tag stream-dedup:$(or $(TAG),local) --build-arg TARGETARCH=$(ARCH) \
+	@$(ENGINE) build $(if $(filter docker,$(ENGINE)),,--format docker) --file deploy/docker/Dockerfile \
+		--tag stream-dedup:$(or $(TAG),local) --build-arg TARGETARCH=$(ARCH) \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
 		$(if $(BASE),--build-arg BASE=$(BASE)) $(if $(EXTRAS),--build-arg EXTRAS=$(EXTRAS)) .
 

@@ -80,7 +80,7 @@ _STREAM = (
         "info",
         "An IDF epoch began; how far fingerprints of the newest articles moved.",
         ("number", "drift_mean_bits", "drift_most_bits", "drift_articles"),
-        "a mean over 2 after the first epochs: see the metric `epoch_drift_mean_bits`",
+        "a mean over 2 after the first epochs: see the metric `epoch_drift_mean_distance`",
     ),
     Event(
         "message_not_decoded",

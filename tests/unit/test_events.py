@@ -11,6 +11,7 @@ import pytest
 import stream_dedup
 from stream_dedup.observe.events import GROUPS, Event
 from tests.events_page import PAGE, page
+from tests.unit.catalogued import known_names
 
 _SOURCES = Path(stream_dedup.__file__).parent
 _LEVELS = {name: name for name in ("debug", "info", "warning", "error")} | {"exception": "error"}
@@ -95,3 +96,12 @@ def test_nothing_is_told_past_the_log() -> None:
     """No module of the service uses Python's own log, but that which catches what libraries say."""
     own = [path.name for path in _SOURCES.rglob("*.py") if "getLogger" in path.read_text(encoding="utf-8")]
     assert own == []
+
+
+@pytest.mark.parametrize("event", _CATALOGUE.values(), ids=lambda event: event.name)
+def test_names_that_a_text_refers_to_exist(event: Event) -> None:
+    """Other events, fields, and metrics without their prefix."""
+    fields = {field for one in _CATALOGUE.values() for field in one.fields}
+    known = {*_CATALOGUE, *fields, *(name.removeprefix("stream_dedup_") for name in known_names())}
+    named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", f"{event.meaning} {event.action}"))
+    assert named <= known
