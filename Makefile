@@ -130,7 +130,7 @@ chart: ## The Helm chart as an archive, in dist (HELM=helm)
 	@$(or $(HELM),helm) package deploy/helm/stream-dedup --destination dist
 
 up: ## The service with Kafka, Prometheus and Grafana by Docker Compose, on this machine
-	@docker compose --file deploy/compose.yaml up --build --wait
+	@VERSION=$(VERSION) REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) docker compose --file deploy/compose.yaml up --build --wait
 	@echo "page http://127.0.0.1:9109  Grafana http://127.0.0.1:3000  Prometheus http://127.0.0.1:9090  Kafka 127.0.0.1:19092"
 
 down: ## End them; their volumes stay (VOLUMES=1 removes them)
