@@ -37,9 +37,9 @@ class Helm:
         """Look for faults in the chart, with some values; warnings are faults too."""
         return self._run("lint", str(CHART), "--strict", "--kube-version", _LATEST, *self._values(values))
 
-    def template(self, values: Mapping[str, Any]) -> "subprocess.CompletedProcess[str]":
-        """Render the chart with some values."""
-        return self._run("template", RELEASE, str(CHART), "--kube-version", _LATEST, *self._values(values))
+    def template(self, values: Mapping[str, Any], release: str = RELEASE) -> "subprocess.CompletedProcess[str]":
+        """Render the chart with some values, as a release of some name."""
+        return self._run("template", release, str(CHART), "--kube-version", _LATEST, *self._values(values))
 
     def manifests(self, values: Mapping[str, Any]) -> "Manifests":
         """Return what the chart becomes with some values."""

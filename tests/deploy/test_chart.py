@@ -1,5 +1,6 @@
 """Promises of the Helm chart: what Kubernetes accepts, what the service accepts, parts that fit one another."""
 
+import re
 import tarfile
 from contextlib import closing
 from http.client import HTTPConnection
@@ -126,6 +127,11 @@ def test_a_mistake_is_found(full: Manifests) -> None:
         ({"api": {"enabled": True}}, "api.tokenSecret.name"),
         ({"keda": {"enabled": True, "bootstrapServers": "kafka:9092"}}, "keda.topics"),
         ({"keda": {"enabled": True, "topics": ["articles.in"]}}, "keda.bootstrapServers"),
+        ({"nameOverride": "stream-dedup.eu"}, "nameOverride"),
+        ({"fullnameOverride": "stream-dedup.eu"}, "fullnameOverride"),
+        ({"nameOverride": "repeats"}, '"news-repeats"'),
+        ({"fullnameOverride": "repeats"}, '"repeats"'),
+        ({"fullnameOverride": f"{'x' * 40}-stream-dedup"}, '-stream"'),
     ],
 )
 def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], named: str) -> None:
@@ -133,6 +139,24 @@ def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], named: str
     done = helm.template(values)
     assert done.returncode != 0
     assert named in done.stderr
+
+
+@pytest.mark.parametrize("release", ["news-of-" + "all-" * 8 + "x", "news.eu", "1news"])
+def test_wrong_releases_are_refused(helm: Helm, release: str) -> None:
+    """A release whose name makes one that alerts or Kubernetes would not take has to say another."""
+    done = helm.template({}, release)
+    assert done.returncode != 0
+    assert "fullnameOverride" in done.stderr
+    assert helm.template({"fullnameOverride": "news-stream-dedup"}, release).returncode == 0
+
+
+def test_alerts_know_the_job(rendered: Manifests) -> None:
+    """The name of the Service, which is the job, is one that each alert by job looks for."""
+    alerts = (DEPLOY / "prometheus" / "rules" / "alerts.yaml").read_text(encoding="utf-8")
+    wanted = set(re.findall(r'job=~"([^"]+)"', alerts))
+    assert wanted
+    job = rendered.one("StatefulSet")["spec"]["serviceName"]
+    assert all(re.fullmatch(pattern, job) for pattern in wanted)
 
 
 def _settings(manifests: Manifests, folder: Path) -> Settings:

@@ -4,13 +4,18 @@
 
 {{/* Names derived from it have up to 11 more characters, and the names of Services at most 63. */}}
 {{- define "stream-dedup.fullname" -}}
+{{- $name := printf "%s-%s" .Release.Name (include "stream-dedup.name" .) }}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" }}
+{{- $name = .Values.fullnameOverride }}
 {{- else if contains (include "stream-dedup.name" .) .Release.Name }}
-{{- .Release.Name | trunc 48 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name (include "stream-dedup.name" .) | trunc 48 | trimSuffix "-" }}
+{{- $name = .Release.Name }}
 {{- end }}
+{{- $name = $name | trunc 48 | trimSuffix "-" }}
+{{- /* It is the job too, by which alerts know the service (deploy/prometheus/rules/alerts.yaml), and a Service's name has no dots. */}}
+{{- if not (regexMatch "^([a-z][-a-z0-9]*)?stream-?dedup([-a-z0-9]*[a-z0-9])?$" $name) }}
+{{- fail (printf "%q cannot be the name: alerts want \"stream-dedup\" in it, Kubernetes a letter first and no dots; set fullnameOverride (its first 48 characters count)" $name) }}
+{{- end }}
+{{- $name }}
 {{- end }}
 
 {{- define "stream-dedup.selector" -}}
