@@ -245,6 +245,16 @@ def _status(url: str) -> int:
         return connection.getresponse().status
 
 
+def test_probes_are_those_of_the_guide(helm: Helm) -> None:
+    """Who writes manifests by hand is told the same probes."""
+    container, port = helm.manifests({}).container(), HttpSettings().port
+    text = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        (line,) = re.findall(f"^{probe}: .*$", text, re.MULTILINE)
+        wanted = {**container[probe], "httpGet": {**container[probe]["httpGet"], "port": port}}
+        assert yaml.safe_load(line) == {probe: wanted}
+
+
 def test_selectors_find_the_pods(rendered: Manifests) -> None:
     """Services, budget and network policy select the pods, and name ports that these have."""
     labels = rendered.pod()["metadata"]["labels"].items()
