@@ -315,8 +315,9 @@ def test_idle_means_nobody_and_busy_all(helm: Helm) -> None:
 
 
 def test_image(helm: Helm, full: Manifests) -> None:
-    """It is of the chart's version, unless a digest says which."""
-    assert load_yaml(CHART / "Chart.yaml")["appVersion"] == __version__
+    """It is of the chart's version, which is the service's, unless a digest says which."""
+    chart = load_yaml(CHART / "Chart.yaml")
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
     assert helm.manifests({}).container()["image"] == f"stream-dedup:{__version__}"
     assert full.container()["image"] == f"registry.example/news/stream-dedup@sha256:{'0' * 64}"
 
