@@ -95,6 +95,11 @@ def test_kubernetes_accepts_it(rendered: Manifests, version: str) -> None:
             kubernetes_validate.validate(manifest, version, strict=True)
 
 
+def test_oldest_kubernetes_is_checked() -> None:
+    """The chart promises no older one than those it is checked against."""
+    assert load_yaml(CHART / "Chart.yaml")["kubeVersion"] == f">={_KUBERNETES[0]}.0-0"
+
+
 def test_operators_accept_it(rendered: Manifests) -> None:
     """Those of the Prometheus Operator and KEDA are what their definitions allow, without a field they do not name."""
     for manifest in rendered.all:
