@@ -18,9 +18,10 @@ from typing import Any
 from tests.programs import missing
 
 _TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
+_KEYS = ("debian-archive-keyring", "gpg")  # without them mmdebstrap trusts Debian on Debian alone
 _MISSING = (
     f"the tests of the image want {', '.join(_TOOLS)} and root: `apt-get install --no-install-recommends "
-    f"{' '.join(_TOOLS)}` on Debian"
+    f"{' '.join((*_TOOLS, *_KEYS))}` on Debian or Ubuntu"
 )
 _REQUIRED = "IMAGE_REQUIRED"  # set where all tests have to run
 _BASE = "IMAGE_BASE"  # names a base of a registry, where one can be reached
