@@ -11,12 +11,19 @@ import pytest
 from tests.deploy.files import REPOSITORY, load_yaml
 from tests.programs import found
 
-_FILES = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+_WORKFLOWS = REPOSITORY / ".github" / "workflows"
+_FILES = sorted(_WORKFLOWS.glob("*.yml"))
+_OWN = "uses: ./"  # a workflow of this very commit
 _MAKE = re.compile(r"\bmake ([a-z -]*[a-z])")
 
 
 def _steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
-    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+    return [step for job in _jobs(workflow) for step in job["steps"]]
+
+
+def _jobs(workflow: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the jobs of a workflow's own: those of one that it calls are looked at there."""
+    return [job for job in workflow["jobs"].values() if "uses" not in job]
 
 
 @pytest.fixture(params=_FILES, ids=lambda file: file.name)
@@ -51,7 +58,7 @@ def test_few_rights(file: Path) -> None:
 
 def test_actions_are_of_a_commit(file: Path) -> None:
     """A tag can be moved, a commit cannot; the tag stands beside it for those who read."""
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "uses:" in line and _OWN not in line]
     assert all(re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line) for line in lines), lines
 
 
@@ -68,4 +75,11 @@ def test_commands_are_there(file: Path) -> None:
 
 def test_each_job_ends(file: Path) -> None:
     """A job that hangs is ended within the hour and a half that the tests may take."""
-    assert all(job["timeout-minutes"] <= 90 for job in load_yaml(file)["jobs"].values())
+    assert all(job["timeout-minutes"] <= 90 for job in _jobs(load_yaml(file)))
+
+
+def test_release_wants_the_checks() -> None:
+    """Nothing is published before all that a change has to pass."""
+    jobs = load_yaml(_WORKFLOWS / "release.yml")["jobs"]
+    assert jobs["checks"]["uses"] == "./.github/workflows/ci.yml"
+    assert jobs["release"]["needs"] == "checks"
