@@ -126,6 +126,9 @@ sbom: $(READY) ## The run-time packages as a CycloneDX list, with licences and w
 version: ## The version, from the one place where it is written down
 	@echo $(VERSION)
 
+notes: ## What CHANGELOG.md says of the version
+	@awk -v heading='## [$(VERSION)]' '/^## / {inside = index($$0, heading) == 1; next} inside {print; found = 1} END {exit !found}' CHANGELOG.md
+
 chart: ## The Helm chart as an archive, in dist (HELM=helm)
 	@$(or $(HELM),helm) package deploy/helm/stream-dedup --destination dist
 
@@ -159,4 +162,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit tour lint format broker bench bench-scale bench-window bench-ask bench-footprint bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page metrics-page events-page dashboards dashboard-pictures image image-test licences audit sbom dist version chart up down clean
+.PHONY: help setup demo test unit tour lint format broker bench bench-scale bench-window bench-ask bench-footprint bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page metrics-page events-page dashboards dashboard-pictures image image-test licences audit sbom dist version notes chart up down clean

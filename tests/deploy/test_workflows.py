@@ -78,6 +78,20 @@ def test_each_job_ends(file: Path) -> None:
     assert all(job["timeout-minutes"] <= 90 for job in _jobs(load_yaml(file)))
 
 
+def test_notes_of_a_release_are_its_own(tmp_path: Path) -> None:
+    """They are what the changelog says of the version, without the other versions."""
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n## [1.2.30] - later\n- later\n## [1.2.3] - now\n### Added\n- now\n## [1.2.2]\n- then\n",
+        encoding="utf-8",
+    )
+    command = ["make", "--file", str(REPOSITORY / "Makefile"), "--no-print-directory", "notes"]
+    for version, code, notes in (("1.2.3", 0, "### Added\n- now\n"), ("1.2", 2, "")):
+        done = subprocess.run(
+            [*command, f"VERSION={version}"], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+        )
+        assert (done.returncode, done.stdout) == (code, notes)
+
+
 def test_release_wants_the_checks() -> None:
     """Nothing is published before all that a change has to pass."""
     jobs = load_yaml(_WORKFLOWS / "release.yml")["jobs"]
