@@ -59,8 +59,6 @@ _REMOVALS = 4
 # Many similar values: in blocks of four times RocksDB's own size a tenth less of them is left.
 _RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.MEMBERS, Family.URLS})
 _RECORDS_BLOCK = 16 << 10
-# Whoever follows reads all but these: the addresses tell the engine alone who is whose new text.
-_NOT_FOLLOWED = frozenset({Family.URLS})
 # Between two attempts to write while writes have to wait for compaction.
 _STALL_SECONDS = 0.02
 
@@ -113,8 +111,8 @@ class RocksStore:
         write_buffer_bytes: of each write buffer.
         sync: whether a write waits for the disk.
         read_only: open what is there to read, also while another process writes to it; make and lock nothing.
-        follow: open it to read likewise, as it was at the last `catch_up` and without the family of addresses; a
-            directory of one's own for what RocksDB notes down meanwhile.
+        follow: open it to read likewise, as it was at the last `catch_up`; a directory of one's own for what RocksDB
+            notes down meanwhile.
 
     Raises:
         StoreLockedError: another process holds the directory.
@@ -136,8 +134,7 @@ class RocksStore:
         self._directory = directory
         self._read_only = read_only = read_only or follow is not None
         cache = Cache(cache_bytes)
-        families = [family for family in Family if follow is None or family not in _NOT_FOLLOWED]
-        options = {family: _options(cache, write_buffer_bytes, family) for family in families}
+        options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
         if follow is not None:
             for chosen in options.values():
                 # A file that the writer removes can be read on by whoever has it open.
@@ -151,16 +148,16 @@ class RocksStore:
             self._database = Rdict(
                 str(directory),
                 options[Family.META],
-                column_families={str(family): options[family] for family in families if family is not Family.META},
+                column_families={str(family): options[family] for family in Family if family is not Family.META},
                 access_type=_access(read_only=read_only, follow=follow),
             )
         if not read_only:
             shutil.rmtree(directory / _SCRATCH, ignore_errors=True)
         self._families = {
             family: self._database if family is Family.META else self._database.get_column_family(family)
-            for family in families
+            for family in Family
         }
-        self._handles = {family: self._database.get_column_family_handle(family) for family in families}
+        self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
         self._write_options = WriteOptions()
         self._write_options.sync = sync
         # RocksDB would wait with the GIL held: 0.3 s for compaction, and as long as it takes for space on a full disk.
@@ -367,7 +364,7 @@ class RocksStore:
 
     def sizes(self) -> dict[Family, int]:
         """Return the bytes of each family's files. What is only in write buffers and the log is not in it."""
-        return {family: self._figure("live-sst-files-size", family) for family in self._families}
+        return {family: self._figure("live-sst-files-size", family) for family in Family}
 
     def figures(self) -> Figures:
         """Return how RocksDB is doing, in less than a millisecond."""
@@ -483,7 +480,7 @@ class RocksStore:
         return self._families[family].property_int_value(f"rocksdb.{name}") or 0
 
     def _total(self, name: str) -> int:
-        return sum(self._figure(name, family) for family in self._families)
+        return sum(self._figure(name, family) for family in Family)
 
     def _cache_counts(self) -> tuple[int, int]:
         statistics = self._database.property_value("rocksdb.options-statistics") or ""
