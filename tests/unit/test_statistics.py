@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.statistics import client_statistics
 
-_SIZE, _COUNT = 1_000, 50
+_SIZE, _COUNT = 1_000, 500
 _OFTEN: dict[str, str | int] = {"statistics.interval.ms": 50, "log_level": 0}
 
 
@@ -19,8 +19,12 @@ def _value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"stream_dedup_kafka_{name}", labels)
 
 
+def _received(metrics: Metrics) -> float:
+    return _value(metrics, "received_bytes_total", client="consumer") or 0
+
+
 def _polled(poll: Callable[[float], object], condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         poll(0.05)
@@ -45,16 +49,16 @@ def test_consumer_tells_what_it_has_received_and_how_long_brokers_take(brokers: 
         properties = {"bootstrap.servers": brokers, "group.id": "g", "auto.offset.reset": "earliest", **_OFTEN}
         with closing(Consumer({**properties, "stats_cb": told})) as consumer:
             consumer.subscribe(["t"])
-            _polled(consumer.poll, lambda: (_value(metrics, "received_bytes_total", client="consumer") or 0) > 50_000)
+            _polled(consumer.poll, lambda: _received(metrics) > _COUNT * _SIZE)
             _polled(consumer.poll, lambda: _value(metrics, "round_trip_seconds", client="consumer", stat="p99"))
-            received = _value(metrics, "received_bytes_total", client="consumer")
-            assert _COUNT * _SIZE < (received or 0) < 3 * _COUNT * _SIZE
+            received = _received(metrics)
+            assert _COUNT * _SIZE < received < 3 * _COUNT * _SIZE
             assert 1 <= (_value(metrics, "connected_brokers", client="consumer") or 0) <= 3
             mean, p99 = (_value(metrics, "round_trip_seconds", client="consumer", stat=one) for one in ("mean", "p99"))
             assert 0 < (mean or 0) <= (p99 or 0) < 1
     assert _value(metrics, "connected_brokers", client="consumer") is None
     assert _value(metrics, "round_trip_seconds", client="consumer", stat="mean") is None
-    assert _value(metrics, "received_bytes_total", client="consumer") == received
+    assert _received(metrics) == received
 
 
 def test_fetched_messages_are_counted_until_they_are_read(brokers: str) -> None:
@@ -65,13 +69,14 @@ def test_fetched_messages_are_counted_until_they_are_read(brokers: str) -> None:
         with closing(Consumer({**properties, "stats_cb": told})) as consumer:
             consumer.subscribe(["t"])
             read: list[object] = []
-            _polled(lambda seconds: read.extend(consumer.consume(1, seconds)), lambda: len(read) == 1)
-            time.sleep(0.3)  # the others come in
-            _polled(
-                lambda seconds: read.extend(consumer.consume(1, seconds)),
-                lambda: _value(metrics, "fetch_queue_messages"),
-            )
-            assert _COUNT / 2 < (_value(metrics, "fetch_queue_messages") or 0) < 2 * _COUNT
+
+            def read_slowly(seconds: float) -> None:
+                """Reads one message of many, so that the others are there before most of them are read."""
+                read.extend(consumer.consume(1, seconds))
+                time.sleep(0.02)
+
+            _polled(read_slowly, lambda: (_value(metrics, "fetch_queue_messages") or 0) > _COUNT / 2)
+            assert (_value(metrics, "fetch_queue_messages") or 0) < 2 * _COUNT
             _polled(lambda seconds: read.extend(consumer.consume(10, seconds)), lambda: len(read) >= _COUNT)
             _polled(consumer.poll, lambda: _value(metrics, "fetch_queue_messages") == 0)
 
