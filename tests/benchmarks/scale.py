@@ -28,10 +28,14 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from stream_dedup.compiled import kernel
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.runs.blocks import Bytes
+from stream_dedup.index.runs.run import Run
+from stream_dedup.index.runs.section import Section, is_sound
 from stream_dedup.index.runs.shelf import Young
 from stream_dedup.index.store import Family, MemoryStore, Store
 from stream_dedup.judge import JUDGE, limits_of, proved
@@ -41,11 +45,10 @@ from tests.benchmarks.filled import INDEXED_SHARE
 from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question
 
 _MEASURED = 20  # batches at each size
-_WARM = 64  # before them: a block is checked when it is first read, and its page mapped
-_WARM_BEYOND = 12  # where records no longer fit into memory, and each candidate waits for the disk
-_FITS = 10_000_000  # entries
+_WARM = 12  # before them
 _INSERTED = 1 << 16  # entries whose insertion is timed at each size
 _FIRST_SIZE = 100_000
+_READ_BYTES = 1 << 24  # at once
 console = Console()
 
 
@@ -56,7 +59,10 @@ class Measured:
     Attributes:
         entries: that it has.
         runs: into which its posting lists are divided.
-        look_up_us: CPU time of looking an article up in the indexes, microseconds.
+        look_up_us: CPU time of looking an article up in the indexes, microseconds, in a process that has read every
+            block before.
+        first_us: the same for the first batches after opening: a block that is first read is checked, and its page
+            mapped.
         verify_us: of reading its candidates, and of those that first landmarks prove, microseconds.
         insert_us: of an entry, freezing included, and its share of all merging since the first entry, microseconds.
         rate: articles a second on one core, look-ups and insertions.
@@ -75,6 +81,7 @@ class Measured:
     entries: int
     runs: int
     look_up_us: float
+    first_us: float
     verify_us: float
     insert_us: float
     rate: float
@@ -155,18 +162,17 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     shelf = state.index.shelf
     shelf.finish_merges(state.progress)
     entries, runs = state.progress.entries, len(shelf.runs)
-    warm = _warm(entries)
-    questions = [filling.question(number) for number in range(warm + _MEASURED)]
-    _read_through(cast("RocksStore", state.store))
-    for question in questions[:warm]:
+    questions = [filling.question(number) for number in range(_WARM + _MEASURED)]
+    _read_through(shelf.runs)
+    for question in questions[:_WARM]:
         ask(filling, question, _Clock())
     clock, blocks, faults = _Clock(), shelf.reads.blocks, _major_faults()
-    found = [ask(filling, question, clock) for question in questions[warm:]]
+    found = [ask(filling, question, clock) for question in questions[_WARM:]]
     faults = _major_faults() - faults
     articles = BATCH * len(found)
     hits = [
         number in numbers
-        for candidates, question in zip(found, questions[warm:], strict=True)
+        for candidates, question in zip(found, questions[_WARM:], strict=True)
         for numbers in [set(candidates.numbers.tolist())]
         for number in question.originals
     ]
@@ -179,6 +185,7 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
         entries,
         runs,
         look_up_us,
+        opened["first_us"],
         verify_us,
         insert_us,
         1e6 / (look_up_us + INDEXED_SHARE * insert_us),
@@ -194,20 +201,23 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     )
 
 
-def _warm(entries: int) -> int:
-    """Return how many batches are asked before the clock runs."""
-    return _WARM if entries <= _FITS else _WARM_BEYOND
-
-
-def _read_through(store: RocksStore) -> None:
-    """Bring the files of the posting lists into memory, where a stream's look-ups keep them: a growing index asks none.
-
-    Some systems take pages back that nobody has asked for in a while.
-    """
-    for name in store.file_names():
-        with os.fdopen(store.open_file(name), "rb") as file:
-            while file.read(1 << 24):
+def _read_through(runs: Sequence[Run]) -> None:
+    """Read every block of the posting lists once, as a stream's look-ups do within a day: a growing index asks none."""
+    for run in runs:
+        with os.fdopen(os.dup(run.descriptor), "rb", buffering=0) as file:
+            file.seek(0)
+            while file.read(_READ_BYTES):
                 pass
+        assert all(_all_sound(run.data, section) for section in run.sections)
+
+
+@kernel
+def _all_sound(data: Bytes, section: Section) -> bool:
+    """Tell whether all blocks of a section are sound; each is looked at once."""
+    sound = True
+    for block in range(len(section.fences) - 1):
+        sound &= is_sound(data, section, block)
+    return sound
 
 
 def _major_faults() -> int:
@@ -253,20 +263,22 @@ def _opened(filling: Filling, directory: Path, flags: Sequence[str]) -> Mapping[
 
 
 def open_and_ask(directory: Path, settings: Settings) -> Mapping[str, float]:
-    """Open a state, look some batches up, and return the seconds of the one and the memory after the other."""
+    """Open a state and look some batches up; return the seconds of the one, and memory and CPU time of the other."""
     MultiIndex(MemoryStore(), settings, Progress()).close()  # compiled loops are loaded
     began = time.perf_counter()
     filling = Filling(settings)
     filling.open(directory)
     seconds = time.perf_counter() - began
     filling.remember(0, filling.population.sums(REMEMBERED))
-    for number in range(_warm(filling.state.progress.entries) + _MEASURED):
-        ask(filling, filling.question(number), _Clock())
+    clock = _Clock()
+    for number in range(_WARM + _MEASURED):
+        ask(filling, filling.question(number), clock)
+    first_us = clock.seconds["look_up"] / (BATCH * (_WARM + _MEASURED)) * 1e6
     process, files = psutil.Process(), str(directory.resolve())
     mapped = sum(part.rss for part in process.memory_maps() if part.path.startswith(files))
     memory = process.memory_info().rss - mapped
     filling.state.close()
-    return {"seconds": seconds, "memory": memory, "mapped": mapped}
+    return {"seconds": seconds, "memory": memory, "mapped": mapped, "first_us": first_us}
 
 
 def _disk(directory: Path) -> float:
@@ -326,6 +338,7 @@ def table_of(sizes: Sequence[Measured], machine: str) -> Table:
 _ROWS: Mapping[str, Callable[[Measured], str]] = {
     "index alone, articles/s": lambda one: f"{one.rate:,.0f}",
     "look-up, us an article": lambda one: f"{one.look_up_us:.1f}",
+    "just after opening, us": lambda one: f"{one.first_us:.1f}",
     "insertion, us an entry": lambda one: f"{one.insert_us:.1f}",
     "candidates read, us an article": lambda one: f"{one.verify_us:.1f}",
     "blocks read an article": lambda one: f"{one.blocks:.1f}",

@@ -119,13 +119,27 @@ def find_in_section(
         for place in some:
             block = block_of(section.layout, keys[place])
             if block != loaded:
-                if not _is_sound(data, section, block):
+                if not is_sound(data, section, block):
                     return hits, read, False
                 loaded = block
                 read += 1
         hits = with_room(hits, len(some), _find_all(data, section, keys, some, room, spots))
         _take(data, section, some, spots, room, floor, hits)
     return hits, read, True
+
+
+@kernel
+def is_sound(data: Bytes, section: Section, block: int) -> bool:
+    """Tell whether a block is sound; it is looked at once."""
+    if section.fences[block] & CHECKED:
+        return True
+    rows = rows_before(section.fences, block)
+    start = section.start + block_start(section.layout, rows, block)
+    stop = start + (rows_before(section.fences, block + 1) - rows) * row_bytes(section.layout)
+    if not sound(data, start, stop):
+        return False
+    section.fences[block] |= CHECKED
+    return True
 
 
 @kernel
@@ -150,20 +164,6 @@ def _look_for_blocks(data: Bytes, section: Section, keys: U64, places: I64, spot
         spots.starts[i] = section.start + block_start(layout, before, block)
         spots.stops[i] = rows_before(fences, block + 1) - before
         ask_for_rows(data, spots.starts[i], spots.stops[i], keys[places[i]], layout)
-
-
-@kernel
-def _is_sound(data: Bytes, section: Section, block: int) -> bool:
-    """Tell whether a block is sound; it is looked at once."""
-    if section.fences[block] & CHECKED:
-        return True
-    rows = rows_before(section.fences, block)
-    start = section.start + block_start(section.layout, rows, block)
-    stop = start + (rows_before(section.fences, block + 1) - rows) * row_bytes(section.layout)
-    if not sound(data, start, stop):
-        return False
-    section.fences[block] |= CHECKED
-    return True
 
 
 @kernel
