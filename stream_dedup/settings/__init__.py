@@ -3,23 +3,19 @@
 Knows names, bounds and precedence; knows nothing of who uses them.
 """
 
+from stream_dedup.settings.engine import ClusterSettings, EngineSettings, WindowSettings
 from stream_dedup.settings.load import SettingsError, load_settings
-from stream_dedup.settings.schema import (
+from stream_dedup.settings.redaction import REDACTED
+from stream_dedup.settings.schema import Settings
+from stream_dedup.settings.serving import HttpSettings, LogSettings, TracingSettings
+from stream_dedup.settings.stream import (
     OWN_HEADERS,
-    REDACTED,
-    ClusterSettings,
     CommitSettings,
-    EngineSettings,
     FieldSettings,
     FormatName,
-    HttpSettings,
     InputSettings,
-    LogSettings,
     OutputSettings,
-    Settings,
     StateSettings,
-    TracingSettings,
-    WindowSettings,
     takes_in,
 )
 

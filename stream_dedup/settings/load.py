@@ -13,7 +13,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from stream_dedup.settings.schema import FileRelative, Settings, flattened, is_secret
+from stream_dedup.settings.kinds import FileRelative, flattened
+from stream_dedup.settings.redaction import is_secret
+from stream_dedup.settings.schema import Settings
 
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
 _PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots

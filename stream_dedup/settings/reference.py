@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.schema import FileRelative, Settings
+from stream_dedup.settings.kinds import FileRelative
+from stream_dedup.settings.schema import Settings
 
 _BOUNDS = {
     "ge": "at least",

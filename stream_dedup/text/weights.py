@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U32, U64, find_slot
-from stream_dedup.settings.schema import WeightSettings
+from stream_dedup.settings.engine import WeightSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import NOUN, Lexicon
 from stream_dedup.text.terms import Terms

@@ -11,8 +11,7 @@ from stream_dedup.api.app import make_app
 from stream_dedup.ask.desk import Desk
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.health import Health
-from stream_dedup.settings import Settings
-from stream_dedup.settings.schema import REDACTED
+from stream_dedup.settings import REDACTED, Settings
 from tests.engine.samples import articles
 
 _TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # of this test alone

@@ -14,7 +14,7 @@ import pytest
 from opencc import OpenCC
 
 from stream_dedup import Decision, Deduplicator
-from stream_dedup.settings.schema import VerifySettings
+from stream_dedup.settings.engine import VerifySettings
 from tests.engine.samples import articles, settings
 
 _GRAM = 5

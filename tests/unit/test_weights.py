@@ -13,7 +13,7 @@ from stream_dedup.article import Article
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.hashing import hash_words
 from stream_dedup.settings import EngineSettings
-from stream_dedup.settings.schema import WeightSettings
+from stream_dedup.settings.engine import WeightSettings
 from stream_dedup.text.idf import DocumentCounts, Epoch, document_delta
 from stream_dedup.text.lexicon import Lexicon, build_lexicon
 from stream_dedup.text.terms import extract_terms

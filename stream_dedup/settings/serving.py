@@ -1,0 +1,122 @@
+"""What the service serves and tells beside its outputs: metrics and health, API, shadow, logs, spans.
+
+Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
+"""
+
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from stream_dedup.settings.kinds import TOPIC, Group, check_url, unit
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_SHORTEST_TOKEN = 16
+
+
+class HttpSettings(Group):
+    """Metrics and health."""
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(
+        9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free one."
+    )
+    stuck_seconds: float = Field(
+        60.0,
+        ge=1,
+        le=3600,
+        json_schema_extra=unit("seconds"),
+        description="Silence of the poll loop after which /healthz fails and the stacks of all threads are logged.",
+    )
+
+
+class ApiSettings(Group):
+    """The HTTP API and its page, which read the state and change nothing."""
+
+    enabled: bool = Field(False, description="Whether the service starts it, in a process of its own.")
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Address to listen on; any but the machine's own wants a token."
+    )
+    port: int = Field(9109, ge=0, le=65535, description="Port; 0: any free one.")
+    token: str = Field(
+        "",
+        repr=False,
+        description="What `Authorization: Bearer` must name, at least 16 characters; empty: nobody is asked.",
+    )
+    refresh_ms: int = Field(
+        100,
+        ge=20,
+        le=60_000,
+        json_schema_extra=unit("milliseconds"),
+        description="Between two looks at what the service has written: answers are so old at most. Where nobody has "
+        "asked for ten seconds it looks once a second.",
+    )
+    max_body_bytes: int = Field(
+        1 << 20, ge=1 << 10, le=64 << 20, json_schema_extra=unit("bytes"), description="Of a request; beyond: 413."
+    )
+    nice: int = Field(
+        0,
+        ge=0,
+        le=19,
+        description="How far it steps back behind the stream where the cores are busy (nice); answers then wait.",
+    )
+
+    @model_validator(mode="after")
+    def _token_guards(self) -> Self:
+        if self.token and len(self.token) < _SHORTEST_TOKEN:
+            raise ValueError(f"api.token has {len(self.token)} characters, fewer than {_SHORTEST_TOKEN}")
+        if not self.token and self.host not in _LOOPBACK:
+            raise ValueError(f"api.host = {self.host!r} can be reached from elsewhere: that wants an api.token")
+        return self
+
+
+class ShadowSettings(Group):
+    """Other thresholds, judged beside those in force and without effect."""
+
+    enabled: bool = Field(
+        False,
+        description="Whether the stream is judged a second time, on a state of its own that begins as a copy of the "
+        "live one.",
+    )
+    verify: dict[str, JsonValue] = Field(
+        {}, description="The thresholds of `verify` that differ, by their names; the others are those in force."
+    )
+    topic: str = Field("articles.shadow", pattern=TOPIC, description="Topic of disagreements.")
+    sample: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Of the disagreements, those that are sent: by the hash of the article's id. All are counted.",
+    )
+
+
+class LogSettings(Group):
+    """Logs."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is written.")
+    format: Literal["console", "json"] = Field("console", description="For people or for machines.")
+
+
+class TracingSettings(Group):
+    """OpenTelemetry spans of commits and of sampled messages; they take the extra `otel`."""
+
+    enabled: bool = Field(False, description="Whether spans are made and sent.")
+    endpoint: str = Field(
+        "",
+        description="URL of the collector, OTLP over HTTP, without a path: `http://collector:4318`. Empty: what "
+        "OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    )
+    sample: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Of the commits without a sampled message, those that get a trace; those with one always do.",
+    )
+
+    # Of the whole group, so that the value is not shown: it may hold what must not be.
+    @model_validator(mode="after")
+    def _endpoint_is_plain(self) -> Self:
+        if self.endpoint:
+            check_url("tracing.endpoint", self.endpoint, "OTEL_EXPORTER_OTLP_HEADERS")
+        return self

@@ -1,0 +1,252 @@
+"""What the service reads and writes, when it commits, and where it keeps its state.
+
+Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
+"""
+
+import re
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from stream_dedup.settings.kinds import TOPIC, Group, SettingPath, check_pattern, split_commas, split_pairs, unit
+
+OWN_HEADERS = "stream_dedup."  # what the names of headers that the service writes begin with
+FormatName = Literal["json", "avro", "protobuf", "json-schema"]
+
+
+def takes_in(wanted: str, topic: str) -> bool:
+    """Tell whether one of `input.topics`, a name or a regular expression, takes in a topic."""
+    return re.match(wanted, topic) is not None if wanted.startswith("^") else wanted == topic
+
+
+class FieldSettings(Group):
+    """Where in the incoming JSON each field stands, as dotted paths."""
+
+    id: str = Field("id", min_length=1, description="Path of the article's id; a string or an integer.")
+    title: str = Field("title", min_length=1, description="Path of the title.")
+    body: str = Field("body", min_length=1, description="Path of the text that is compared.")
+    url: str = Field("url", min_length=1, description="Path of the URL; an article without id is named by it.")
+    source: str = Field("source", min_length=1, description="Path of the publisher's name.")
+    published_at: str = Field(
+        "published_at",
+        min_length=1,
+        description="Path of the time of publication: ISO 8601, or seconds or milliseconds since 1970.",
+    )
+    deleted: str = Field(
+        "deleted", min_length=1, description="Path of a flag: true withdraws the article of that id or URL."
+    )
+    scope: str = Field(
+        "",
+        description="Path of the scope (a tenant, a channel, a language) within which alone articles are compared; a "
+        "string or an integer. Empty: none is looked for.",
+    )
+
+
+class InputSettings(Group):
+    """What is read, and which articles are out of bounds."""
+
+    topics: list[str] = Field(
+        ["articles.in"],
+        min_length=1,
+        description="Topics to read; one that begins with ^ is a regular expression.",
+    )
+    group: str = Field("stream-dedup", min_length=1, description="Consumer group.")
+    format: FormatName = Field(
+        "json",
+        description="Format of the values; all but `json` in Confluent's wire format, by schemas of `registry.url`.",
+    )
+    formats: dict[str, FormatName] = Field(
+        {},
+        description="Formats of single topics, for those of another one: names, or those of the regular expressions in "
+        "`input.topics`.",
+    )
+    validate_schema: bool = Field(
+        True, description="Whether values of the format `json-schema` are checked against their schema."
+    )
+    cloudevents: Literal["ignore", "accept"] = Field(
+        "ignore",
+        description="accept: attributes of CloudEvents, in headers or around the data, can be named by `input.fields` "
+        "as `ce_id`, `ce_time`, ...; of events in structured mode the data is taken.",
+    )
+    fields: FieldSettings = FieldSettings()
+    scope_header: str = Field(
+        "",
+        description="Header of a message that holds its scope, in UTF-8; it goes before `input.fields.scope`. Empty: "
+        "none is looked for.",
+    )
+    scope_missing: Literal["unscoped", "dead"] = Field(
+        "unscoped",
+        description="What becomes of a message without a scope: compared with its like alone, or a dead letter.",
+    )
+    utc_offset: str = Field(
+        "+08:00", pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$", description="Time zone of times that do not name theirs."
+    )
+    max_message_bytes: int = Field(
+        8 << 20, ge=1024, le=1 << 30, json_schema_extra=unit("bytes"), description="Largest message that is decoded."
+    )
+    max_body_chars: int = Field(
+        1_000_000,
+        ge=100,
+        le=100_000_000,
+        json_schema_extra=unit("characters"),
+        description="Longest body that is judged.",
+    )
+    max_title_chars: int = Field(
+        2_000, ge=1, le=1_000_000, json_schema_extra=unit("characters"), description="Longest title."
+    )
+    max_id_bytes: int = Field(512, ge=16, le=4096, json_schema_extra=unit("bytes"), description="Longest id, in UTF-8.")
+    max_future_seconds: int = Field(
+        86_400,
+        ge=0,
+        le=10**10,
+        json_schema_extra=unit("seconds"),
+        description="How far ahead of the clock a time of publication may be.",
+    )
+
+    _split_topics = field_validator("topics", mode="before")(split_commas)
+    _split_formats = field_validator("formats", mode="before")(split_pairs)
+
+    @model_validator(mode="after")
+    def _formats_of_topics(self) -> Self:
+        for name in self.formats:
+            if name not in self.topics and not any(takes_in(topic, name) for topic in self.topics):
+                raise ValueError(f"input.formats: {name!r} is none of input.topics ({', '.join(self.topics)})")
+        return self
+
+    def format_of(self, topic: str) -> FormatName:
+        """Return the format of a topic: its own, or that of the first regular expression that takes it in."""
+        if topic in self.formats:
+            return self.formats[topic]
+        return next((form for name, form in self.formats.items() if takes_in(name, topic)), self.format)
+
+    @property
+    def wire_formats(self) -> set[FormatName]:
+        """The formats of its topics that want a schema registry."""
+        return {self.format, *self.formats.values()} - {"json"}
+
+    @field_validator("scope_header")
+    @classmethod
+    def _foreign_header(cls, name: str) -> str:
+        if name.startswith(OWN_HEADERS):
+            raise ValueError(f"headers that begin with {OWN_HEADERS} are the service's own, which it does not read")
+        return name
+
+    @model_validator(mode="after")
+    def _scopes_looked_for(self) -> Self:
+        if self.scope_missing == "dead" and not (self.scope_header or self.fields.scope):
+            raise ValueError("input.scope_missing = dead wants input.scope_header or input.fields.scope")
+        return self
+
+    @field_validator("topics")
+    @classmethod
+    def _no_topic_twice(cls, topics: list[str]) -> list[str]:
+        if len(set(topics)) < len(topics):
+            raise ValueError("a topic stands there twice")
+        return topics
+
+    @field_validator("topics")
+    @classmethod
+    def _valid_patterns(cls, topics: list[str]) -> list[str]:
+        for topic in topics:
+            if topic.startswith("^"):
+                check_pattern(topic)
+            elif not re.fullmatch(TOPIC.strip("^$"), topic):
+                raise ValueError(f"{topic!r} is no topic name (letters, digits, . _ -) and no ^regular expression")
+        return topics
+
+
+class OutputSettings(Group):
+    """Where decisions go."""
+
+    unique: str = Field("articles.unique", pattern=TOPIC, description="Topic of unique articles.")
+    duplicates: str = Field("articles.duplicates", pattern=TOPIC, description="Topic of links.")
+    dead: str = Field("articles.dead", pattern=TOPIC, description="Topic of messages that cannot be judged.")
+    clusters: str = Field(
+        "articles.clusters", pattern=TOPIC, description="Compacted topic of clusters, by the canonical article's id."
+    )
+    format: FormatName = Field(
+        "json",
+        description="Format of links and clusters. Unique articles and dead letters are what came in, to the byte.",
+    )
+    register_schemas: bool = Field(
+        True,
+        description="Whether the schemas of links and clusters are registered (TOPIC-value); else they must be there.",
+    )
+    create: bool = Field(
+        True,
+        description="Whether missing topics are created: outputs with the broker's defaults, clusters and the state's "
+        "compacted.",
+    )
+
+
+class CommitSettings(Group):
+    """When decisions are committed, and with which guarantee. What comes first of articles, bytes and time commits."""
+
+    guarantee: Literal["exactly_once", "at_least_once"] = Field(
+        "exactly_once",
+        description="exactly_once: outputs, changelog and input offsets in one Kafka transaction. at_least_once: for "
+        "brokers without transactions; after a kill the outputs of a commit may come twice, under the same keys.",
+    )
+    articles: int = Field(
+        2048, ge=1, le=4096, json_schema_extra=unit("messages"), description="Messages after which a commit is due."
+    )
+    bytes: int = Field(
+        32 << 20,
+        ge=1 << 20,
+        le=1 << 30,
+        json_schema_extra=unit("bytes"),
+        description="Size of the messages after which a commit is due.",
+    )
+    interval_ms: int = Field(
+        25,
+        ge=1,
+        le=10_000,
+        json_schema_extra=unit("milliseconds"),
+        description="Time from the first message after which a commit is due.",
+    )
+    deadline_seconds: float = Field(
+        60.0,
+        ge=5,
+        le=240,
+        json_schema_extra=unit("seconds"),
+        description="How long a commit may take, and how often a passing fault of the broker is tried again, before it "
+        "is given up.",
+    )
+
+
+class StateSettings(Group):
+    """Where and how the index is kept: on Kafka as a changelog, and in a directory as a RocksDB database."""
+
+    directory: SettingPath = Field(
+        Path("state"),
+        description="Directory of the databases, one for each set of settings whose fingerprints can be compared.",
+    )
+    name: str = Field(
+        "",
+        pattern=r"^[a-zA-Z0-9._-]{0,200}$",
+        description="Name of the index on Kafka: its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
+        "process at a time writes under it. Empty: that of `input.group`, with what no topic can be called replaced.",
+    )
+    lag_records: int = Field(
+        1_000,
+        ge=1,
+        le=10**9,
+        json_schema_extra=unit("records"),
+        description="A replica which is this far behind the changelog, or less, counts as warm.",
+    )
+    cache_bytes: int = Field(
+        256 << 20, ge=1 << 20, le=1 << 40, json_schema_extra=unit("bytes"), description="Block cache of RocksDB."
+    )
+    write_buffer_bytes: int = Field(
+        32 << 20,
+        ge=1 << 20,
+        le=1 << 32,
+        json_schema_extra=unit("bytes"),
+        description="Memory of each write buffer (two a family at most).",
+    )
+    sync: bool = Field(
+        False,
+        description="Whether each commit waits for the disk. Without it a power cut (not a kill) repeats the last "
+        "moments of the stream.",
+    )
