@@ -21,6 +21,7 @@ from stream_dedup.article import (
     Withdrawn,
 )
 from stream_dedup.clusters import Cluster, Policy, policy_of
+from stream_dedup.compare import RELATIONS, Limits, limits_of
 from stream_dedup.epochs import Epochs, ToCount
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
@@ -31,7 +32,7 @@ from stream_dedup.index.multi import Pending
 from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Overlay, Write
-from stream_dedup.judge import RELATIONS, Limits, Verdicts, judge, limits_of, proved
+from stream_dedup.judge import Verdicts, judge, proved
 from stream_dedup.linker import Linker
 from stream_dedup.links import JudgedRun
 from stream_dedup.members import ClusterBook

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_dedup.article import Article, Relation
+from stream_dedup.compare import RELATIONS, compare, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.fingerprint.simhash import cosine, hamming
 from stream_dedup.hashing import I64, U64, hash_words
 from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.probing import probe_keys, table_keys
-from stream_dedup.judge import RELATIONS, compare, limits_of
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lines import NOTHING_LEARNT

@@ -9,6 +9,7 @@ import numpy as np
 
 from stream_dedup.article import Decision, Link, Relation, SuccessionReason
 from stream_dedup.clusters import Member
+from stream_dedup.compare import RELATIONS, Limits
 from stream_dedup.index.candidates import NO_ROW
 from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, EntryFormat
 from stream_dedup.index.joins import join_key, packed_join
@@ -16,7 +17,7 @@ from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.new_records import NewRecord
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, seen_ms
 from stream_dedup.index.store import Store
-from stream_dedup.judge import RELATIONS, SKIP, Limits
+from stream_dedup.judge import SKIP
 from stream_dedup.links import JudgedRun, Links, Matched
 from stream_dedup.members import ClusterBook, member_of
 from stream_dedup.versions import Version

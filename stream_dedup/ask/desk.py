@@ -26,11 +26,11 @@ from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import Like, asked, similar
 from stream_dedup.ask.texts import Texts
 from stream_dedup.closing import SelfClosing
+from stream_dedup.compare import limits_of
 from stream_dedup.explain import Explainer
 from stream_dedup.index.ledger import load_positions
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.store import StoreError
-from stream_dedup.judge import limits_of
 from stream_dedup.registry import RegistryError
 from stream_dedup.scope import id_of, name_of
 from stream_dedup.settings import Settings

@@ -9,12 +9,12 @@ import numpy as np
 
 from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
+from stream_dedup.compare import RELATIONS, Limits, Match, compare
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.entries import UNSEGMENTED
 from stream_dedup.index.records import outlived
-from stream_dedup.judge import RELATIONS, Limits, Match, compare
 from stream_dedup.scope import scope_hash
 
 _NOBODY = np.zeros(1, np.bool_)

@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from stream_dedup.compare import limits_of
 from stream_dedup.compiled import kernel
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
@@ -38,7 +39,7 @@ from stream_dedup.index.runs.run import Run
 from stream_dedup.index.runs.section import Section, is_sound
 from stream_dedup.index.runs.shelf import Young
 from stream_dedup.index.store import Family, MemoryStore, Store
-from stream_dedup.judge import JUDGE, limits_of, proved
+from stream_dedup.judge import JUDGE, proved
 from stream_dedup.planner.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.filled import INDEXED_SHARE
