@@ -1,4 +1,4 @@
-"""The store in a directory: RocksDB, its options, its upkeep and its errors.
+"""The store in a directory: RocksDB, and its upkeep.
 
 Knows RocksDB; knows nothing of what keys and values mean.
 """
@@ -18,29 +18,22 @@ from threading import Event, Lock
 from typing import BinaryIO, cast
 
 from rocksdict import (
-    AccessType,
-    BlockBasedOptions,
-    Cache,
     Checkpoint,
     CompactOptions,
-    DBCompressionType,
-    DBRecoveryMode,
     IngestExternalFileOptions,
     Options,
     Rdict,
     SstFileWriter,
     WriteBatch,
-    WriteOptions,
 )
 
+from stream_dedup.index.rocks_errors import store_error
+from stream_dedup.index.rocks_options import access_of, options_of, write_options
 from stream_dedup.index.store import (
     Drop,
     Family,
     Put,
-    StoreDamagedError,
     StoreError,
-    StoreFullError,
-    StoreLockedError,
     Write,
 )
 from stream_dedup.settings import StateSettings
@@ -56,9 +49,6 @@ _SST_SLICE = 4096
 # A look-up that holds a compacted file ends sooner; an iterator may hold it longer than all of them.
 _REMOVAL_SECONDS = 0.5
 _REMOVALS = 4
-# Many similar values: in blocks of four times RocksDB's own size a tenth less of them is left.
-_RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.MEMBERS, Family.URLS})
-_RECORDS_BLOCK = 16 << 10
 # Between two attempts to write while writes have to wait for compaction.
 _STALL_SECONDS = 0.02
 
@@ -133,14 +123,7 @@ class RocksStore:
     ) -> None:
         self._directory = directory
         self._read_only = read_only = read_only or follow is not None
-        cache = Cache(cache_bytes)
-        options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
-        if follow is not None:
-            for chosen in options.values():
-                # A file that the writer removes can be read on by whoever has it open.
-                chosen.set_max_open_files(-1)
-                # Else each look starts fifteen threads for each family, which takes longer than most looks themselves.
-                chosen.set_max_file_opening_threads(1)
+        options = options_of(cache_bytes, write_buffer_bytes, follows=follow is not None)
         with self._action("open"):
             if not read_only:
                 _check_index(directory)
@@ -149,7 +132,7 @@ class RocksStore:
                 str(directory),
                 options[Family.META],
                 column_families={str(family): options[family] for family in Family if family is not Family.META},
-                access_type=_access(read_only=read_only, follow=follow),
+                access_type=access_of(read_only=read_only, follow=follow),
             )
         if not read_only:
             shutil.rmtree(directory / _SCRATCH, ignore_errors=True)
@@ -158,12 +141,7 @@ class RocksStore:
             for family in Family
         }
         self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
-        self._write_options = WriteOptions()
-        self._write_options.sync = sync
-        # RocksDB would wait with the GIL held: 0.3 s for compaction, and as long as it takes for space on a full disk.
-        self._write_options.no_slowdown = True
-        # A write that names a family which is gone would be applied in part.
-        self._write_options.ignore_missing_column_families = True
+        self._write_options = write_options(sync=sync)
         self._file_options = options
         self._upkeep = Lock()
         self._closing = Event()
@@ -404,7 +382,7 @@ class RocksStore:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # RocksDB raises nothing more specific
-            raise _store_error(action, self._directory, error) from None
+            raise store_error(action, self._directory, error) from None
 
     def _batch(self, writes: Sequence[Write]) -> WriteBatch:
         """Not part of `write`: an error that is kept would keep the handle, and with it the directory's lock."""
@@ -519,12 +497,6 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _access(*, read_only: bool, follow: Path | None) -> AccessType:
-    if follow is not None:
-        return AccessType.secondary(str(follow))
-    return AccessType.read_only() if read_only else AccessType.read_write()
-
-
 def _close(database: Rdict) -> None:
     with _cut_short():
         database.close()
@@ -561,66 +533,3 @@ def _write_files(directory: Path, options: Options, keys: Sequence[bytes], value
             first = last
         writer.finish()
     return files
-
-
-def _store_error(action: str, directory: Path, error: Exception) -> StoreError:
-    text = str(error)
-    if "lock file" in text or "lock hold by" in text:
-        return StoreLockedError(
-            f"state directory {directory} is in use by another process: stop that one, or give this one a "
-            "directory of its own (state.directory)"
-        )
-    if "No space left" in text or "Disk quota exceeded" in text:
-        return StoreFullError(
-            f"cannot {action} the state directory {directory}: its disk is full; free space on it ({text})"
-        )
-    missing = "No such file" in text and any(directory.glob("CURRENT"))
-    if "Corruption" in text or missing:
-        return StoreDamagedError(
-            f"cannot {action} the state directory {directory}: it is damaged; restore it from its "
-            "changelog (`stream-dedup state restore --fresh`), put a snapshot in its place, or remove "
-            f"it for a new one ({text})"
-        )
-    return StoreError(f"cannot {action} the state directory {directory}: {text}")
-
-
-def _compression(family: Family) -> DBCompressionType:
-    """Return how the blocks of a family are compressed.
-
-    Entries are packed already: LZ4 takes 0.2% off them. Off records, clusters and counts, which are full of text and
-    times, zstd takes a third more than LZ4, and they are seldom read.
-    """
-    return DBCompressionType.none() if family is Family.ENTRIES else DBCompressionType.zstd()
-
-
-def _table(cache: Cache, family: Family) -> BlockBasedOptions:
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_bloom_filter(10, block_based=False)
-    if family in _RECORDS:
-        table.set_block_size(_RECORDS_BLOCK)
-    table.set_cache_index_and_filter_blocks(True)
-    return table
-
-
-def _options(cache: Cache, write_buffer_bytes: int, family: Family) -> Options:
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    options.set_block_based_table_factory(_table(cache, family))
-    options.set_compression_type(_compression(family))
-    options.set_write_buffer_size(write_buffer_bytes)
-    options.set_max_write_buffer_number(2)
-    # Most look-ups are for keys that are not there: they need not search the write buffer either.
-    options.set_memtable_whole_key_filtering(True)
-    options.set_memtable_prefix_bloom_ratio(0.1)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(512)
-    options.set_max_total_wal_size(256 << 20)
-    options.set_max_log_file_size(4 << 20)
-    options.set_keep_log_file_num(4)
-    # Hits and misses of the cache; its cost is within the noise of a look-up.
-    options.enable_statistics()
-    # A torn end of the log is a write that was never acknowledged; damage before it must be heard.
-    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
-    return options
