@@ -3,7 +3,7 @@
 Knows the order of the steps and where a batch has to be cut; knows no Kafka and no threshold.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -20,171 +20,30 @@ from stream_dedup.article import (
     Withdrawal,
     Withdrawn,
 )
-from stream_dedup.clusters import Cluster, Policy, policy_of
-from stream_dedup.compare import RELATIONS, Limits, limits_of
+from stream_dedup.clusters import Cluster
 from stream_dedup.epochs import Epochs, ToCount
-from stream_dedup.fingerprint.drift import Drift, DriftSample
-from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import I64, U64
+from stream_dedup.fingerprint.features import Features
+from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import Pending
 from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.steps import Step, step_writes
-from stream_dedup.index.store import Overlay, Write
+from stream_dedup.index.store import Overlay
 from stream_dedup.judge import Verdicts, judge, proved
-from stream_dedup.linker import Linker
+from stream_dedup.judged import Change, Judged, Outcome
 from stream_dedup.links import JudgedRun
 from stream_dedup.members import ClusterBook
+from stream_dedup.parts import Parts
 from stream_dedup.prepared import Prepared
 from stream_dedup.scope import id_of, scope_hash
-from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
-from stream_dedup.text.learnt import LineCounts
-from stream_dedup.versions import Standings, Versions, since, url_hash
-from stream_dedup.window import Moment, Times, Window
+from stream_dedup.versions import Standings, since, url_hash
+from stream_dedup.window import Moment, Times
 
 _OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to what was seen under the same id or URL
 _NO_TIMES: I64 = np.empty(0, np.int64)
-
-Outcome = Decision | Withdrawn | Unjudged
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a batch does to the state, not yet done.
-
-    Attributes:
-        steps: in order; the changelog keeps these.
-        writes: what makes them; the store gets these.
-        base: how far the state has come.
-        counts: the live document counts, without those of `counted`.
-        epoch: the epoch of the counts after it.
-        counted: what is to be counted since: articles, and how many of them hold each word.
-        sample: newest articles of that epoch; in memory only.
-        lines: the live counts of lines, without those of `counted_lines`, and the lines learnt by the epoch after it.
-        counted_lines: what is to be counted of lines since.
-    """
-
-    steps: Sequence[Step]
-    writes: Sequence[Write]
-    base: Progress
-    counts: DocumentCounts
-    epoch: Epoch
-    counted: Sequence[tuple[int, Counts]]
-    sample: DriftSample
-    lines: LineCounts
-    counted_lines: Sequence[Counts]
-
-    @property
-    def progress(self) -> Progress:
-        """How far the state will have come."""
-        return self.steps[-1].progress
-
-    @property
-    def begins_generation(self) -> bool:
-        """Whether a part of the window begins with it."""
-        return self.progress.generation != self.base.generation
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A batch judged.
-
-    Attributes:
-        outcomes: one an item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
-        change: what `Deduplicator.apply` does to the state.
-        successions: changes of canonical articles, in order, by the place of the outcome that led to them.
-        clusters: the clusters that changed, by the name of their canonical article; None where nothing is called by it
-            any more.
-        candidates: candidates by family (content, landmark, SimHash), shape (3,).
-        confirmed: those of them that matched, shape (3,).
-        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
-        longest_lists: articles under the fullest key looked up, by family, shape (3,).
-        probes: keys of the SimHash tables looked up.
-        hits: those of them under which there are entries.
-        drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
-        without_lines: articles out of which lines of their site were taken.
-        seconds: time by stage.
-    """
-
-    outcomes: Sequence[Outcome]
-    change: Change
-    successions: Mapping[int, Sequence[Succession]]
-    clusters: Mapping[str, Cluster | None]
-    candidates: I64
-    confirmed: I64
-    hot_keys: I64
-    longest_lists: I64
-    probes: int
-    hits: int
-    drifts: Sequence[Drift]
-    without_lines: int
-    seconds: Mapping[str, float]
-
-    @property
-    def decisions(self) -> list[Decision]:
-        """The decisions among the outcomes."""
-        return [outcome for outcome in self.outcomes if isinstance(outcome, Decision)]
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What an engine judges with; none of it changes.
-
-    Attributes:
-        settings: all of them.
-        fingerprinter: articles to features and fingerprints.
-        versions: finds ids and URLs that were seen before.
-        linker: verdicts to decisions.
-        window: how long articles are remembered.
-        policy: which article of a cluster is canonical.
-        limits: thresholds.
-        duplicates: which of the relations make an article a duplicate, shape (5,).
-    """
-
-    settings: EngineSettings
-    fingerprinter: Fingerprinter
-    versions: Versions
-    linker: Linker
-    window: Window
-    policy: Policy
-    limits: Limits
-    duplicates: NDArray[np.bool_]
-
-    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch) -> Prepared:
-        """Return what can be worked out of articles before anything is looked up."""
-        features = self.features(articles, learnt)
-        every = self.settings.text.segment == "all"
-        return Prepared(self.fingerprinter.ahead(features, epoch) if every else features, learnt)
-
-    def features(self, articles: Sequence[Article], learnt: U64) -> Features:
-        """Return the features of articles, as far as they are computed before anything is looked up."""
-        every = self.settings.text.segment == "all"
-        return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
-
-
-def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinter | None = None) -> Parts:
-    """Return what an engine of some settings judges with.
-
-    Args:
-        settings: of the engine.
-        state: of the engine.
-        fingerprinter: of an engine of comparable settings, whose dictionaries are shared; None: one of its own.
-    """
-    counting, limits = settings.verify.duplicates, limits_of(settings)
-    return Parts(
-        settings,
-        fingerprinter or Fingerprinter(settings),
-        Versions(same_url=settings.verify.same_url),
-        Linker(state.index.format, limits, counting),
-        Window(settings.window),
-        policy_of(settings.cluster),
-        limits,
-        np.array([relation in counting for relation in RELATIONS], np.bool_),
-    )
 
 
 @dataclass(slots=True)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
-from stream_dedup.batch import Batch, Change, Judged, parts_of
+from stream_dedup.batch import Batch
 from stream_dedup.closing import SelfClosing
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import FileStore, MemoryStore
+from stream_dedup.judged import Change, Judged
+from stream_dedup.parts import parts_of
 from stream_dedup.prepared import Prepared
 from stream_dedup.rehearsal import YOUNG_ENTRIES, rehearse, rehearsed
 from stream_dedup.settings import EngineSettings

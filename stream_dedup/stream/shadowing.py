@@ -15,11 +15,11 @@ import structlog
 from confluent_kafka import KafkaException
 
 from stream_dedup.article import Article, Decision, Withdrawal
-from stream_dedup.batch import Outcome
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.index.ledger import Positions
 from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.store import StoreError
+from stream_dedup.judged import Outcome
 from stream_dedup.observe.faults import raised_at
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.prepared import Prepared

@@ -11,8 +11,8 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
-from stream_dedup.batch import Judged
 from stream_dedup.index.changelog import LogRecord, commit_records
+from stream_dedup.judged import Judged
 from stream_dedup.prepared import Prepared, joined
 from tests.engine.model import DAY, Item
 from tests.engine.samples import articles, settings

@@ -70,7 +70,7 @@ def make_engine(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Deduplicator]]:
     """A maker of engines over memory, from groups of settings; they are closed after the test."""
-    monkeypatch.setattr("stream_dedup.batch.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
     with ExitStack() as stack:
 
         def make(**groups: object) -> Deduplicator:

@@ -196,7 +196,7 @@ def engine_in(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path | None], Deduplicator]:
     """A maker of engines over a directory, or over memory."""
-    monkeypatch.setattr("stream_dedup.batch.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
     return lambda directory: Deduplicator(directory, Settings())
 
 

@@ -19,7 +19,7 @@ _DAY_MS = 86_400_000
 def _shared_fingerprinter(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_dedup.batch.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
 
 
 def _stream(bodies: list[str]) -> LabelledSet:

@@ -1,0 +1,80 @@
+"""What an engine of some settings judges with, made once.
+
+Knows which parts there are; knows nothing of the order in which they are used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article
+from stream_dedup.clusters import Policy, policy_of
+from stream_dedup.compare import RELATIONS, Limits, limits_of
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.hashing import U64
+from stream_dedup.linker import Linker
+from stream_dedup.prepared import Prepared
+from stream_dedup.settings import EngineSettings
+from stream_dedup.state import State
+from stream_dedup.text.idf import Epoch
+from stream_dedup.versions import Versions
+from stream_dedup.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an engine judges with; none of it changes.
+
+    Attributes:
+        settings: all of them.
+        fingerprinter: articles to features and fingerprints.
+        versions: finds ids and URLs that were seen before.
+        linker: verdicts to decisions.
+        window: how long articles are remembered.
+        policy: which article of a cluster is canonical.
+        limits: thresholds.
+        duplicates: which of the relations make an article a duplicate, shape (5,).
+    """
+
+    settings: EngineSettings
+    fingerprinter: Fingerprinter
+    versions: Versions
+    linker: Linker
+    window: Window
+    policy: Policy
+    limits: Limits
+    duplicates: NDArray[np.bool_]
+
+    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch) -> Prepared:
+        """Return what can be worked out of articles before anything is looked up."""
+        features = self.features(articles, learnt)
+        every = self.settings.text.segment == "all"
+        return Prepared(self.fingerprinter.ahead(features, epoch) if every else features, learnt)
+
+    def features(self, articles: Sequence[Article], learnt: U64) -> Features:
+        """Return the features of articles, as far as they are computed before anything is looked up."""
+        every = self.settings.text.segment == "all"
+        return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
+
+
+def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinter | None = None) -> Parts:
+    """Return what an engine of some settings judges with.
+
+    Args:
+        settings: of the engine.
+        state: of the engine.
+        fingerprinter: of an engine of comparable settings, whose dictionaries are shared; None: one of its own.
+    """
+    counting, limits = settings.verify.duplicates, limits_of(settings)
+    return Parts(
+        settings,
+        fingerprinter or Fingerprinter(settings),
+        Versions(same_url=settings.verify.same_url),
+        Linker(state.index.format, limits, counting),
+        Window(settings.window),
+        policy_of(settings.cluster),
+        limits,
+        np.array([relation in counting for relation in RELATIONS], np.bool_),
+    )
