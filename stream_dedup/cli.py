@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import orjson
 import typer
@@ -27,9 +27,9 @@ from stream_dedup.dedup import Deduplicator
 from stream_dedup.encode.shapes import CLUSTER, LINK
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.files.readers import Progress as FileProgress
-from stream_dedup.files.run import Summary, dedup_files
+from stream_dedup.files.run import Summary, check_files, dedup_files
 from stream_dedup.index.rocks import open_store
-from stream_dedup.index.store import MemoryStore
+from stream_dedup.index.store import MemoryStore, StoreError
 from stream_dedup.observe.strays import catch_strays
 from stream_dedup.settings import FormatName
 from stream_dedup.settings.reference import settings_markdown
@@ -121,7 +121,12 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
 
 @app.command()
 def dedup(
-    files: Annotated[list[Path], typer.Argument(help="JSONL or CSV (plain, .gz, .zst) or Parquet.", metavar="FILE...")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="JSONL or CSV (plain, .gz, .zst) or Parquet; - for JSONL on standard input.", metavar="FILE..."
+        ),
+    ],
     results: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR")],
     state: Annotated[
         Path | None,
@@ -130,19 +135,36 @@ def dedup(
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Run the engine over files: writes unique.jsonl, links.jsonl and dead.jsonl."""
+    """Run the engine over files: writes unique.jsonl, links.jsonl and dead.jsonl.
+
+    With --state, a run that was ended goes on with the same command.
+    """
     settings = settings_of(config, flags)
+    signal.signal(signal.SIGTERM, _end)
+    summary = Summary()
 
     def work() -> None:
+        check_files(files)
         store = open_store(state, settings.state) if state else MemoryStore()
-        with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:
-            summary = dedup_files(files, results, engine, settings, report)
-        out.print(_summary_table(summary))
-        out.print(f"results in {escaped(str(results))}", soft_wrap=True)
+        try:
+            with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:
+                dedup_files(files, results, engine, settings, report, summary)
+        except (KeyboardInterrupt, SystemExit, OSError, StoreError):
+            if state is not None and summary.records():
+                errors.print("not finished: the same command goes on from there")
+            raise
+        finally:
+            if summary.records():
+                out.print(_summary_table(summary))
+                out.print(f"results in {escaped(str(results))}", soft_wrap=True)
         if summary.reasons and summary.outcomes["dead"] == summary.records():
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 
     guarded(work)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
 @app.command("config")

@@ -4,6 +4,7 @@ Knows contexts; knows nothing of what is released.
 """
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -18,8 +19,9 @@ class SelfClosing(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
-        self.close()
+        """Close it. An error of the closing does not hide the one that led to it."""
+        with suppress(*() if error is None else (Exception,)):
+            self.close()
 
     @abstractmethod
     def close(self) -> None:

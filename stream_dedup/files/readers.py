@@ -1,28 +1,31 @@
-"""Records out of JSONL (plain, .gz, .zst), CSV and Parquet.
+"""Records out of JSONL and CSV (plain, .gz, .zst), Parquet, and JSONL on standard input.
 
 Knows formats; knows nothing of articles.
 """
 
-import csv
 import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 import orjson
+
+from stream_dedup.files.rows import CsvError, rows_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-CSV_FIELD_LIMIT = 64 << 20  # characters of one CSV field; the csv module's own limit is 128 KiB
+STANDARD_INPUT = Path("-")
 _PARQUET_ROWS = 1024
+_LINES_BYTES = 1 << 20  # read at once
 
 
 class FileFormatError(Exception):
@@ -34,17 +37,19 @@ class Record:
     """One record.
 
     Attributes:
-        value: the record as JSON: the line itself where the file has lines of JSON.
+        value: the record as JSON: the line itself where the file has lines of JSON; of a faulty one what stands there.
         number: of the line, or of the row; the first is 1.
+        fault: why it is no record, None where it is one.
     """
 
     value: bytes
     number: int
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a file has been read: `done` of `total`, in bytes or in rows."""
+    """How far a file has been read: `done` of `total`, in bytes or in rows; 0 where nobody knows how much there is."""
 
     done: int
     total: int
@@ -53,23 +58,30 @@ class Progress:
 Reader = Callable[[Path], Iterator[tuple[Record, Progress]]]
 
 
-def reader_for(path: Path) -> Reader:
-    """Return the reader for a file, by its name.
+def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
+    """Return the reader for a file, by its name; `-` is standard input, with lines of JSON.
+
+    Args:
+        path: of the file.
+        flags: columns of CSV that hold true or false, which it has no values for.
 
     Raises:
         FileFormatError: the name ends in nothing that can be read.
     """
+    if path == STANDARD_INPUT:
+        return _read_standard_input
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     packed = bool(suffixes) and suffixes[-1] in {".gz", ".zst"}
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes and not packed else ""
     if kind in {".jsonl", ".ndjson", ".json"} or (packed and not kind):
         return _read_lines
     if kind == ".csv":
-        return _read_csv
+        return partial(_read_csv, flags=flags)
     if kind == ".parquet" and not packed:
         return _read_parquet
     raise FileFormatError(
-        f"{path}: cannot tell the format; known are .jsonl, .ndjson and .csv, each also with .gz or .zst, and .parquet"
+        f"{path}: cannot tell the format; known are .jsonl, .ndjson and .csv, each also with .gz or .zst, and "
+        ".parquet; - is JSONL on standard input"
     )
 
 
@@ -88,33 +100,38 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
         raise FileFormatError(f"{path}: {error}") from None
 
 
+def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
+    for record in _lines_of(sys.stdin.buffer):
+        yield record, Progress(0, 0)
+
+
 def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:
     total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
-        lines = io.BufferedReader(cast("io.RawIOBase", content), 1 << 20) if content is not raw else content
-        for number, line in enumerate(lines, 1):
-            value = line.rstrip(b"\r\n")
-            if number == 1:
-                value = value.removeprefix(b"\xef\xbb\xbf")
-            if value.strip():
-                yield Record(value, number), Progress(raw.tell(), total)
+        at = raw.tell if raw.seekable() else int  # the type is called for 0: a pipe has no place
+        lines = io.BufferedReader(cast("io.RawIOBase", content), _LINES_BYTES) if content is not raw else content
+        for record in _lines_of(lines):
+            yield record, Progress(at(), total)
 
 
-def _read_csv(path: Path) -> Iterator[tuple[Record, Progress]]:
-    csv.field_size_limit(CSV_FIELD_LIMIT)
+def _lines_of(lines: IO[bytes] | io.BufferedReader) -> Iterator[Record]:
+    for number, line in enumerate(lines, 1):
+        value = line.rstrip(b"\r\n")
+        if number == 1:
+            value = value.removeprefix(b"\xef\xbb\xbf")
+        if value.strip():
+            yield Record(value, number)
+
+
+def _read_csv(path: Path, flags: Collection[str] = ()) -> Iterator[tuple[Record, Progress]]:
     total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
-        text = io.TextIOWrapper(content, "utf-8-sig", newline="")
+        at = raw.tell if raw.seekable() else int
         try:
-            for number, row in enumerate(csv.DictReader(text, strict=True), 1):
-                if None in row:
-                    raise FileFormatError(f"{path}: row {number} has more fields than the heading")
-                yield (
-                    Record(orjson.dumps({k: v for k, v in row.items() if v}), number),
-                    Progress(raw.tell(), total),
-                )
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise FileFormatError(f"{path}: no CSV in UTF-8: {error}") from None
+            for number, (value, fault) in enumerate(rows_of(content, flags), 1):
+                yield Record(value, number, fault), Progress(at(), total)
+        except CsvError as error:
+            raise FileFormatError(f"{path}: {error}") from None
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
@@ -134,5 +151,11 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _plain(value: Any) -> str:  # noqa: ANN401  # whatever Parquet holds that JSON lacks
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _plain(value: Any) -> object:  # noqa: ANN401  # whatever Parquet holds that JSON lacks
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        # No text: where one is wanted, it must not be taken for one.
+        return {"bytes": value.hex()}

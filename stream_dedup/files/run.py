@@ -1,29 +1,27 @@
 """Files in, `unique.jsonl`, `links.jsonl` and `dead.jsonl` out.
 
-Knows the batches and the result files; knows nothing of formats or of the terminal.
+Knows the batches and what becomes of each record; knows nothing of formats or of the terminal.
 """
 
-import errno
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import orjson
 
 from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_fields, withdrawal_fields
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
-from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, reader_for
+from stream_dedup.files.place import Place, Start
+from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, Progress, Reader, Record, reader_for
+from stream_dedup.files.results import Results
+from stream_dedup.index.ledger import Positions
+from stream_dedup.judged import Change
 from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
-
-_UNIQUE, _LINKS, _DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +36,18 @@ class Summary:
         return self.outcomes.total()
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The three result files, open."""
+def check_files(paths: Sequence[Path]) -> None:
+    """Check that files are there and of formats that can be read.
 
-    unique: BinaryIO
-    links: BinaryIO
-    dead: BinaryIO
+    Raises:
+        FileFormatError: one is not.
+    """
+    for path in paths:
+        reader_for(path)
+        if path.is_dir():
+            raise FileFormatError(f"{path} is a directory: name the files in it")
+        if path != STANDARD_INPUT and not path.exists():
+            raise FileFormatError(f"{path}: there is no such file")
 
 
 def dedup_files(
@@ -53,8 +56,13 @@ def dedup_files(
     engine: Deduplicator,
     settings: Settings,
     report: Callable[[Path, Progress], None],
-) -> Summary:
+    summary: Summary,
+) -> None:
     """Judge the records of files in order and write the results.
+
+    A state remembers with the articles how far the run has come. However it ends, the same call on the same state goes
+    on behind that, and the results are those of a run that nothing has ended. What comes by a pipe cannot be read
+    again: such a run is begun anew.
 
     Args:
         paths: the files.
@@ -62,29 +70,27 @@ def dedup_files(
         engine: judges; its state goes on from file to file.
         settings: field names, bounds and batch size.
         report: called now and then with the file and how far it has been read.
+        summary: counts what is written, also where this fails.
 
     Raises:
-        FileFormatError: a file cannot be read.
-        FileExistsError: there are results in `out` already.
+        FileFormatError: a file cannot be read; what stands before that is written.
+        FileExistsError: there are results in `out` already, and not those of an unfinished run.
+        OSError: the results cannot be written.
         StoreError: the state cannot be read or written.
     """
-    readers = [(path, reader_for(path)) for path in paths]
-    for path in paths:
-        if not path.is_file():
-            raise FileFormatError(f"{path}: there is no such file")
-    out.mkdir(parents=True, exist_ok=True)
-    for name in (_UNIQUE, _LINKS, _DEAD):
-        if (out / name).exists():
-            raise FileExistsError(errno.EEXIST, "there already", str(out / name))
-    summary = Summary()
-    with ExitStack() as stack:
-        results = Results(*(stack.enter_context((out / name).open("xb")) for name in (_UNIQUE, _LINKS, _DEAD)))
-        run = _Run(engine, results, summary)
-        reading = _Reading(readers, Decoder(settings.input), engine, settings.commit.articles)
+    check_files(paths)
+    readers = [(path, reader_for(path, {settings.input.fields.deleted})) for path in paths]
+    place = Place(paths, out) if all(path.is_file() for path in paths) else None
+    start = place.start(engine.positions()) if place is not None else Start(None, [0] * len(paths))
+    with Results(out, start.kept, sync=settings.state.sync) as results:
+        run = _Run(engine, results, summary, place)
+        if start.kept is None:
+            run.begin()
+        reading = _Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
         for batch in _one_ahead(reading.batches()):
             run.batch(batch)
             report(batch.path, batch.progress)
-    return summary
+        run.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,9 @@ class _Batch:
 
     Attributes:
         path: of the file.
-        progress: behind the last of them.
+        file: its number, from 0.
+        last: number of the last record.
+        progress: behind that.
         now_ms: when they were read, milliseconds since 1970 in UTC.
         sound: records that hold something to judge.
         items: what they hold.
@@ -102,6 +110,8 @@ class _Batch:
     """
 
     path: Path
+    file: int
+    last: int
     progress: Progress
     now_ms: int
     sound: Sequence[Record]
@@ -118,33 +128,67 @@ class _Reading:
         decoder: reads records.
         engine: works their texts through.
         size: of a batch.
+        done: number of the last record of each file that is left out.
     """
 
-    def __init__(self, files: Sequence[tuple[Path, Reader]], decoder: Decoder, engine: Deduplicator, size: int) -> None:
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, Reader]],
+        decoder: Decoder,
+        engine: Deduplicator,
+        size: int,
+        done: Sequence[int],
+    ) -> None:
         self._files = files
         self._decoder = decoder
         self._engine = engine
         self._size = size
+        self._done = done
 
     def batches(self) -> Iterator[_Batch]:
-        """Yield the records in order; no batch has those of two files."""
-        for path, reader in self._files:
-            records = reader(path)
-            while some := list(islice(records, self._size)):
-                yield self._batch(path, [record for record, _ in some], some[-1][1])
+        """Yield the records in order; no batch has those of two files.
 
-    def _batch(self, path: Path, records: Sequence[Record], progress: Progress) -> _Batch:
+        Raises:
+            FileFormatError: a file cannot be read any further; all before was yielded.
+        """
+        for file, ((path, reader), done) in enumerate(zip(self._files, self._done, strict=True)):
+            records = (one for one in reader(path) if one[0].number > done)
+            for some in _groups(records, self._size):
+                yield self._batch(path, file, [record for record, _ in some], some[-1][1])
+
+    def _batch(self, path: Path, file: int, records: Sequence[Record], progress: Progress) -> _Batch:
         now_ms = time.time_ns() // 1_000_000
         sound: list[Record] = []
         items: list[Article | Withdrawal] = []
         dead: list[tuple[Record, UndecodableError]] = []
         for record in records:
+            if record.fault is not None:
+                dead.append((record, UndecodableError(Reason.INVALID_RECORD, record.fault)))
+                continue
             try:
                 items.append(self._decoder.decode(record.value, now_ms, Origin(path.name, 0, record.number)))
                 sound.append(record)
             except UndecodableError as error:
                 dead.append((record, error))
-        return _Batch(path, progress, now_ms, sound, items, dead, self._engine.prepare(items))
+        last = records[-1].number
+        return _Batch(path, file, last, progress, now_ms, sound, items, dead, self._engine.prepare(items))
+
+
+def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[Sequence[tuple[Record, Progress]]]:
+    """Yield records, some at a time; what was read before a fault too, before it is raised."""
+    group: list[tuple[Record, Progress]] = []
+    try:
+        for one in records:
+            group.append(one)
+            if len(group) == size:
+                yield group
+                group = []
+    except FileFormatError:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
 
 
 def _one_ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
@@ -157,43 +201,68 @@ def _one_ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
 
 
 class _Run:
-    """One run over files."""
+    """One run over files.
 
-    def __init__(self, engine: Deduplicator, results: Results, summary: Summary) -> None:
+    Args:
+        engine: judges.
+        results: open.
+        summary: counts.
+        place: what the state is to remember of the run; None: nothing.
+    """
+
+    def __init__(self, engine: Deduplicator, results: Results, summary: Summary, place: Place | None) -> None:
         self._engine = engine
         self._results = results
         self._summary = summary
+        self._place = place
+
+    def begin(self) -> None:
+        """Let the state remember that the results are this run's."""
+        self._apply(self._engine.decide([]).change, self._place.begun() if self._place else {})
 
     def batch(self, batch: _Batch) -> None:
-        """Judge the records of a file and write what became of them."""
+        """Judge the records of a file and write what became of them, then let the state remember it."""
+        counted = Summary()
         for record, error in batch.dead:
-            self._dead(batch.path, record, error)
+            self._dead(batch.path, record, error, counted)
         judged = self._engine.decide(batch.items, batch.prepared)
-        self._engine.apply(judged.change)
         for record, outcome in zip(batch.sound, judged.outcomes, strict=True):
             if isinstance(outcome, Decision):
-                self._decision(record, outcome, batch.now_ms)
+                self._decision(record, outcome, batch.now_ms, counted)
             elif isinstance(outcome, Withdrawn):
-                self._withdrawn(outcome, batch.now_ms)
+                self._withdrawn(outcome, batch.now_ms, counted)
             else:
-                self._dead(batch.path, record, UndecodableError(Reason(outcome.reason), outcome.detail))
+                self._dead(batch.path, record, UndecodableError(Reason(outcome.reason), outcome.detail), counted)
+        lengths = self._results.write()
+        self._apply(judged.change, self._place.after(lengths, batch.file, batch.last) if self._place else {})
+        self._summary.outcomes.update(counted.outcomes)
+        self._summary.reasons.update(counted.reasons)
 
-    def _decision(self, record: Record, decision: Decision, now_ms: int) -> None:
+    def finish(self) -> None:
+        """Let the state remember that there is no more to come."""
+        self._apply(self._engine.decide([]).change, self._place.finished() if self._place else {})
+
+    def _apply(self, change: Change, positions: Positions) -> None:
+        self._results.remembering()
+        self._engine.apply(change, positions)
+        self._results.kept()
+
+    def _decision(self, record: Record, decision: Decision, now_ms: int, counted: Summary) -> None:
         if decision.unique:
-            self._summary.outcomes["unique"] += 1
-            self._results.unique.write(record.value + b"\n")
+            counted.outcomes["unique"] += 1
+            self._results.unique.add(record.value)
         elif decision.link is not None:
-            self._summary.outcomes[decision.link.relation] += 1
-            self._results.links.write(orjson.dumps(link_fields(decision, decision.link, now_ms)) + b"\n")
+            counted.outcomes[decision.link.relation] += 1
+            self._results.links.add(orjson.dumps(link_fields(decision, decision.link, now_ms)))
 
-    def _withdrawn(self, withdrawn: Withdrawn, now_ms: int) -> None:
-        self._summary.outcomes["withdrawn"] += 1
+    def _withdrawn(self, withdrawn: Withdrawn, now_ms: int, counted: Summary) -> None:
+        counted.outcomes["withdrawn"] += 1
         line = orjson.dumps(withdrawal_fields(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, now_ms))
-        self._results.links.write(line + b"\n")
+        self._results.links.add(line)
 
-    def _dead(self, path: Path, record: Record, error: UndecodableError) -> None:
-        self._summary.outcomes["dead"] += 1
-        self._summary.reasons[error.reason] += 1
+    def _dead(self, path: Path, record: Record, error: UndecodableError, counted: Summary) -> None:
+        counted.outcomes["dead"] += 1
+        counted.reasons[error.reason] += 1
         line = {
             "reason": error.reason,
             "detail": str(error),
@@ -201,4 +270,4 @@ class _Run:
             "number": record.number,
             "value": record.value.decode("utf-8", "backslashreplace"),
         }
-        self._results.dead.write(orjson.dumps(line) + b"\n")
+        self._results.dead.add(orjson.dumps(line))

@@ -25,7 +25,7 @@ Invoke = Callable[..., Result]
 @pytest.fixture
 def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Run a command in this process, with an environment that has no settings."""
-    for module in ("batch", "explain"):
+    for module in ("parts", "explain"):
         monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
     monkeypatch.setenv("COLUMNS", "200")
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])

@@ -110,12 +110,13 @@ def test_lines_of_json_are_passed_on_as_they_are(tmp_path: Path) -> None:
 
 
 def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
-    """Times and bytes of Parquet become text that can be decoded."""
+    """Times of Parquet, and bytes of UTF-8, become text that can be decoded; other bytes can be taken for no text."""
     moment = pa.scalar(1_792_324_800_000, pa.timestamp("ms", "UTC"))
-    table = pa.table({"body": ["正文"], "published_at": pa.array([moment.as_py()]), "raw": [b"\x01\xff"]})
-    parquet.write_table(table, tmp_path / "a.parquet")
+    columns = {"body": ["正文".encode()], "published_at": pa.array([moment.as_py()]), "raw": [b"\x01\xff"]}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
     (record,) = _records(tmp_path / "a.parquet")
-    assert record["raw"] == "01ff"
+    assert record["body"] == "正文"
+    assert record["raw"] == {"bytes": "01ff"}
     assert str(record["published_at"]).startswith("2026-10-18T12:00:00")
 
 
@@ -157,9 +158,10 @@ def _flipped(content: bytes, place: int) -> bytes:
         ("plain.jsonl.gz", _JSON),
         ("middle.jsonl.zst", _flipped(_zst(_JSON), len(_zst(_JSON)) // 2)),
         ("plain.jsonl.zst", _JSON),
-        ("gbk.csv", "id,body\n1,你好\n".encode("gbk")),
-        ("quote.csv", 'id,body\n1,"你好\n'.encode()),
-        ("wide.csv", b"id,body\n1,a,b\n"),
+        ("gbk.csv", "编号,正文\n1,你好\n".encode("gbk")),
+        ("quote.csv", '"id,body\n1,你好\n'.encode()),
+        ("twice.csv", b"id,body,body\n1,a,b\n"),
+        ("within.csv", b"id,body,body.text\n1,a,b\n"),
         ("bytes.parquet", b"PAR1 and no more"),
         ("cut.parquet", _contents()["a.parquet"][:-50]),
         ("empty.parquet", b""),
@@ -173,6 +175,49 @@ def test_broken_file_is_named(name: str, content: bytes, tmp_path: Path) -> None
     with pytest.raises(FileFormatError) as raised:
         _records(path)
     assert str(path) in str(raised.value)
+
+
+_SOUND = '1,"一行\n两行"\n'.encode(), '3,"又一""行"'.encode()
+_CSV_FAULTS = {
+    "too many fields": (b"2,a,b\n", "it has 3 fields, the heading 2"),
+    "text behind a quote": (b'2,"x"y\n', "expected after"),
+    "another encoding": ("2,你好\n".encode("gbk"), "no UTF-8"),
+}
+
+
+@pytest.mark.parametrize("fault", _CSV_FAULTS)
+def test_faulty_row_is_told_and_those_around_it_are_read(fault: str, tmp_path: Path) -> None:
+    """Of CSV the row alone is faulty, with its number and what stands there."""
+    row, reason = _CSV_FAULTS[fault]
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body\n" + _SOUND[0] + row + _SOUND[1])
+    first, faulty, last = (record for record, _ in reader_for(path)(path))
+    assert [orjson.loads(one.value) for one in (first, last)] == [
+        {"id": "1", "body": "一行\n两行"},
+        {"id": "3", "body": '又一"行'},
+    ]
+    assert (faulty.number, faulty.value) == (2, row)
+    assert reason in (faulty.fault or "")
+
+
+def test_quote_that_is_not_closed_takes_the_rest_of_the_file(tmp_path: Path) -> None:
+    """Where a row ends cannot be told then: it is one faulty row, and those before it are read."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body\n" + _SOUND[0] + b'2,"open\n3,c\n')
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [(one.number, one.fault is None) for one in records] == [(1, True), (2, False)]
+    assert records[1].value == b'2,"open\n3,c\n'
+
+
+def test_csv_names_fields_within_and_flags(tmp_path: Path) -> None:
+    """A heading with dots is a path; true and false are no text in a column of flags alone; blank rows are skipped."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,content.text,content.lead,deleted,draft\n1,a,b,False,true\n\n2,c,,1,\n3,d,,maybe,\n")
+    assert [orjson.loads(record.value) for record, _ in reader_for(path, {"deleted"})(path)] == [
+        {"id": "1", "content": {"text": "a", "lead": "b"}, "deleted": False, "draft": "true"},
+        {"id": "2", "content": {"text": "c"}, "deleted": True},
+        {"id": "3", "content": {"text": "d"}, "deleted": "maybe"},
+    ]
 
 
 @pytest.mark.parametrize("missing", [900, 3])
@@ -214,9 +259,11 @@ def sample_file(tmp_path: Path, samples: list[Sample]) -> Path:
     return path
 
 
-def _run(files: list[Path], out: Path, engine: Deduplicator) -> Summary:
+def _run(files: list[Path], out: Path, engine: Deduplicator, settings: Settings | None = None) -> Summary:
+    summary = Summary()
     with engine:
-        return dedup_files(files, out, engine, Settings(), _ignore)
+        dedup_files(files, out, engine, settings or Settings(), _ignore, summary)
+    return summary
 
 
 def test_sample_stream_is_judged_end_to_end(
@@ -332,7 +379,7 @@ def test_progress_is_reported_for_each_file(
     """The last report of a file says that all of it has been read."""
     reports: dict[Path, Progress] = {}
     with engine_in(None) as engine:
-        dedup_files([sample_file], tmp_path / "out", engine, Settings(), reports.__setitem__)
+        dedup_files([sample_file], tmp_path / "out", engine, Settings(), reports.__setitem__, Summary())
     assert reports == {sample_file: Progress(sample_file.stat().st_size, sample_file.stat().st_size)}
 
 
@@ -346,8 +393,7 @@ def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplica
         b"".join(orjson.dumps(row) + b"\n" for row in [*rows, {"id": "1", "channel": "b", "deleted": True}])
     )
     settings = Settings.model_validate({"input": {"fields": {"scope": "channel"}}})
-    with engine_in(None) as engine:
-        summary = dedup_files([path], tmp_path / "out", engine, settings, _ignore)
+    summary = _run([path], tmp_path / "out", engine_in(None), settings)
     assert summary.outcomes == {"unique": 3, "exact": 3, "withdrawn": 1}
     told = [orjson.loads(line) for line in _lines(tmp_path / "out" / "links.jsonl")]
     assert [(one["id"], one.get("scope"), one["duplicate_of"]) for one in told] == [
@@ -356,3 +402,53 @@ def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplica
         ("2", "b", "1"),
         ("1", "b", "2"),
     ]
+
+
+def test_csv_withdraws_articles(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
+    """`deleted` of a CSV file withdraws; false does not."""
+    path = tmp_path / "in.csv"
+    path.write_text(f"id,body,deleted\n1,{_ROWS[0]['body']},false\n1,,true\n", newline="")
+    path.write_bytes(path.read_bytes().replace(str(_ROWS[0]["body"]).encode(), "石桥镇的夜市昨晚重新开张".encode()))
+    assert _run([path], tmp_path / "out", engine_in(None)).outcomes == {"unique": 1, "withdrawn": 1}
+
+
+def test_faulty_rows_are_dead_letters(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
+    """A row that is none comes into dead.jsonl with its number, its reason and what stands there."""
+    path = tmp_path / "in.csv"
+    path.write_bytes(b"id,body\n" + _SOUND[0] + b"2,a,b\n" + _SOUND[1])
+    assert _run([path], tmp_path / "out", engine_in(None)).outcomes == {"unique": 2, "dead": 1}
+    (dead,) = map(orjson.loads, _lines(tmp_path / "out" / "dead.jsonl"))
+    assert (dead["number"], dead["reason"], dead["value"]) == (2, "invalid_record", "2,a,b\n")
+
+
+def test_what_stands_before_damage_is_judged(
+    sample_file: Path, engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path
+) -> None:
+    """Of a packed file that is cut the records before are in the results, and counted, though the run fails."""
+    path, summary = tmp_path / "cut.jsonl.gz", Summary()
+    path.write_bytes(gzip.compress(sample_file.read_bytes())[:-2000])
+    with engine_in(None) as engine, pytest.raises(FileFormatError, match=r"cut\.jsonl\.gz"):
+        dedup_files([path], tmp_path / "out", engine, Settings(), _ignore, summary)
+    written = sum(len(_lines(tmp_path / "out" / name)) for name in _NAMES)
+    assert written == summary.records() > 100
+
+
+def test_standard_input_holds_lines_of_json(
+    sample_file: Path,
+    engine_in: Callable[[Path | None], Deduplicator],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What comes by a pipe is judged as the same file is."""
+    whole = _run([sample_file], tmp_path / "file", engine_in(None))
+    with sample_file.open() as piped:
+        monkeypatch.setattr("sys.stdin", piped)
+        assert _run([Path("-")], tmp_path / "pipe", engine_in(None)) == whole
+    assert _lines(tmp_path / "pipe" / "unique.jsonl") == _lines(tmp_path / "file" / "unique.jsonl")
+
+
+def test_directory_is_no_file(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
+    """It is told as such, not as missing."""
+    (tmp_path / "d.jsonl").mkdir()
+    with pytest.raises(FileFormatError, match="is a directory"):
+        _run([tmp_path / "d.jsonl"], tmp_path / "out", engine_in(None))

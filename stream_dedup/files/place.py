@@ -1,0 +1,105 @@
+"""How far a run over files has come, as the state remembers it with the articles: so each record counts once.
+
+Knows the files of a run and what the state keeps of them; knows nothing of records or of what they hold.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stream_dedup.files.readers import FileFormatError
+from stream_dedup.files.results import NAMES
+from stream_dedup.index.ledger import Positions
+
+# What stands under the name of the results, and under that of each file.
+_STAGE, _FILES = 0, 1
+_RECORDS, _SIZE, _CHANGED = 0, 1, 2
+_GOING_ON, _FINISHED = 1, 2
+_DIGEST_BYTES = 7  # of the names of all files: a position has 63 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a run begins.
+
+    Attributes:
+        kept: bytes of each result file that an unfinished run has left, by name; None: it is a new one.
+        done: number of the last record of each file that needs no reading any more, 0 for none.
+    """
+
+    kept: Mapping[str, int] | None
+    done: Sequence[int]
+
+
+class Place:
+    """The place of a run among the positions of a state, under the names of its results and its files.
+
+    Args:
+        paths: files that are read, in order.
+        out: directory of the results.
+    """
+
+    def __init__(self, paths: Sequence[Path], out: Path) -> None:
+        self._paths = paths
+        self._out = str(out.resolve())
+        self._inputs = [f"{self._out} < {number} {path.resolve()}" for number, path in enumerate(paths, 1)]
+        digest = hashlib.blake2b("\0".join(self._inputs).encode(errors="surrogateescape"), digest_size=_DIGEST_BYTES)
+        self._files = int.from_bytes(digest.digest())
+
+    def start(self, known: Positions) -> Start:
+        """Return where the run begins, by the positions that the state knows.
+
+        Raises:
+            FileFormatError: an unfinished run with these results was over other files.
+        """
+        if known.get((self._out, _STAGE)) != _GOING_ON:
+            return Start(None, [0] * len(self._paths))
+        self._check_inputs(known)
+        kept = {name: known[f"{self._out}/{name}", 0] for name in NAMES}
+        return Start(kept, [known[name, _RECORDS] for name in self._inputs])
+
+    def begun(self) -> Positions:
+        """Return the positions of a run that begins."""
+        begun = {(self._out, _STAGE): _GOING_ON, (self._out, _FILES): self._files}
+        begun |= self.after(dict.fromkeys(NAMES, 0))
+        for name, path in zip(self._inputs, self._paths, strict=True):
+            size, changed = _identity(path)
+            begun |= {(name, _RECORDS): 0, (name, _SIZE): size, (name, _CHANGED): changed}
+        return begun
+
+    def after(self, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
+        """Return the positions behind a batch.
+
+        Args:
+            lengths: of the result files, by name.
+            file: number of the file that it is of, from 0; None for none.
+            record: number of its last record.
+        """
+        positions = {(f"{self._out}/{name}", 0): length for name, length in lengths.items()}
+        if file is not None:
+            positions[self._inputs[file], _RECORDS] = record
+        return positions
+
+    def finished(self) -> Positions:
+        """Return the positions of a run that has come to its end."""
+        return {(self._out, _STAGE): _FINISHED}
+
+    def _check_inputs(self, known: Positions) -> None:
+        if known[self._out, _FILES] != self._files:
+            raise FileFormatError(
+                f"{self._out} holds the results of an unfinished run over other files: go on with the same ones in the "
+                "same order, or choose another --out"
+            )
+        for name, path in zip(self._inputs, self._paths, strict=True):
+            if (known[name, _SIZE], known[name, _CHANGED]) != _identity(path):
+                raise FileFormatError(
+                    f"{path} has changed since the unfinished run whose results are in {self._out} read it: choose "
+                    "another --out"
+                )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return size and time of the last change of a file, by which another one is told from it."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,152 @@
+"""The result files of a run: whole batches only, whatever ends it.
+
+Knows lines and lengths; knows nothing of articles or of the state.
+"""
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stream_dedup.files.readers import FileFormatError
+
+NAMES = UNIQUE, LINKS, DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
+
+
+class ResultFile:
+    """A file to which lines are added, a batch at a time.
+
+    Args:
+        path: of the file.
+        kept: bytes of it that stay; what is behind them is cut off. None: the file is new.
+        sync: whether each batch waits for the disk.
+
+    Raises:
+        FileExistsError: it is not new.
+        FileFormatError: it is shorter than what was kept of it.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path, kept: int | None, *, sync: bool) -> None:
+        self._path = path
+        self._sync = sync
+        self._lines: list[bytes] = []
+        self.length = kept or 0
+        if self.length > (path.stat().st_size if path.exists() else 0):
+            raise FileFormatError(
+                f"{path}: of {self.length} bytes that an unfinished run has written some are gone; begin anew, with "
+                "another --out and another --state"
+            )
+        # An unfinished run may have ended before it made its files.
+        self._file = path.open("r+b" if kept is not None and path.exists() else "xb", buffering=0)
+        self.cut_to(self.length)
+
+    def add(self, line: bytes) -> None:
+        """Add a line, which `write` writes."""
+        self._lines += line, b"\n"
+
+    def write(self) -> None:
+        """Write what was added.
+
+        Raises:
+            OSError: it cannot be written; it names the file.
+        """
+        rest = memoryview(b"".join(self._lines))
+        self._lines.clear()
+        self.length += len(rest)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            if self._sync:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
+
+    def cut_to(self, length: int) -> None:
+        """Cut off what is behind so many bytes, and go on there."""
+        self._file.truncate(length)
+        self._file.seek(length)
+        self.length = length
+
+    def close(self) -> None:
+        """Close it; what was added since the last `write` is lost."""
+        self._file.close()
+
+
+class Results:
+    """The three result files, open. A batch is written, then the state remembers it, then it is `kept`.
+
+    Where the run ends before the state was asked to remember a batch, its lines are cut off: who reads the files finds
+    just what the state knows. Where it ends while the state is asked, the state alone can tell; see `cut_to`.
+
+    Args:
+        out: directory, made if it does not exist.
+        kept: bytes of each file that an unfinished run has left, by name; None: there are none of it.
+        sync: whether each batch waits for the disk.
+
+    Raises:
+        FileExistsError: there are results already, and not of an unfinished run.
+        FileFormatError: those of an unfinished run are not what they were.
+    """
+
+    def __init__(self, out: Path, kept: Mapping[str, int] | None, *, sync: bool) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        if kept is None:
+            _check_new(out)
+        self._files: list[ResultFile] = []
+        try:
+            for name in NAMES:
+                self._files.append(ResultFile(out / name, None if kept is None else kept[name], sync=sync))
+        except BaseException:
+            self._close()
+            raise
+        self.unique, self.links, self.dead = self._files
+        self._kept: Sequence[int] | None = self._lengths()
+
+    def write(self) -> Mapping[str, int]:
+        """Write what was added to the files; return how long each is then, by name.
+
+        Raises:
+            OSError: one cannot be written.
+        """
+        for file in self._files:
+            file.write()
+        return dict(zip(NAMES, self._lengths(), strict=True))
+
+    def remembering(self) -> None:
+        """From here on nobody but the state can tell whether it remembers what was written."""
+        self._kept = None
+
+    def kept(self) -> None:
+        """Note that the state remembers what was written."""
+        self._kept = self._lengths()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the files, without what the state does not know."""
+        try:
+            if self._kept is not None:
+                for file, length in zip(self._files, self._kept, strict=True):
+                    file.cut_to(length)
+        finally:
+            self._close()
+
+    def _lengths(self) -> list[int]:
+        return [file.length for file in self._files]
+
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def _check_new(out: Path) -> None:
+    for name in NAMES:
+        if (out / name).exists():
+            raise FileExistsError(errno.EEXIST, "there already", str(out / name))

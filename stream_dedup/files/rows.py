@@ -1,0 +1,116 @@
+"""Rows of CSV as JSON; a row that is none is told, and the next one read.
+
+Knows headings, quotes and UTF-8; knows nothing of files.
+"""
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import IO, cast
+
+import orjson
+
+FIELD_LIMIT = 64 << 20  # characters of one field; the csv module's own limit is 128 KiB
+_FLAGS: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
+
+
+class CsvError(Exception):
+    """A heading is none. The message says what is wrong."""
+
+
+class _Lines:
+    """The lines of a text, and those that the row at hand was read from."""
+
+    def __init__(self, text: io.TextIOWrapper) -> None:
+        self._text = text
+        self.of_row: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._text:
+            self.of_row.append(line)
+            yield line
+
+
+def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
+    """Yield the rows of CSV in UTF-8, without blank ones.
+
+    Each is an object by the names of the heading, without empty fields; a name with dots is a path of nested objects.
+    Where it is no row, it is what stands there, beside what is wrong with it.
+
+    Args:
+        content: the text in UTF-8, with or without a byte order mark.
+        flags: names of columns whose `true`, `false`, `1` and `0`, in any case, are no text.
+
+    Raises:
+        CsvError: the heading is none.
+    """
+    csv.field_size_limit(FIELD_LIMIT)
+    # What is no UTF-8 becomes surrogates, which JSON refuses: the row is told, not the file.
+    text = io.TextIOWrapper(content, "utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield from _rows(_Lines(text), flags)
+    finally:
+        # Else it would close what is not its own.
+        text.detach()
+
+
+def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
+    reader = csv.reader(lines, strict=True)
+    try:
+        heading = next(reader, [])
+    except csv.Error as error:
+        raise CsvError(f"its first line is no heading of CSV: {error}") from None
+    _check_heading(heading)
+    flagged = [name in flags for name in heading]
+    while True:
+        lines.of_row.clear()
+        try:
+            row = next(reader)
+            if row:
+                yield _object(heading, flagged, row), None
+        except StopIteration:
+            return
+        except (csv.Error, ValueError) as error:
+            yield "".join(lines.of_row).encode(errors="surrogateescape"), str(error)
+
+
+def _check_heading(heading: Sequence[str]) -> None:
+    names = set(heading)
+    if len(names) < len(heading):
+        twice = sorted({name for name in heading if heading.count(name) > 1})
+        raise CsvError(f"several columns are called {', '.join(map(repr, twice))}")
+    for name in heading:
+        parts = name.split(".")
+        for inner in (".".join(parts[:count]) for count in range(1, len(parts))):
+            if inner in names:
+                raise CsvError(f"the columns {inner!r} and {name!r} exclude each other: a dot means a field within")
+    try:
+        "".join(heading).encode()
+    except UnicodeEncodeError:
+        raise CsvError("its heading is no UTF-8") from None
+
+
+def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str]) -> bytes:
+    """Return a row as JSON.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if len(row) > len(heading):
+        raise ValueError(f"it has {len(row)} fields, the heading {len(heading)}")
+    fields: dict[str, object] = {}
+    for name, flag, text in zip(heading, flagged, row, strict=False):
+        if text:
+            _put(fields, name, _FLAGS.get(text.strip().lower(), text) if flag else text)
+    try:
+        return orjson.dumps(fields)
+    except orjson.JSONEncodeError:
+        raise ValueError("it is no UTF-8") from None
+
+
+def _put(fields: dict[str, object], name: str, value: object) -> None:
+    *outer, last = name.split(".")
+    for part in outer:
+        # The heading was checked: no column is called by this path alone.
+        fields = cast("dict[str, object]", fields.setdefault(part, {}))
+    fields[last] = value

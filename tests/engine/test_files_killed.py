@@ -1,0 +1,58 @@
+"""Promises of `stream-dedup dedup --state` that is killed: the same command completes the results.
+
+On real processes and a real directory; where exactly a batch is cut off is tried in `tests/unit/test_files_resumed.py`.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import orjson
+
+from deploy.demo.samples import sample_stream
+
+_ROOT = Path(__file__).parents[2]
+_NAMES = ("unique.jsonl", "links.jsonl", "dead.jsonl")
+_DEADLINE_SECONDS = 240
+
+
+def _lines(out: Path) -> dict[str, list[bytes]]:
+    return {name: (out / name).read_bytes().splitlines() if (out / name).exists() else [] for name in _NAMES}
+
+
+def _started(file: Path, out: Path, state: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "stream_dedup", "dedup", str(file), "--out", str(out), "--state", str(state)]
+    command += ["--set", "commit.articles=4"]
+    return subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _ended(process: subprocess.Popen[str], number: signal.Signals, out: Path, records: int) -> int:
+    """End a run once there are so many results, and return its exit code."""
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while sum(map(len, _lines(out).values())) < records and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(number)
+    process.communicate()
+    return process.returncode
+
+
+def test_killed_run_goes_on_with_the_same_command(tmp_path: Path) -> None:
+    """After SIGKILL and after SIGTERM: each record is in the results once, unique ones in their order."""
+    values = [sample.value for sample in sample_stream() if sample.value is not None]
+    file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
+    file.write_bytes(b"".join(value + b"\n" for value in values))
+    assert _ended(_started(file, out, state), signal.SIGKILL, out, 50) == -signal.SIGKILL
+    assert _ended(_started(file, out, state), signal.SIGTERM, out, 150) == 128 + signal.SIGTERM
+    last = _started(file, out, state)
+    told, errors = last.communicate(timeout=_DEADLINE_SECONDS)
+    assert (last.returncode, "results in" in told) == (0, True), errors
+    found = _lines(out)
+    numbers = [orjson.loads(line)["offset"] for line in found["links.jsonl"]]
+    numbers += [orjson.loads(line)["number"] for line in found["dead.jsonl"]]
+    assert max(Counter(numbers).values()) == 1
+    unique = [value for number, value in enumerate(values, 1) if number not in set(numbers)]
+    assert found["unique.jsonl"] == unique

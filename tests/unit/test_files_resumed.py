@@ -1,0 +1,247 @@
+"""Promises of file runs that are ended: nothing lost, nothing doubled, and the same command goes on."""
+
+import resource
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from deploy.demo.samples import sample_stream
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.files.readers import FileFormatError, Progress
+from stream_dedup.files.results import NAMES, Results
+from stream_dedup.files.run import Summary, dedup_files
+from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.settings import EngineSettings, Settings
+
+_BATCH = 100
+_SETTINGS = Settings.model_validate({"commit": {"articles": _BATCH}})
+
+
+class _EndError(Exception):
+    """The end of a run."""
+
+
+@pytest.fixture
+def engine_in(
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Path], Deduplicator]:
+    """A maker of engines over a directory."""
+    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+    return lambda directory: Deduplicator(directory, _SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The sample stream in two files."""
+    values = [sample.value for sample in sample_stream() if sample.value is not None]
+    folder = tmp_path_factory.mktemp("files")
+    halves = [folder / "a.jsonl", folder / "b.jsonl"]
+    for half, part in zip(halves, (values[:250], values[250:]), strict=True):
+        half.write_bytes(b"".join(value + b"\n" for value in part))
+    return halves
+
+
+def _ignore(_path: Path, _progress: Progress) -> None:
+    """Report nothing."""
+
+
+def _run(files: list[Path], out: Path, engine: Deduplicator) -> Summary:
+    summary = Summary()
+    with engine:
+        dedup_files(files, out, engine, _SETTINGS, _ignore, summary)
+    return summary
+
+
+def _end_run(
+    end: Callable[[pytest.MonkeyPatch, int], None], batch: int, files: list[Path], out: Path, engine: Deduplicator
+) -> Summary:
+    summary = Summary()
+    with pytest.MonkeyPatch.context() as patch, engine:
+        end(patch, batch)
+        with pytest.raises(_EndError):
+            dedup_files(files, out, engine, _SETTINGS, _ignore, summary)
+    return summary
+
+
+def _found(out: Path) -> dict[str, list[Any]]:
+    """Return the results without the moments of decisions."""
+    found = {name: [orjson.loads(line) for line in (out / name).read_bytes().splitlines()] for name in NAMES}
+    for link in found["links.jsonl"]:
+        del link["decided_at"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(
+    files: list[Path],
+    cached_fingerprinter: Callable[[EngineSettings], Fingerprinter],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, list[Any]]:
+    """What a run gives that nothing ends."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+        _run(files, folder / "out", Deduplicator(folder / "state", _SETTINGS))
+    return _found(folder / "out")
+
+
+def _before_writing(patch: pytest.MonkeyPatch, at: int) -> None:
+    write, calls = Results.write, Counter[str]()
+
+    def ended(results: Results) -> Any:  # noqa: ANN401  # what it gives
+        calls["write"] += 1
+        if calls["write"] == at:
+            raise _EndError
+        return write(results)
+
+    patch.setattr(Results, "write", ended)
+
+
+def _amid_writing(patch: pytest.MonkeyPatch, at: int) -> None:
+    """As where the disk is full: a part of what belongs together is written."""
+    write, calls = Results.write, Counter[str]()
+
+    def ended(results: Results) -> Any:  # noqa: ANN401  # what it gives
+        calls["write"] += 1
+        if calls["write"] == at:
+            results.unique.add(b'{"torn')
+            results.unique.write()
+            raise _EndError
+        return write(results)
+
+    patch.setattr(Results, "write", ended)
+
+
+def _before_applying(patch: pytest.MonkeyPatch, at: int) -> None:
+    apply, calls = Deduplicator.apply, Counter[str]()
+
+    def ended(engine: Deduplicator, *arguments: Any) -> None:  # noqa: ANN401  # those of the method
+        calls["apply"] += 1
+        if calls["apply"] == at + 1:  # the first is the beginning's
+            raise _EndError
+        apply(engine, *arguments)
+
+    patch.setattr(Deduplicator, "apply", ended)
+
+
+def _after_applying(patch: pytest.MonkeyPatch, at: int) -> None:
+    apply, calls = Deduplicator.apply, Counter[str]()
+
+    def ended(engine: Deduplicator, *arguments: Any) -> None:  # noqa: ANN401  # those of the method
+        calls["apply"] += 1
+        apply(engine, *arguments)
+        if calls["apply"] == at + 1:
+            raise _EndError
+
+    patch.setattr(Deduplicator, "apply", ended)
+
+
+_ENDS = (_before_writing, _amid_writing, _before_applying, _after_applying)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 4, 6])
+@pytest.mark.parametrize("end", _ENDS, ids=lambda end: end.__name__.strip("_"))
+def test_run_that_was_ended_goes_on_as_if_it_had_not_been(
+    end: Callable[[pytest.MonkeyPatch, int], None],
+    batch: int,
+    files: list[Path],
+    whole: dict[str, list[Any]],
+    tmp_path: Path,
+    engine_in: Callable[[Path], Deduplicator],
+) -> None:
+    """Wherever a batch is cut off, in the first file or the second: the same call completes the results."""
+    out, state = tmp_path / "out", tmp_path / "state"
+    _end_run(end, batch, files, out, engine_in(state))
+    _run(files, out, engine_in(state))
+    assert _found(out) == whole
+
+
+@pytest.mark.parametrize("end", [_before_writing, _amid_writing])
+def test_results_of_a_failed_run_hold_whole_batches(
+    end: Callable[[pytest.MonkeyPatch, int], None],
+    files: list[Path],
+    tmp_path: Path,
+    engine_in: Callable[[Path], Deduplicator],
+) -> None:
+    """Whoever reads them finds what the state knows and is counted, and no torn line."""
+    summary = _end_run(end, 3, files, tmp_path / "out", engine_in(tmp_path / "state"))
+    assert sum(map(len, _found(tmp_path / "out").values())) == summary.records() == 2 * _BATCH
+
+
+Ended = tuple[Path, list[Path], Callable[[list[Path]], Summary]]
+
+
+@pytest.fixture
+def ended(files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]) -> Ended:
+    """Results of an unfinished run over copies of the files, these, and what goes on with a run."""
+    out, state, copies = tmp_path / "out", tmp_path / "state", [tmp_path / file.name for file in files]
+    for file, copy in zip(files, copies, strict=True):
+        shutil.copy2(file, copy)
+    _end_run(_before_applying, 4, copies, out, engine_in(state))
+    return out, copies, lambda some: _run(some, out, engine_in(state))
+
+
+def test_unfinished_run_does_not_go_on_over_other_files(ended: Ended) -> None:
+    """Other files, or the same in another order, or changed ones, are refused, and the results stay as they are."""
+    out, files, go_on = ended
+    before = _found(out)
+    with pytest.raises(FileFormatError, match="over other files"):
+        go_on(files[::-1])
+    with pytest.raises(FileFormatError, match="over other files"):
+        go_on(files[:1])
+    files[1].write_bytes(files[1].read_bytes() + b"{}\n")
+    with pytest.raises(FileFormatError, match=r"b\.jsonl has changed"):
+        go_on(files)
+    assert _found(out) == before
+
+
+def test_unfinished_run_does_not_go_on_without_its_results(ended: Ended) -> None:
+    """What the state knows would be missing in them."""
+    out, files, go_on = ended
+    (out / "unique.jsonl").write_bytes(b"")
+    with pytest.raises(FileFormatError, match=r"unique\.jsonl"):
+        go_on(files)
+    (out / "unique.jsonl").unlink()
+    with pytest.raises(FileFormatError, match=r"unique\.jsonl"):
+        go_on(files)
+
+
+def test_finished_run_is_not_gone_on_with(
+    files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+) -> None:
+    """Its results are there: the same call is refused; where they were moved away it finds redeliveries."""
+    first = _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
+    with pytest.raises(FileExistsError):
+        _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
+    (tmp_path / "out").rename(tmp_path / "moved")
+    again = _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
+    dead = first.outcomes["dead"]
+    assert again.outcomes == Counter({"redelivery": first.records() - dead, "dead": dead})
+
+
+def test_disk_that_takes_a_part_of_a_batch_is_named_and_that_part_cut_off(tmp_path: Path) -> None:
+    """A real file that may not grow any further: the error names it, and the batch before is all that it holds."""
+    path = tmp_path / "unique.jsonl"
+    with pytest.raises(OSError, match=r"unique\.jsonl"), Results(tmp_path, None, sync=True) as results:
+        _write_two(results, path)
+    assert path.read_bytes() == b"1" * 100 + b"\n"
+
+
+def _write_two(results: Results, path: Path) -> None:
+    """Write two batches, the second of which the file takes a part of."""
+    results.unique.add(b"1" * 100)
+    results.write()
+    results.kept()
+    results.unique.add(b"2" * 100)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150, hard))
+    try:
+        results.write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert path.stat().st_size == 150
