@@ -17,7 +17,8 @@ from rich.table import Table
 
 from stream_dedup.article import iso
 from stream_dedup.dedup import comparability
-from stream_dedup.index.ledger import FORMAT_VERSION
+from stream_dedup.files.place import runs_of
+from stream_dedup.index.ledger import FORMAT_VERSION, Positions
 from stream_dedup.index.rocks import open_store
 from stream_dedup.index.store import StoreError, StoreLockedError
 from stream_dedup.settings import Settings
@@ -25,7 +26,7 @@ from stream_dedup.state import State
 from stream_dedup.stream.rebuild import Rebuild
 from stream_dedup.stream.restore import Report, opened_to_read, restore, verify
 from stream_dedup.stream.snapshots import ask
-from stream_dedup.stream.states import digest_of, other_states, state_directory
+from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory, state_to_read
 from stream_dedup.stream.topics import state_topics
 from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
 
@@ -76,7 +77,8 @@ def verify_command(
             raise StoreError(
                 f"{many}{hidden}: stop the service and restore the state with `stream-dedup state restore --fresh`"
             )
-        out.print("the state is in order" if offline else "the state is in order, and as its changelog says")
+        alone = offline or is_of_files(settings)
+        out.print("the state is in order" if alone else "the state is in order, and as its changelog says")
 
     guarded(work)
 
@@ -131,15 +133,17 @@ def snapshot_command(
     settings = settings_of(config, flags)
 
     def work() -> None:
-        digest = digest_of(settings)
-        with opened_to_read(settings):
-            pass  # there is one
+        source, copy = state_to_read(settings), directory.absolute()
+        from_files = is_of_files(settings)
         try:
-            with closing(open_store(state_directory(settings, digest), settings.state)) as store:
-                store.checkpoint(directory.absolute() / digest)
+            with closing(open_store(source, settings.state)) as store:
+                store.checkpoint(copy if from_files else copy / source.name)
         except StoreLockedError:
+            if from_files:
+                raise
             ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
-        out.print(f"snapshot in {escaped(str(directory))}: start on it with state.directory", soft_wrap=True)
+        start = "go on with it with --state" if from_files else "start on it with state.directory"
+        out.print(f"snapshot in {escaped(str(directory))}: {start}", soft_wrap=True)
 
     guarded(work)
 
@@ -150,9 +154,9 @@ def _stats(settings: Settings) -> dict[str, Any]:
         state = State(store, settings, comparability(settings))
         progress, place = state.progress, state.place
         return {
-            "directory": str(state_directory(settings, digest)),
+            "directory": str(state_to_read(settings)),
             "format": FORMAT_VERSION,
-            "changelog": state_topics(settings, digest).changelog,
+            "changelog": None if is_of_files(settings) else state_topics(settings, digest).changelog,
             "changelog_position": place.offset if place else None,
             "steps": progress.steps,
             "articles_judged": progress.judged,
@@ -166,13 +170,22 @@ def _stats(settings: Settings) -> dict[str, Any]:
             "idf_words": state.counts.words,
             "idf_documents": state.counts.documents,
             "learnt_lines": state.lines.lines,
-            "input": [
-                {"topic": topic, "partition": partition, "next_offset": offset}
-                for (topic, partition), offset in sorted(state.positions().items())
-            ],
+            **_places(state.positions(), from_files=is_of_files(settings)),
             "bytes": {str(family): size for family, size in store.sizes().items()},
             "other_states": [str(path) for path in other_states(settings, digest)],
         }
+
+
+def _places(positions: Positions, *, from_files: bool) -> dict[str, Any]:
+    """Return how far the inputs have been read: those of a service, or those of runs over files."""
+    if from_files:
+        return {"runs": runs_of(positions)}
+    return {
+        "input": [
+            {"topic": topic, "partition": partition, "next_offset": offset}
+            for (topic, partition), offset in sorted(positions.items())
+        ]
+    }
 
 
 def _stats_table(stats: dict[str, Any]) -> Table:

@@ -36,7 +36,7 @@ from stream_dedup.scope import id_of, name_of
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.messages import Messages
-from stream_dedup.stream.states import digest_of, other_states, state_directory
+from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.text.idf import Epoch
 from stream_dedup.version import __version__
@@ -72,7 +72,7 @@ class Desk(SelfClosing):
         self._settings = settings
         own = settings.state.directory
         # That of a service lies in there; one that `stream-dedup dedup` has made is it.
-        from_files = is_state(own)
+        from_files = is_of_files(settings)
         self._directory = own if from_files else _directory_of(settings)
         self._limits = limits_of(settings)
         self._window = Window(settings.window)

@@ -103,3 +103,19 @@ def _identity(path: Path) -> tuple[int, int]:
     """Return size and time of the last change of a file, by which another one is told from it."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
+
+
+def runs_of(known: Positions) -> list[dict[str, object]]:
+    """Return how far runs have come: for each file `results`, whether these are `finished`, `file` and `lines` done."""
+    outs = sorted({name for name, _ in known if (f"{name}/{NAMES[0]}", 0) in known})
+    return [
+        {"results": out, "finished": known[out, _STAGE] == _FINISHED, "file": file, "lines": lines}
+        for out in outs
+        for file, lines in _files_of(out, known)
+    ]
+
+
+def _files_of(out: str, known: Positions) -> list[tuple[str, int]]:
+    begin = f"{out} < "
+    names = sorted({name for name, _ in known if name.startswith(begin)})
+    return [(name.removeprefix(begin).partition(" ")[2], known[name, _RECORDS]) for name in names]

@@ -100,6 +100,21 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
         raise FileFormatError(f"{path}: {error}") from None
 
 
+class _Unpacked(io.RawIOBase):
+    """What a packed file holds, up to where it is damaged: a larger read would meet the damage first."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = cast("io.BufferedIOBase", content)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, room: Any) -> int:  # noqa: ANN401  # whatever has a buffer
+        """Read what is unpacked already, or the next part."""
+        return self._content.readinto1(room)
+
+
 def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
     for record in _lines_of(sys.stdin.buffer):
         yield record, Progress(0, 0)
@@ -109,7 +124,7 @@ def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:
     total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
         at = raw.tell if raw.seekable() else int  # the type is called for 0: a pipe has no place
-        lines = io.BufferedReader(cast("io.RawIOBase", content), _LINES_BYTES) if content is not raw else content
+        lines = io.BufferedReader(_Unpacked(content), _LINES_BYTES) if content is not raw else content
         for record in _lines_of(lines):
             yield record, Progress(at(), total)
 

@@ -12,13 +12,12 @@ from stream_dedup.dedup import comparability
 from stream_dedup.index.integrity import Integrity, differences
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore, open_store, opened_store
-from stream_dedup.index.store import StoreError
 from stream_dedup.settings import Settings
 from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.replay import Follower
-from stream_dedup.stream.states import digest_of, discard, state_directory
+from stream_dedup.stream.states import digest_of, discard, is_of_files, state_directory, state_to_read
 from stream_dedup.stream.topics import Topics, state_topics
 from stream_dedup.text.learnt import rule_of
 
@@ -59,7 +58,8 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
     Args:
         settings: which state, and where it and the broker are.
         report: called with the progress.
-        with_changelog: whether it is compared with a replay of the changelog, on disk beside the temporary files.
+        with_changelog: whether it is compared with a replay of the changelog, on disk beside the temporary files; the
+            state of files has none.
 
     Raises:
         StoreError: there is no such state, or it cannot be read.
@@ -71,7 +71,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         state = State(store, settings, comparability(settings))
         integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
         yield from integrity.faults(settings.idf.max_words, rule_of(settings.text))
-        if not with_changelog:
+        if not with_changelog or is_of_files(settings):
             return
         place = state.place
         if place is None:
@@ -96,10 +96,7 @@ def opened_to_read(settings: Settings) -> Iterator[RocksStore]:
     Raises:
         StoreError: there is none, or it cannot be read.
     """
-    directory = state_directory(settings, digest_of(settings))
-    if not is_state(directory):
-        raise StoreError(f"{directory} is no state of these settings: see state.directory, or `state restore`")
-    with closing(RocksStore(directory, read_only=True)) as store:
+    with closing(RocksStore(state_to_read(settings), read_only=True)) as store:
         yield store
 
 

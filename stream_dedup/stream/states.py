@@ -32,6 +32,31 @@ def state_directory(settings: Settings, digest: str) -> Path:
     return settings.state.directory / digest
 
 
+def is_of_files(settings: Settings) -> bool:
+    """Tell whether the state is one that `stream-dedup dedup --state` has made: it is the directory itself.
+
+    That of a service lies in it, and has a changelog.
+    """
+    return is_state(settings.state.directory)
+
+
+def state_to_read(settings: Settings) -> Path:
+    """Return the directory of the state of the settings, a service's or one of files.
+
+    Raises:
+        StoreError: there is none.
+    """
+    if is_of_files(settings):
+        return settings.state.directory
+    directory = state_directory(settings, digest_of(settings))
+    if not is_state(directory):
+        raise StoreError(
+            f"{directory} is no state of these settings: see state.directory; `stream-dedup state restore` makes one "
+            "from the changelog of a service"
+        )
+    return directory
+
+
 def other_states(settings: Settings, digest: str) -> list[Path]:
     """Return the directories of states that belong to other settings."""
     # What else is there may be nothing that the service may look into, such as a file system's lost+found.

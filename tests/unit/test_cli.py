@@ -1,5 +1,6 @@
 """Promises of the command line: exit codes, what goes where, and messages that a user can act on."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -204,6 +205,35 @@ def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, article
     result = invoke("dedup", articles, "-o", tmp_path / "2", "--state", tmp_path / "state", "-s", "sketch.gram=4")
     assert result.exit_code == 1
     assert "sketch.gram = 5 there, 4 here" in _one_line(result.stderr)
+
+
+def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """`state stats`, `verify` and `snapshot` take a state that `dedup` has made; the copy is one to go on from."""
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    flags = ("--set", f"state.directory={tmp_path / 'state'}")
+    stats = json.loads(invoke("state", "stats", "--json", *flags).stdout)
+    lines = len(articles.read_bytes().splitlines())
+    run = {"results": str(tmp_path / "out"), "finished": True, "file": str(articles), "lines": lines}
+    assert (stats["directory"], stats["changelog"], stats["runs"]) == (str(tmp_path / "state"), None, [run])
+    assert invoke("state", "verify", *flags).exit_code == 0
+    assert "--state" in invoke("state", "snapshot", tmp_path / "copy", *flags).stdout
+    again = invoke("dedup", articles, "-o", tmp_path / "again", "--state", tmp_path / "copy")
+    assert ("redelivery" in again.stdout, "unique" in again.stdout) == (True, False)
+
+
+def test_dedup_makes_no_state_for_files_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
+    """A misspelt name is told before anything is made."""
+    result = invoke("dedup", tmp_path / "none.jsonl", "-o", tmp_path / "out", "--state", tmp_path / "state")
+    assert (result.exit_code, "none.jsonl" in result.stderr) == (2, True)
+    assert not (tmp_path / "state").exists()
+
+
+def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Of a packed file that is cut the summary tells what is in the results, beside the error."""
+    packed = gzip.compress(b"".join(articles.read_bytes() for _ in range(50)), 0)
+    (tmp_path / "cut.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    result = invoke("dedup", tmp_path / "cut.jsonl.gz", "-o", tmp_path / "out")
+    assert (result.exit_code, "cut.jsonl.gz" in result.stderr, "records" in result.stdout) == (2, True, True)
 
 
 def test_explain_as_json_is_what_explain_computes(invoke: Invoke, tmp_path: Path) -> None:
