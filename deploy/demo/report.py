@@ -27,6 +27,7 @@ from deploy.demo.topics import Topics
 _WRONG_SHOWN = 5
 _STAGES_SHOWN = 4
 _CLUSTERS_SHOWN = 5
+_ASKED = "news-001"
 _METRIC = "stream_dedup_"
 _RELATION_STYLES = {"exact": "green", "near": "cyan", "contained": "magenta", "contains": "blue"}
 
@@ -92,7 +93,9 @@ def print_places(console: Console, bootstrap: str, topics: Topics, service: Serv
     table.add_row("health", f"{service.url}/healthz and {service.url}/readyz")
     table.add_row("broker", bootstrap)
     table.add_row("topics", f"{topics.articles} -> {', '.join(topics.outputs)}")
-    if not stay:
+    if stay:
+        table.add_row("ask it", Text(f"{service.ask} article {_ASKED}", "bold"))
+    else:
         table.add_row("keep it up", Text("make demo STAY=1", "bold"))
     table.add_row("read next", "README.md; config/README.md (settings); deploy/README.md (operation)")
     _print_section(console, "Where things are" if stay else "Where things were", table)

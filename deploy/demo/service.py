@@ -5,10 +5,11 @@ Knows its command line, its log and its HTTP port; knows nothing of what flows t
 
 import os
 import re
+import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from deploy.demo.measures import Measures
 from deploy.demo.topics import Topics
 
 CONFIG = Path(__file__).parents[2] / "config" / "stream-dedup.toml"
+_COMMAND = (sys.executable, "-m", "stream_dedup")
 _READY_SECONDS = 180.0  # compiling on a slow machine included
 _STOP_SECONDS = 20.0  # the service promises ten
 _LOOK_SECONDS = 0.1
@@ -45,6 +47,9 @@ class Service:
         folder: a directory for its state and its log; removed even if this process is killed.
         page: whether it is to be asked, by its page too.
         settings: more of them, which go before.
+
+    Attributes:
+        ask: a command that is `stream-dedup` with the settings of this service.
     """
 
     def __init__(
@@ -58,12 +63,14 @@ class Service:
     ) -> None:
         self._log = folder / "service.log"
         self._url = ""
+        flags = [
+            *_flags(_own_settings(bootstrap, topics, folder / "state")),
+            *_flags(_page_settings() if page else {}),
+            *_flags(settings or {}),
+        ]
+        self.ask = command_to_ask(folder / "ask", flags)
         self._process = GuardedProcess(
-            [
-                *_command(bootstrap, topics, folder / "state"),
-                *_flags(_page_settings() if page else {}),
-                *_flags(settings or {}),
-            ],
+            [*_COMMAND, "run", "--config", str(CONFIG), *flags],
             self._log,
             env=_environment(),
             remove=folder,
@@ -97,15 +104,17 @@ class Service:
         Raises:
             ServiceFailedError: it ended, or is not ready in time.
         """
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline, waits_for = time.monotonic() + _READY_SECONDS, ""
         while time.monotonic() < deadline:
             self.check()
-            ready, line = self._readiness()
+            ready, waits_for = self._readiness()
             if ready:
                 return
-            report(line)
+            report(waits_for)
             time.sleep(_LOOK_SECONDS)
-        raise ServiceFailedError(self._with_log(f"the service is not ready within {_READY_SECONDS:.0f} s"))
+        raise ServiceFailedError(
+            self._with_log(f"the service is not ready within {_READY_SECONDS:.0f} s ({waits_for or 'no answer'})")
+        )
 
     def wait_for_page(self) -> None:
         """Wait until its page is up.
@@ -183,8 +192,16 @@ class Service:
         return "\n".join([f"{message}; the end of its log:", *lines[-_LOG_LINES:]])
 
 
-def _command(bootstrap: str, topics: Topics, state: Path) -> list[str]:
-    settings: dict[str, object] = {
+def command_to_ask(path: Path, flags: Sequence[str]) -> Path:
+    """Write a command that runs the service's own with its settings, whatever is asked."""
+    words = [*_COMMAND, '"$@"', "--config", shlex.quote(str(CONFIG)), *map(shlex.quote, flags)]
+    path.write_text(f"#!/bin/sh\nexec {' '.join(words)}\n", encoding="utf-8")
+    path.chmod(0o700)
+    return path
+
+
+def _own_settings(bootstrap: str, topics: Topics, state: Path) -> Mapping[str, object]:
+    return {
         "kafka.bootstrap.servers": bootstrap,
         "input.topics": topics.articles,
         "input.group": topics.run,
@@ -196,7 +213,6 @@ def _command(bootstrap: str, topics: Topics, state: Path) -> list[str]:
         "state.directory": state,
         "http.port": 0,  # any free one; the log tells which
     }
-    return [sys.executable, "-m", "stream_dedup", "run", "--config", str(CONFIG), *_flags(settings)]
 
 
 def _page_settings() -> dict[str, object]:
