@@ -23,6 +23,7 @@ from stream_dedup.cli_explain import explain_command
 from stream_dedup.cli_plan import plan_command
 from stream_dedup.cli_state import app as state_app
 from stream_dedup.cli_tail import tail_command
+from stream_dedup.compiled import is_compiled
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.encode.shapes import CLUSTER, LINK
 from stream_dedup.files.readers import FileFormatError
@@ -145,6 +146,8 @@ def dedup(
 
     def work() -> None:
         check_files(files)
+        if not is_compiled():
+            errors.print("compiling, once an installation: that takes a minute or two")
         store = open_store(state, settings.state) if state else MemoryStore()
         try:
             with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:

@@ -53,6 +53,12 @@ def cache_directory() -> Path | None:
     return directory if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid() else None
 
 
+def is_compiled() -> bool:
+    """Tell whether there is compiled code of these sources: of some loops at least."""
+    directory = cache_directory()
+    return directory is not None and any(directory.rglob("*.nbc"))
+
+
 def _cache_root() -> Path:
     if named := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(named)

@@ -45,7 +45,9 @@ def _files(folder: Path) -> set[Path]:
 @pytest.mark.usefixtures("cache")
 def test_loop_is_compiled_once() -> None:
     """The second process to come finds the code of the first."""
+    assert not compiled.is_compiled()
     assert [_run(21), _run(21)] == [(42, 0), (42, 1)]
+    assert compiled.is_compiled()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make what is root's")
