@@ -24,12 +24,19 @@ class Start:
     """Where a run begins.
 
     Attributes:
-        kept: bytes of each result file that an unfinished run has left, by name; None: it is a new one.
+        new: whether it is no unfinished one that goes on.
+        kept: bytes of each result file that are there already, by name.
         done: number of the last record of each file that needs no reading any more, 0 for none.
     """
 
-    kept: Mapping[str, int] | None
+    new: bool
+    kept: Mapping[str, int]
     done: Sequence[int]
+
+
+def new_start(files: int) -> Start:
+    """Return where a run over so many files begins that is new."""
+    return Start(new=True, kept=dict.fromkeys(NAMES, 0), done=[0] * files)
 
 
 class Place:
@@ -54,10 +61,10 @@ class Place:
             FileFormatError: an unfinished run with these results was over other files.
         """
         if known.get((self._out, _STAGE)) != _GOING_ON:
-            return Start(None, [0] * len(self._paths))
+            return new_start(len(self._paths))
         self._check_inputs(known)
         kept = {name: known[f"{self._out}/{name}", 0] for name in NAMES}
-        return Start(kept, [known[name, _RECORDS] for name in self._inputs])
+        return Start(new=False, kept=kept, done=[known[name, _RECORDS] for name in self._inputs])
 
     def begun(self) -> Positions:
         """Return the positions of a run that begins."""

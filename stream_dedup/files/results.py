@@ -20,28 +20,25 @@ class ResultFile:
 
     Args:
         path: of the file.
-        kept: bytes of it that stay; what is behind them is cut off. None: the file is new.
+        kept: bytes of it that stay; what is behind them is cut off.
         sync: whether each batch waits for the disk.
 
     Raises:
-        FileExistsError: it is not new.
         FileFormatError: it is shorter than what was kept of it.
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path: Path, kept: int | None, *, sync: bool) -> None:
+    def __init__(self, path: Path, kept: int, *, sync: bool) -> None:
         self._path = path
         self._sync = sync
         self._lines: list[bytes] = []
-        self.length = kept or 0
-        if self.length > (path.stat().st_size if path.exists() else 0):
+        if kept > (path.stat().st_size if path.exists() else 0):
             raise FileFormatError(
-                f"{path}: of {self.length} bytes that an unfinished run has written some are gone; begin anew, with "
+                f"{path}: of {kept} bytes that an unfinished run has written some are gone; begin anew, with "
                 "another --out and another --state"
             )
-        # An unfinished run may have ended before it made its files.
-        self._file = path.open("r+b" if kept is not None and path.exists() else "xb", buffering=0)
-        self.cut_to(self.length)
+        self._file = path.open("r+b" if path.exists() else "xb", buffering=0)
+        self.cut_to(kept)
 
     def add(self, line: bytes) -> None:
         """Add a line, which `write` writes."""
@@ -83,22 +80,20 @@ class Results:
 
     Args:
         out: directory, made if it does not exist.
-        kept: bytes of each file that an unfinished run has left, by name; None: there are none of it.
+        kept: bytes of each file that an unfinished run has left, by name; 0 for all of a new one.
         sync: whether each batch waits for the disk.
 
     Raises:
-        FileExistsError: there are results already, and not of an unfinished run.
-        FileFormatError: those of an unfinished run are not what they were.
+        FileFormatError: the results of an unfinished run are not what they were.
+        OSError: a file cannot be opened.
     """
 
-    def __init__(self, out: Path, kept: Mapping[str, int] | None, *, sync: bool) -> None:
+    def __init__(self, out: Path, kept: Mapping[str, int], *, sync: bool) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        if kept is None:
-            _check_new(out)
         self._files: list[ResultFile] = []
         try:
             for name in NAMES:
-                self._files.append(ResultFile(out / name, None if kept is None else kept[name], sync=sync))
+                self._files.append(ResultFile(out / name, kept[name], sync=sync))
         except BaseException:
             self._close()
             raise
@@ -146,7 +141,12 @@ class Results:
             file.close()
 
 
-def _check_new(out: Path) -> None:
+def check_new(out: Path) -> None:
+    """Check that there are no results in a directory.
+
+    Raises:
+        FileExistsError: there are.
+    """
     for name in NAMES:
         if (out / name).exists():
             raise FileExistsError(errno.EEXIST, "there already", str(out / name))

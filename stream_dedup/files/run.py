@@ -15,9 +15,9 @@ import orjson
 from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_fields, withdrawal_fields
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
-from stream_dedup.files.place import Place, Start
+from stream_dedup.files.place import Place, new_start
 from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, Progress, Reader, Record, reader_for
-from stream_dedup.files.results import Results
+from stream_dedup.files.results import Results, check_new
 from stream_dedup.index.ledger import Positions
 from stream_dedup.judged import Change
 from stream_dedup.prepared import Prepared
@@ -81,11 +81,13 @@ def dedup_files(
     check_files(paths)
     readers = [(path, reader_for(path, {settings.input.fields.deleted})) for path in paths]
     place = Place(paths, out) if all(path.is_file() for path in paths) else None
-    start = place.start(engine.positions()) if place is not None else Start(None, [0] * len(paths))
+    start = place.start(engine.positions()) if place is not None else new_start(len(paths))
+    if start.new:
+        check_new(out)
+        # Before there are files: else those of a run that ended here would be in the way.
+        engine.apply(engine.decide([]).change, place.begun() if place is not None else {})
     with Results(out, start.kept, sync=settings.state.sync) as results:
         run = _Run(engine, results, summary, place)
-        if start.kept is None:
-            run.begin()
         reading = _Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
         for batch in _one_ahead(reading.batches()):
             run.batch(batch)
@@ -215,10 +217,6 @@ class _Run:
         self._results = results
         self._summary = summary
         self._place = place
-
-    def begin(self) -> None:
-        """Let the state remember that the results are this run's."""
-        self._apply(self._engine.decide([]).change, self._place.begun() if self._place else {})
 
     def batch(self, batch: _Batch) -> None:
         """Judge the records of a file and write what became of them, then let the state remember it."""

@@ -5,7 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 import pytest
@@ -161,6 +161,25 @@ def test_run_that_was_ended_goes_on_as_if_it_had_not_been(
     assert _found(out) == whole
 
 
+def test_run_that_was_ended_before_its_files_were_made_goes_on(
+    files: list[Path],
+    whole: dict[str, list[Any]],
+    tmp_path: Path,
+    engine_in: Callable[[Path], Deduplicator],
+) -> None:
+    """The state knows of the run before there are results: these are not in the way of the next call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stream_dedup.files.run.Results", lambda *_, **__: _end())
+        with pytest.raises(_EndError):
+            _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
+    _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
+    assert _found(tmp_path / "out") == whole
+
+
+def _end() -> NoReturn:
+    raise _EndError
+
+
 @pytest.mark.parametrize("end", [_before_writing, _amid_writing])
 def test_results_of_a_failed_run_hold_whole_batches(
     end: Callable[[pytest.MonkeyPatch, int], None],
@@ -227,7 +246,10 @@ def test_finished_run_is_not_gone_on_with(
 def test_disk_that_takes_a_part_of_a_batch_is_named_and_that_part_cut_off(tmp_path: Path) -> None:
     """A real file that may not grow any further: the error names it, and the batch before is all that it holds."""
     path = tmp_path / "unique.jsonl"
-    with pytest.raises(OSError, match=r"unique\.jsonl"), Results(tmp_path, None, sync=True) as results:
+    with (
+        pytest.raises(OSError, match=r"unique\.jsonl"),
+        Results(tmp_path, dict.fromkeys(NAMES, 0), sync=True) as results,
+    ):
         _write_two(results, path)
     assert path.read_bytes() == b"1" * 100 + b"\n"
 
