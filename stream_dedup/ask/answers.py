@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stream_dedup.article import Relation, Source
 
+# Articles are judged by their own times: in a replay or out of a file this is not when they were judged by the clock.
+_STREAM_TIME = "The stream's time at the decision: that of the newest article so far."
+
 
 class Answer(BaseModel):
     """An answer."""
@@ -24,7 +27,7 @@ class LinkAnswer(Answer):
     hamming: int | None = Field(description="Bits in which the fingerprints differ; null of texts not cut into words.")
     candidate_source: Source = Field(description="Which index found the article that matched.")
     idf_epoch: int = Field(description="Number of the IDF epoch of the copy's fingerprint.")
-    decided_at: str | None = Field(description="The stream's time at the decision.")
+    stream_time: str | None = Field(description=_STREAM_TIME)
 
 
 class PlaceAnswer(Answer):
@@ -48,7 +51,7 @@ class ArticleAnswer(Answer):
     source: str
     published_at: str | None
     received_at: str | None = Field(description="When the message of its first text came.")
-    decided_at: str | None = Field(description="The stream's time at the decision on its newest text.")
+    stream_time: str | None = Field(description=f"{_STREAM_TIME} On its newest text.")
     characters: int
     texts: int = Field(description="Different texts that were seen under the id.")
     message: PlaceAnswer | None = Field(description="Where its newest text is.")

@@ -82,7 +82,7 @@ class Lookup:
             source=record.source,
             published_at=iso(record.published_ms),
             received_at=iso(record.first_ms),
-            decided_at=iso(record.decided_ms),
+            stream_time=iso(record.decided_ms),
             characters=record.characters,
             texts=len(record.contents),
             message=place_answer(record.origin),
@@ -206,7 +206,7 @@ def _link_answer(joined: _Joined, matched: dict[int, str]) -> LinkAnswer:
         hamming=join.hamming,
         candidate_source=join.source,
         idf_epoch=join.epoch,
-        decided_at=iso(joined.decided_ms),
+        stream_time=iso(joined.decided_ms),
     )
 
 

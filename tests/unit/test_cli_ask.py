@@ -68,7 +68,10 @@ def test_article_is_told_with_its_link(invoke: Invoke) -> None:
     told = json.loads(invoke("article", "三", "--json").stdout)
     assert (told["decision"], told["relation"], told["canonical"]) == ("duplicate", "contained", "一")
     assert told["message"] == {"topic": "news.jsonl", "partition": 0, "offset": 3}
+    # The stream stood at the third article, whenever the test runs.
+    assert told["stream_time"] == told["link"]["stream_time"] == "2026-10-15T08:02:00.000Z"
     shown = invoke("article", "三").stdout
+    assert "stream's time  2026-10-15 08:02:00" in shown
     assert "duplicate: contained" in shown
     assert "news.jsonl, partition 0, offset 3" in shown
 

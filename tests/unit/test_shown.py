@@ -134,7 +134,7 @@ def _cluster(source: str) -> ClusterAnswer:
         hamming=3,
         candidate_source=Source.LANDMARK,
         idf_epoch=2,
-        decided_at=None,
+        stream_time=None,
     )
     members = [
         MemberAnswer(
