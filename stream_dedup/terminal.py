@@ -34,7 +34,10 @@ from stream_dedup.text.user_words import read_user_dictionary
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False)
+# A pipe or a file takes lines of any length, of which rich knows nothing.
+_ENDLESS = 1 << 20
+_endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+out = Console(highlight=False, width=_ENDLESS if _endless else None)
 
 
 def _setting_names(begun: str) -> list[str]:

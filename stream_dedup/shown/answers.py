@@ -3,7 +3,7 @@
 Knows columns and their order; knows nothing of how an answer is found.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -20,11 +20,39 @@ from stream_dedup.ask.answers import (
     SimilarAnswers,
     StatusAnswer,
 )
+from stream_dedup.shown.fitting import ByWidth, Column, FittingTable
 from stream_dedup.shown.plain import plain
 
-_BAR_CELLS = 40
+_BAR_CELLS, _LEAST_BAR_CELLS = 40, 8
+_BESIDE_BAR_CELLS = 40  # of the timeline's other columns
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SOURCES_SHOWN = 12
+_LEAST_CELLS, _TAIL_CELLS = 36, 10  # of an id: a UUID stays whole
+_ARTICLE = Column("article", least=_LEAST_CELLS, tail=_TAIL_CELLS)
+_MEASURES = (Column("J", number=True, rank=2), Column("C", number=True, rank=4), Column("H", number=True, rank=5))
+_MEMBERS = (
+    Column("published, UTC", rank=0),
+    _ARTICLE,
+    Column("source", least=8, rank=3),
+    Column("relation", rank=1),
+    *_MEASURES,
+    Column("found by", rank=7),
+    Column("matched", least=16, rank=6, tail=_TAIL_CELLS),
+)
+_SIMILAR = (
+    _ARTICLE,
+    Column("relation", rank=0),
+    *_MEASURES,
+    Column("source", least=8, rank=3),
+    Column("published, UTC", rank=6),
+    Column("canonical", least=16, rank=1, tail=_TAIL_CELLS),
+)
+_TIMELINE = (
+    Column("from, UTC"),
+    Column("articles", number=True, rank=0),
+    Column("sources", number=True, rank=2),
+    Column("", rank=1),
+)
 
 
 def status_shown(status: StatusAnswer) -> RenderableType:
@@ -87,7 +115,7 @@ def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
         Text(),
         _members(cluster),
         Text(),
-        _timeline(cluster.timeline),
+        ByWidth(lambda width: _timeline(cluster.timeline, width)),
     )
 
 
@@ -98,9 +126,9 @@ def similar_shown(similar: SimilarAnswers) -> RenderableType:
         parts.append(plain(f"{similar.unseen_entries:,} newest entries are not searched yet", "dim"))
     if not similar.articles:
         return Group(*parts, plain("like nothing that is known"))
-    table = columns("article", "relation", ("J", "C", "H"), "source", "published, UTC", "canonical")
+    table = FittingTable(_SIMILAR)
     for one in similar.articles:
-        table.add_row(
+        table.add(
             plain(one.id),
             plain(one.relation or "no copy", "" if one.relation else "dim"),
             share_shown(one.jaccard),
@@ -170,16 +198,16 @@ def time_shown(iso: str | None) -> str:
 
 
 def _members(cluster: ClusterAnswer) -> RenderableType:
-    table = columns("published, UTC", "article", "source", "relation", ("J", "C", "H"), "found by", "matched")
+    table = FittingTable(_MEMBERS)
     for member in cluster.members:
-        table.add_row(*_member(member), style="bold" if member.canonical else None)
+        table.add(*_member(member), style="bold" if member.canonical else "")
     told = f"{len(cluster.members)} of {cluster.known} members that are known still"
     return Group(table, plain(told, "dim")) if len(cluster.members) < cluster.known else table
 
 
-def _member(member: MemberAnswer) -> list[RenderableType]:
+def _member(member: MemberAnswer) -> list[Text | str]:
     link = member.link
-    first: list[RenderableType] = [
+    first: list[Text | str] = [
         time_shown(member.published_at or member.received_at),
         plain(member.id),
         plain(member.source),
@@ -191,13 +219,13 @@ def _member(member: MemberAnswer) -> list[RenderableType]:
     return [*first, relation, *measures, str(link.candidate_source), plain(link.matched or "expired")]
 
 
-def _timeline(moments: Iterable[MomentAnswer]) -> Table:
-    moments = list(moments)
+def _timeline(moments: Sequence[MomentAnswer], width: int) -> FittingTable:
+    cells = max(_LEAST_BAR_CELLS, min(_BAR_CELLS, width - _BESIDE_BAR_CELLS))
     most = max((moment.articles for moment in moments), default=1)
-    table = columns("from, UTC", ("articles", "sources"), "")
+    table = FittingTable(_TIMELINE)
     for moment in moments:
-        table.add_row(
-            time_shown(moment.at)[:16], str(moment.articles), str(moment.sources), bar(moment.articles / most)
+        table.add(
+            time_shown(moment.at)[:16], str(moment.articles), str(moment.sources), bar(moment.articles / most, cells)
         )
     return table
 

@@ -5,14 +5,18 @@ Knows how they are laid out; knows nothing of how they are measured.
 
 from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from stream_dedup.ask.answers import MeasuresAnswer, ReasonAnswer, TextAnswer, WordAnswer
 from stream_dedup.shown.answers import columns, facts, link_shown, place_shown, time_shown
 from stream_dedup.shown.differences import Piece, Side, differences, shortened
+from stream_dedup.shown.fitting import ByWidth
 from stream_dedup.shown.plain import harmless, plain
 
+_BITS = 64
 _AROUND = 30  # characters of what both texts have, shown beside a difference
 _STYLES = {Side.BOTH: "dim", Side.FIRST: "red", Side.SECOND: "green"}
 _MARKS = {Side.BOTH: ("", ""), Side.FIRST: ("[-", "-]"), Side.SECOND: ("{+", "+}")}
@@ -48,8 +52,6 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         measures: of them.
         names: of the texts.
     """
-    first, second = (f"{int(fingerprint, 16):064b}" for fingerprint in measures.fingerprints)
-    marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True))
     keys = measures.keys
     verdict = Text(measures.relation or "not a duplicate", "bold green" if measures.relation else "bold")
     return Group(
@@ -61,9 +63,8 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         Text(f"Hamming      {measures.hamming:6d}   bits {measures.differing_bits}"),
         Text(f"shared keys  {keys.landmarks:6d}   landmarks, {keys.table_keys} of tables{', content' * keys.content}"),
         Text(),
-        _uncut(f"{first}  {measures.fingerprints[0]}  ", names[0]),
-        _uncut(f"{second}  {measures.fingerprints[1]}  ", names[1]),
-        Text(f"{marks.rstrip()}\n", no_wrap=True),
+        ByWidth(lambda width: _fingerprints(measures.fingerprints, names, width)),
+        Text(),
         _words("heaviest shared words", measures.shared_words, names),
         _words("heaviest differing words", measures.differing_words, names),
     )
@@ -105,13 +106,32 @@ def _text_facts(name: str, text: TextAnswer) -> RenderableType:
     )
 
 
-def _uncut(bits: str, name: str) -> Text:
-    return Text(bits, no_wrap=True, overflow="ignore").append(harmless(name))
+def _fingerprints(fingerprints: tuple[str, str], names: tuple[str, str], width: int) -> Text:
+    """Return two fingerprints in binary, one below the other, with their differing bits marked; nothing is ever cut."""
+    first, second = (f"{int(fingerprint, 16):0{_BITS}b}" for fingerprint in fingerprints)
+    marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True)).rstrip()
+    told = [f"{fingerprint}  {harmless(name)}" for fingerprint, name in zip(fingerprints, names, strict=True)]
+    beside = [f"{bits}  {one}" for bits, one in zip((first, second), told, strict=True)]
+    if max(map(cell_len, beside)) <= width:
+        return Text("\n").join(map(Text, [*beside, marks]))
+    # Names may take any number of lines, bits have to stand below each other.
+    stretch = next((bits for bits in (_BITS, _BITS // 2, _BITS // 4) if bits <= width), _BITS // 8)
+    rows = [row[at : at + stretch] for at in range(0, _BITS, stretch) for row in (first, second, marks)]
+    return Text("\n").join(map(Text, [*told, *rows]))
 
 
 def _words(title: str, words: Sequence[WordAnswer], names: tuple[str, str]) -> RenderableType:
-    table = columns("word", names)
+    return ByWidth(lambda width: Group(_words_table(title, words, _headings(names, width)), Text()))
+
+
+def _headings(names: tuple[str, str], width: int) -> tuple[str, str]:
+    """Return what two columns are called: by the texts' names, as long as these leave half of the width."""
+    return names if sum(map(cell_len, names)) <= width // 2 else ("first", "second")
+
+
+def _words_table(title: str, words: Sequence[WordAnswer], headings: tuple[str, str]) -> Table:
+    table = columns("word", headings)
     table.title, table.title_justify = title, "left"
     for word in words:
         table.add_row(plain(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
-    return Group(table, Text())
+    return table

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -258,6 +259,18 @@ def test_explain_for_people_shows_verdict_and_bits(invoke: Invoke, tmp_path: Pat
     assert result.stdout.startswith(f"{expected.relation}  ")
     assert all(f"{value:064b}" in result.stdout for value in expected.fingerprints)
     assert "heaviest shared words" in result.stdout
+
+
+def test_explain_in_a_pipe_has_lines_of_any_length(tmp_path: Path) -> None:
+    """Where no terminal reads along a name of 100 letters stands behind its fingerprint, whole."""
+    paths = _texts(tmp_path)
+    names = ["a" * 100, "b" * 100]
+    files = [path.rename(tmp_path / name) for path, name in zip(paths, names, strict=True)]
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-m", "stream_dedup", "explain", *map(str, files)]
+    done = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=True)
+    for fingerprint, name in zip(explain(_BODY, _BODY[:20], Settings()).fingerprints, names, strict=True):
+        assert f"{fingerprint:064b}  {fingerprint:016x}  {name}" in done.stdout.splitlines()
 
 
 def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:

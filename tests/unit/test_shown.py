@@ -1,5 +1,6 @@
 """Promises of what people read: differences are complete, columns align, and a terminal obeys no text from outside."""
 
+import re
 import unicodedata
 from io import StringIO
 
@@ -11,19 +12,22 @@ from rich.console import Console, RenderableType
 from stream_dedup.article import Relation, Source
 from stream_dedup.ask.answers import (
     ClusterAnswer,
+    KeysAnswer,
     LinkAnswer,
+    MeasuresAnswer,
     MemberAnswer,
     MomentAnswer,
     PlaceAnswer,
     SimilarAnswer,
     SimilarAnswers,
+    WordAnswer,
 )
 from stream_dedup.ask.decisions import DecisionAnswer
 from stream_dedup.shown.answers import bar, cluster_shown, similar_shown
 from stream_dedup.shown.decision import decision_line
 from stream_dedup.shown.differences import Piece, Side, differences, shortened
 from stream_dedup.shown.plain import fitted, harmless
-from stream_dedup.shown.reason import differences_shown
+from stream_dedup.shown.reason import differences_shown, measures_shown
 
 _TEXTS = st.text("一二三四。！\nab ", max_size=60)
 _HOSTILE = "\x1b]0;owned\x07\x1b[31m[bold]:smile:\u202e"
@@ -173,6 +177,83 @@ def test_columns_align_whatever_is_in_them() -> None:
         _width(row[: row.index("雁南")]) for row in rows[1:]
     }
     assert len({_width(row[: row.index("landmark")]) for row in rows[1:]}) == 1
+
+
+@pytest.mark.parametrize("width", [120, 80, 60, 40])
+def test_cluster_suits_the_terminal(width: int) -> None:
+    """No line is wider, no time, relation or number is folded or cut, and columns that are left out are named."""
+    shown = _printed(cluster_shown(_cluster("雁南都市报")), width)
+    lines = shown.splitlines()
+    assert max(map(_width, lines)) <= width
+    rows = [line for line in lines if line.startswith("2026-10-15 18:53:47")]
+    assert [name in row for name, row in zip(("n-1", "第二篇", "mixed-混合-3"), rows, strict=True)] == [True] * 3
+    heading, said = shown[: shown.index("2026-10-15 18:53:47")], " ".join(shown.split())
+    for name, values in (("relation", "near"), ("J", "0.90"), ("C", "1.00"), ("found by", "landmark")):
+        kept = re.search(rf" {name}\s", heading) is not None
+        assert all((values in row) is kept for row in rows[1:])
+        assert kept or f"{name};" in said or f"{name}. --json has all" in said
+    assert ("left out" in said) is (width < 100)
+
+
+@pytest.mark.parametrize("width", [1 << 20, 80])
+def test_id_is_cut_in_its_middle_where_there_is_no_room(width: int) -> None:
+    """Two ids that differ in their ends stay apart on a terminal, and a pipe has them whole."""
+    ids = [f"https://news.example/2026/10/15/一篇文章的很长的标识/{number}.html" for number in (1, 2)]
+    cluster = _cluster("晚报")
+    members = [member.model_copy(update={"id": name}) for member, name in zip(cluster.members, ids, strict=False)]
+    shown = _printed(cluster_shown(cluster.model_copy(update={"members": members})), width)
+    rows = [line for line in shown.splitlines() if "https" in line]
+    assert [(name in row, f"{number}.html" in row) for name, number, row in zip(ids, (1, 2), rows, strict=True)] == [
+        (width > 80, True)
+    ] * 2
+    assert len({_width(row[: row.index(".html")]) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("width", [1 << 20, 84, 80, 64, 50, 20])
+def test_fingerprints_and_names_are_never_cut(width: int) -> None:
+    """However narrow the terminal: digits and names are whole, and the marks stand below the bits that differ."""
+    names, fingerprints = ("news-001.replaced_characters", "第二篇"), ("cf0f5dfc09fd47f9", "cb8d5dfc09ff4ff9")
+    lines = _printed(measures_shown(_measures(fingerprints), names), width).splitlines()
+    assert max(map(_width, lines)) <= max(width, 20)
+    whole = "".join("".join(lines).split())
+    assert all(f"{one}{name}" in whole for one, name in zip(fingerprints, names, strict=True))
+    at = [number for number, line in enumerate(lines) if re.match("[01]{8}", line)]
+    pairs = list(zip(at[::2], at[1::2], strict=True))
+    assert all(second == first + 1 for first, second in pairs)
+    bits = ["".join(lines[number].split()[0] for number in side) for side in zip(*pairs, strict=True)]
+    assert [f"{int(one, 2):016x}" for one in bits] == list(fingerprints)
+    stretch = len(bits[0]) // len(pairs)
+    marked = "".join(lines[second + 1].ljust(stretch)[:stretch] for _, second in pairs)
+    differing = int(fingerprints[0], 16) ^ int(fingerprints[1], 16)
+    assert {63 - place for place, mark in enumerate(marked) if mark == "^"} == {
+        bit for bit in range(64) if differing >> bit & 1
+    }
+
+
+def test_words_are_told_under_names_that_fit() -> None:
+    """Where two long names leave no room for words, the columns are called the first and the second."""
+    names = "第一篇文章的名称很长很长很长很长", "another-article-with-a-long-name"
+    wide, narrow = (_printed(measures_shown(_measures(("0" * 16, "0" * 16)), names), width) for width in (160, 70))
+    assert re.search(rf"word +{names[0]} +{names[1]}", wide)
+    assert re.search(r"word +first +second\n─+\n国家统计局 +2\.1000", narrow)
+
+
+def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
+    return MeasuresAnswer(
+        relation=Relation.NEAR,
+        verdict="most n-grams are in both",
+        jaccard=0.5,
+        containment=0.7,
+        hamming=5,
+        fingerprints=fingerprints,
+        differing_bits=[],
+        cosine=0.9,
+        grams=(40, 41),
+        idf_epoch=0,
+        keys=KeysAnswer(content=False, landmarks=3, table_keys=1),
+        shared_words=[WordAnswer(word="国家统计局", weights=(2.1, 2.2))],
+        differing_words=[],
+    )
 
 
 def test_similar_articles_are_in_columns_too() -> None:
