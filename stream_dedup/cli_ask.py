@@ -17,6 +17,7 @@ from rich.live import Live
 from stream_dedup.api.server import Server
 from stream_dedup.article import Article
 from stream_dedup.ask.answers import Answer, StatusAnswer
+from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
 from stream_dedup.ask.desk import Desk
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.observe.strays import catch_strays
@@ -86,8 +87,8 @@ def article_command(
 def cluster_command(
     article: Annotated[str, typer.Argument(help="Of any article of the cluster.", metavar="ID")],
     scope: ScopeOption = "",
-    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Members that are shown.")] = 50,
-    offset: Annotated[int, typer.Option(min=0, help="Members before these.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, max=MOST_MEMBERS, help="Members that are shown.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, max=MOST_SKIPPED, help="Members before these.")] = 0,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
@@ -108,7 +109,7 @@ def similar_command(
     source: Annotated[str, typer.Option(help="Who published it: the lines of that site are left out.")] = "",
     url: Annotated[str, typer.Option(help="Where; its host stands in for the source.")] = "",
     scope: Annotated[str, typer.Option(help="Within which alone it is compared.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Articles that are shown.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_SIMILAR, help="Articles that are shown.")] = 10,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,

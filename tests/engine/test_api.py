@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.api.app import make_app
+from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
 from stream_dedup.ask.desk import Desk
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.health import Health
@@ -63,6 +64,14 @@ def test_status_tells_how_far_the_state_has_come(client: TestClient) -> None:
     status = client.get("/v1/status").json()
     assert (status["articles_judged"], status["unseen_entries"], status["running"]) == (_COUNT + 1, 0, False)
     assert (status["decisions"], status["consumer_lag"]) == ({}, None)
+
+
+def test_as_much_may_be_asked_for_as_on_the_command_line(client: TestClient) -> None:
+    """The description of the API has the bounds that the options of `cluster` and `similar` have."""
+    told = client.get("/openapi.json").json()
+    parameters = {one["name"]: one["schema"] for one in told["paths"]["/v1/cluster"]["get"]["parameters"]}
+    assert (parameters["limit"]["maximum"], parameters["offset"]["maximum"]) == (MOST_MEMBERS, MOST_SKIPPED)
+    assert told["components"]["schemas"]["Asking"]["properties"]["limit"]["maximum"] == MOST_SIMILAR
 
 
 def test_an_article_a_cluster_and_what_is_similar(client: TestClient) -> None:

@@ -116,6 +116,21 @@ def test_text_like_nothing_would_be_unique(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (("cluster", "一", "--limit"), 1_000),
+        (("cluster", "一", "--offset"), 10_000),
+        (("similar", "-", "--limit"), 100),
+    ],
+)
+def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most: int, invoke: Invoke) -> None:
+    """The bounds that the API's page of paths promises hold here too."""
+    assert invoke(*arguments, str(most), input=_STORY).exit_code == 0
+    refused = invoke(*arguments, str(most + 1), input=_STORY)
+    assert (refused.exit_code, f"equal to {most} " in " ".join(refused.stderr.split())) == (2, True)
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (("article", "nobody"), 1, "no article 'nobody' is known"),
