@@ -152,7 +152,7 @@ def text_of(path: Path) -> str:
     """Return the text of a file, or of standard input for `-`.
 
     Raises:
-        FileFormatError: it is no UTF-8.
+        FileFormatError: there is none, or it is no UTF-8.
         OSError: it cannot be read.
     """
     try:
@@ -160,6 +160,10 @@ def text_of(path: Path) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path} is no UTF-8: {error}") from None
+    except FileNotFoundError:
+        raise FileFormatError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise FileFormatError(f"{path} is a directory: give a file with a text") from None
 
 
 def json_line(line: str) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes
+from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
 
 _SECONDS = 2.0  # that an answer of the broker is waited for
 _POLL_SECONDS = 0.01
@@ -98,6 +98,14 @@ def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
     return bounds
 
 
+_WAY = "see kafka.bootstrap.servers"
+# What says that no broker was reached at all.
+_SILENT = {
+    KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
+    KafkaError._RESOLVE,  # noqa: SLF001  # the same
+    KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+}
 ENDS = {
     KafkaError._PARTITION_EOF,  # noqa: SLF001  # librdkafka's own codes have this form
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same; the offset is gone
@@ -121,9 +129,10 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | Non
                 yield None
             elif not passes(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
-    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: see kafka.bootstrap.servers")
+    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {_WAY}")
 
 
 def broker_error(what: str, error: KafkaError) -> BrokerError:
-    """Return an error of the broker as one that says what could not be done."""
-    return BrokerError(f"{what}: {error.str()}")
+    """Return an error of the broker as one that says what could not be done, and where to look."""
+    advice = refusal_of(error) or (_WAY if error.code() in _SILENT else "")
+    return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

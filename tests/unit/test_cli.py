@@ -276,7 +276,8 @@ def test_explain_in_a_pipe_has_lines_of_any_length(tmp_path: Path) -> None:
 def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
     """A missing file, a text that is no UTF-8 and a missing state directory are named."""
     first, second = _texts(tmp_path)
-    assert "none.txt" in invoke("explain", first, tmp_path / "none.txt").stderr
+    result = invoke("explain", first, tmp_path / "none.txt")
+    assert (result.exit_code, "none.txt: there is no such file" in _one_line(result.stderr)) == (2, True)
     second.write_bytes("你好".encode("gbk"))
     result = invoke("explain", first, second)
     assert (result.exit_code, "b.txt is no UTF-8" in _one_line(result.stderr)) == (2, True)

@@ -136,7 +136,9 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("article", "nobody"), 1, "no article 'nobody' is known"),
         (("cluster", "nobody", "--scope", "x"), 1, "in the scope 'x'"),
         (("similar", "-"), 2, "- is blank"),
-        (("similar", "/no/such/file"), 1, "/no/such/file"),
+        (("similar", "/no/such/file"), 2, "error: /no/such/file: there is no such file"),
+        (("similar", "/"), 2, "/ is a directory: give a file"),
+        (("explain", "/no/such/file", "b.txt"), 2, "error: /no/such/file: there is no such file"),
         (("explain", "--id", "一"), 1, "was found to be a copy of no article that is known still"),
         (("explain", "--id", "three's"), 1, 'no article "three\'s" is known'),
         (("explain", "--id", "三"), 1, "record 3 of the file news.jsonl"),
@@ -146,6 +148,8 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("tail", "--relation", "nearly"), 2, "--relation nearly: there are exact, near"),
         (("tail", "--decision", "maybe"), 2, "--decision maybe: there are unique, duplicate"),
         (("tail", "--last", "3", "--from-beginning"), 2, "exclude each other"),
+        (("tail", "--last", "3"), 1, "cannot read the topic articles.unique: "),
+        (("tail", "--last", "3"), 1, ": see kafka.bootstrap.servers"),
     ],
 )
 def test_error_is_one_line_with_its_exit_code(
