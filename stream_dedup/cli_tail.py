@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
+from confluent_kafka import Message
 
 from stream_dedup.article import Announcement, Relation
 from stream_dedup.ask.decisions import DecisionAnswer, Decisions
+from stream_dedup.ask.disagreements import DisagreementAnswer, Disagreements
 from stream_dedup.cli_ask import JsonOption
-from stream_dedup.shown.decision import decision_line
+from stream_dedup.settings import Settings
+from stream_dedup.shown.decision import decision_line, disagreement_line
 from stream_dedup.stream.tail import Tail
 from stream_dedup.terminal import (
     EXIT_USAGE,
@@ -29,7 +32,8 @@ from stream_dedup.terminal import (
 
 _DECISIONS = ["unique", "duplicate", "announcement", "dead"]
 _RELATIONS = [str(relation) for relation in (*Relation, *Announcement)]
-_Wanted = Callable[[DecisionAnswer], bool]
+_Told = DecisionAnswer | DisagreementAnswer
+_Wanted = Callable[[_Told], bool]
 
 
 def _or(names: Sequence[str]) -> str:
@@ -55,6 +59,9 @@ def tail_command(
         list[str] | None,
         typer.Option("--id", help="Only of this article and its copies.", metavar="ID"),
     ] = None,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="What a shadow would decide otherwise, instead (shadow.enabled).")
+    ] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
@@ -62,7 +69,8 @@ def tail_command(
     """Watch decisions as they are published, one line each, until Ctrl-C.
 
     They are read from the output topics, as any reader may, outside of any group. Filters may be repeated: of one
-    kind any has to fit, of several kinds each. With --json a decision is a line of JSON, for pipes.
+    kind any has to fit, of several kinds each. With --json a decision is a line of JSON, for pipes. With --shadow both
+    decisions on an article are told, and a filter has to fit either.
     """
     settings = settings_of(config, flags)
     if last and beginning:
@@ -72,28 +80,37 @@ def tail_command(
     wanted = _wanted(decisions, relations, sources, ids)
 
     def work() -> None:
-        reading = Decisions(settings)
+        topics, read = _reading(settings, shadow=shadow)
         try:
-            with Tail(settings, reading.topics) as tail:
+            with Tail(settings, topics) as tail:
                 for message in tail.messages(None if beginning else last, endless=follow):
                     try:
-                        decision = reading.decision(message)
+                        told = read(message)
                     except ValueError as error:
                         errors.print(f"[bold red]left out[/]: {escaped(str(error))}")
                         continue
-                    if decision is not None and wanted(decision):
-                        _print(decision, as_json=as_json)
+                    if told is not None and wanted(told):
+                        _print(told, as_json=as_json)
         except KeyboardInterrupt:
             return
 
     guarded(work)
 
 
-def _print(decision: DecisionAnswer, *, as_json: bool) -> None:
+def _reading(settings: Settings, *, shadow: bool) -> tuple[Sequence[str], Callable[[Message], _Told | None]]:
+    """Return the topics that are followed, and what reads their messages."""
+    if shadow:
+        disagreements = Disagreements(settings)
+        return disagreements.topics, disagreements.disagreement
+    decisions = Decisions(settings)
+    return decisions.topics, decisions.decision
+
+
+def _print(told: _Told, *, as_json: bool) -> None:
     if as_json:
-        json_line(decision.model_dump_json())
+        json_line(told.model_dump_json())
     else:
-        line = decision_line(decision)
+        line = decision_line(told) if isinstance(told, DecisionAnswer) else disagreement_line(told)
         # A pipe takes a line of any length.
         out.print(line, no_wrap=True, overflow="ellipsis" if out.is_terminal else "ignore", crop=out.is_terminal)
     sys.stdout.flush()
@@ -108,12 +125,14 @@ def _check(option: str, given: Sequence[str] | None, known: Sequence[str]) -> No
 def _wanted(
     decisions: list[str] | None, relations: list[str] | None, sources: list[str] | None, ids: list[str] | None
 ) -> _Wanted:
-    def wanted(one: DecisionAnswer) -> bool:
+    def wanted(one: _Told) -> bool:
+        sides = [one] if isinstance(one, DecisionAnswer) else [one.live, one.shadow]
+        named = {one.id, *(name for side in sides for name in (side.duplicate_of, side.matched))}
         return (
-            (not decisions or one.decision in decisions)
-            and (not relations or one.relation in relations)
+            (not decisions or any(side.decision in decisions for side in sides))
+            and (not relations or any(side.relation in relations for side in sides))
             and (not sources or one.source in sources)
-            and (not ids or not {one.id, one.duplicate_of, one.matched}.isdisjoint(ids))
+            and (not ids or not named.isdisjoint(ids))
         )
 
     return wanted

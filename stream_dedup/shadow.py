@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import orjson
 
-from stream_dedup.article import Decision, fingerprint_hex, iso, scope_json
+from stream_dedup.article import Decision, fingerprint_hex, iso, rounded, scope_json
 
 _DRAWN = 1 << 64
 
@@ -79,8 +79,8 @@ def _told(decision: Decision) -> Mapping[str, object]:
         "relation": link.relation if link else None,
         "duplicate_of": link.duplicate_of if link else None,
         "matched": link.matched if link else None,
-        "jaccard": link.jaccard if link else None,
-        "containment": link.containment if link else None,
+        "jaccard": rounded(link.jaccard) if link else None,
+        "containment": rounded(link.containment) if link else None,
         "hamming": link.hamming if link else None,
         "fingerprint": fingerprint_hex(decision.fingerprint),
     }

@@ -170,6 +170,14 @@ class ReasonAnswer(MeasuresAnswer):
     decided: LinkAnswer | None = Field(description="How the first was linked to the second, if it was.")
 
 
+class ShadowAnswer(Answer):
+    """What other thresholds have come to, with which the stream is judged a second time."""
+
+    judging: bool = Field(description="Whether it judges: it does not on a standby, nor once it has failed.")
+    articles: int = Field(description="Articles that it judged since the service started.")
+    disagreements: dict[str, int] = Field(description="Those that it judged otherwise, by kind.")
+
+
 class StatusAnswer(Answer):
     """How far the service has come."""
 
@@ -185,5 +193,6 @@ class StatusAnswer(Answer):
     window_since: str | None = Field(description="Since when articles are remembered.")
     input: list[PlaceAnswer] = Field(description="The next offset to be read of each partition.")
     decisions: dict[str, int] = Field(description="Articles by relation since the service started; `new` is none.")
+    shadow: ShadowAnswer | None = Field(description="Null where none is asked for, or nobody tells.")
     consumer_lag: int | None = Field(description="Messages that wait in the input; null where nobody tells.")
     rate: float | None = Field(description="Articles a second between the last two looks.")

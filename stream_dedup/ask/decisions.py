@@ -72,10 +72,9 @@ class Decisions:
             RegistryError: the schema registry does not answer, or refuses.
             ValueError: it was not written by the service.
         """
-        topic = str(message.topic())
-        output = PlaceAnswer(topic=topic, partition=int(message.partition() or 0), offset=int(message.offset() or 0))
+        output = output_of(message)
         try:
-            fields = self._readers[topic](message)
+            fields = self._readers[output.topic](message)
             if fields is None:
                 return None
             told = {**fields, "decided_at": iso(message.timestamp()[1]), "output": output}
@@ -114,6 +113,12 @@ class Decisions:
         told = DecisionAnswer.model_fields.keys() & link.keys()
         known = {name: link[name] for name in told if link[name] is not None}
         return {"decision": "announcement" if announced else "duplicate", **known, "message": _place(link)}
+
+
+def output_of(message: Message) -> PlaceAnswer:
+    """Return where a message stands."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    return PlaceAnswer(topic=str(topic), partition=int(partition or 0), offset=int(offset or 0))
 
 
 def _dead_letter(message: Message) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from stream_dedup.ask.answers import (
     ClusterAnswer,
     PlaceAnswer,
     ReasonAnswer,
+    ShadowAnswer,
     SimilarAnswer,
     SimilarAnswers,
     StatusAnswer,
     TextAnswer,
 )
-from stream_dedup.ask.figures import figures_of
+from stream_dedup.ask.figures import ShadowFigures, figures_of
 from stream_dedup.ask.follower import Follower, View
 from stream_dedup.ask.lookup import Lookup, place_answer
 from stream_dedup.ask.measures import measures_of
@@ -250,6 +251,7 @@ class Desk(SelfClosing):
                 for (topic, partition), offset in sorted(positions.items())
             ],
             decisions=dict(figures.decisions) if figures is not None else {},
+            shadow=_shadow_answer(figures.shadow) if figures is not None and figures.shadow is not None else None,
             consumer_lag=figures.lag if figures is not None else None,
             rate=self._pace.rate,
         )
@@ -331,6 +333,10 @@ class _Pace:
         if self._seen is not None:
             self.rate = round(max(0, judged - self._seen[1]) / (now - self._seen[0]), 1)
         self._seen = now, judged
+
+
+def _shadow_answer(shadow: ShadowFigures) -> ShadowAnswer:
+    return ShadowAnswer(judging=shadow.judging, articles=shadow.articles, disagreements=dict(shadow.disagreements))
 
 
 def _text_answer(article: Article) -> TextAnswer:

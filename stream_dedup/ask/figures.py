@@ -3,6 +3,7 @@
 Knows names of metrics and how they are read; knows nothing of the state.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -17,7 +18,26 @@ _SECONDS = 1.0
 _MOST_BYTES = 8 << 20
 _NEW = "new"  # what articles without a relation are called
 _ARTICLES, _LAG = "stream_dedup_articles_total", "stream_dedup_consumer_lag_messages"
-_QUERY = urlencode([("name[]", _ARTICLES), ("name[]", _LAG)])  # the whole page takes both sides some milliseconds
+_SHADOW, _SHADOW_ENABLED = "stream_dedup_shadow_articles_total", "stream_dedup_shadow_enabled"
+_SHADOW_RUNNING = "stream_dedup_shadow_running"
+_ALIKE = "none"  # what is called the disagreement where there is none
+_ASKED = (_ARTICLES, _LAG, _SHADOW, _SHADOW_ENABLED, _SHADOW_RUNNING)
+_QUERY = urlencode([("name[]", name) for name in _ASKED])  # the whole page takes both sides some milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowFigures:
+    """What the shadow of a service has come to.
+
+    Attributes:
+        judging: whether it judges now.
+        articles: that it judged since the service started.
+        disagreements: those among them that it judged otherwise, by kinds that came.
+    """
+
+    judging: bool
+    articles: int
+    disagreements: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +47,12 @@ class Figures:
     Attributes:
         decisions: articles judged since it started, by relations that came, `new` for none.
         lag: messages that wait in the input; None where that is not known yet.
+        shadow: None where the settings ask for none.
     """
 
     decisions: Mapping[str, int]
     lag: int | None
+    shadow: ShadowFigures | None
 
 
 def figures_of(settings: HttpSettings) -> Figures | None:
@@ -47,6 +69,8 @@ def figures_of(settings: HttpSettings) -> Figures | None:
 def _figures(page: str) -> Figures:
     decisions: dict[str, int] = {}
     waiting: list[float] = []
+    shadow: Counter[str] = Counter()
+    shadow_is: dict[str, bool] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             # Series of topics that are named begin with 0, whatever comes.
@@ -55,4 +79,15 @@ def _figures(page: str) -> Figures:
                 decisions[relation] = decisions.get(relation, 0) + int(sample.value)
             elif sample.name == _LAG:
                 waiting.append(sample.value)
-    return Figures(decisions, int(sum(waiting)) if waiting else None)
+            elif sample.name == _SHADOW:
+                shadow[sample.labels["disagreement"]] += int(sample.value)
+            elif sample.name in {_SHADOW_ENABLED, _SHADOW_RUNNING}:
+                shadow_is[sample.name] = bool(sample.value)
+    lag = int(sum(waiting)) if waiting else None
+    enabled, judging = shadow_is.get(_SHADOW_ENABLED, False), shadow_is.get(_SHADOW_RUNNING, False)
+    return Figures(decisions, lag, _shadow_figures(shadow, judging=judging) if enabled else None)
+
+
+def _shadow_figures(articles: Counter[str], *, judging: bool) -> ShadowFigures:
+    disagreements = {kind: count for kind, count in articles.items() if kind != _ALIKE and count}
+    return ShadowFigures(judging, articles.total(), disagreements)

@@ -17,6 +17,7 @@ from stream_dedup.ask.answers import (
     MemberAnswer,
     MomentAnswer,
     PlaceAnswer,
+    ShadowAnswer,
     SimilarAnswers,
     StatusAnswer,
 )
@@ -65,6 +66,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "articles judged": f"{status.articles_judged:,}",
             "rate": "" if status.rate is None else f"{status.rate:,.1f} articles/s",
             "decisions": "\n".join(_share(name, count, sum(judged.values())) for name, count in _largest(judged)),
+            "shadow": _shadow(status.shadow) if status.shadow is not None else "",
             "waiting messages": "" if status.consumer_lag is None else f"{status.consumer_lag:,}",
             "stream's time": time_shown(status.stream_time),
             "remembered since": time_shown(status.window_since),
@@ -250,6 +252,14 @@ def _sources(cluster: ClusterAnswer) -> str:
 
 def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _shadow(shadow: ShadowAnswer) -> str:
+    """Return what a shadow has come to, in lines."""
+    judges = "judges" if shadow.judging else "does not judge: on a standby, or it failed (shadow_ended in the log)"
+    found = shadow.disagreements
+    otherwise = f"{sum(found.values()):,} of {shadow.articles:,} articles decided otherwise"
+    return "\n".join([judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))])
 
 
 def _share(name: str, count: int, total: int) -> str:

@@ -1,4 +1,4 @@
-"""A published decision in a line.
+"""A published decision in a line, and one that a shadow would have made otherwise.
 
 Knows columns; knows nothing of topics.
 """
@@ -7,27 +7,53 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from stream_dedup.ask.decisions import DecisionAnswer
+from stream_dedup.ask.disagreements import DisagreementAnswer, SideAnswer
+from stream_dedup.shadow import Disagreement
 from stream_dedup.shown.answers import measures_shown
 from stream_dedup.shown.plain import fitted, harmless
 
 _STYLES = {"unique": "green", "duplicate": "yellow", "announcement": "cyan", "dead": "red"}
+_KINDS = {
+    Disagreement.DUPLICATE: "yellow",
+    Disagreement.UNIQUE: "green",
+    Disagreement.RELATION: "cyan",
+    Disagreement.ORIGINAL: "cyan",
+}
 _WHAT_CELLS, _ID_CELLS, _SOURCE_CELLS = 11, 28, 14
 
 
 def decision_line(decision: DecisionAnswer) -> Text:
     """Return a decision in a line: when, what, which article, from where, and why."""
     what = decision.decision if decision.decision in {"unique", "dead"} else str(decision.relation)
+    return _line(decision, (fitted(what, _WHAT_CELLS), _STYLES[decision.decision]), _why(decision))
+
+
+def disagreement_line(one: DisagreementAnswer) -> Text:
+    """Return a disagreement in a line: when, its kind, on which article, from where, and both decisions."""
+    sides = f"in force {_side(one.live)}; shadow {_side(one.shadow)}"
+    return _line(one, (fitted(one.disagreement, _WHAT_CELLS), _KINDS[one.disagreement]), sides)
+
+
+def _line(one: DecisionAnswer | DisagreementAnswer, what: tuple[str, str], why: str) -> Text:
     return Text.assemble(
-        ((decision.decided_at or "")[11:19].ljust(8), "dim"),
+        ((one.decided_at or "")[11:19].ljust(8), "dim"),
         "  ",
-        (fitted(what, _WHAT_CELLS), _STYLES[decision.decision]),
+        what,
         "  ",
-        _column(_name(decision), _ID_CELLS),
+        _column(_name(one), _ID_CELLS),
         "  ",
-        fitted(decision.source, _SOURCE_CELLS),
+        fitted(one.source, _SOURCE_CELLS),
         "  ",
-        harmless(_why(decision)),
+        harmless(why),
     )
+
+
+def _side(side: SideAnswer) -> str:
+    if side.relation is None:
+        return side.decision
+    measures = measures_shown(side.jaccard, side.containment, side.hamming)
+    beside = "unique, " if side.decision == "unique" else ""
+    return f"{beside}{side.relation} of {side.duplicate_of}{f' ({measures})' if measures else ''}"
 
 
 def _column(text: str, cells: int) -> str:
@@ -36,9 +62,9 @@ def _column(text: str, cells: int) -> str:
     return shown if cell_len(shown) > cells else fitted(text, cells)
 
 
-def _name(decision: DecisionAnswer) -> str:
-    known = decision.id if decision.id is not None else "no key"
-    return f"{decision.scope}/{known}" if decision.scope else known
+def _name(one: DecisionAnswer | DisagreementAnswer) -> str:
+    known = one.id if one.id is not None else "no key"
+    return f"{one.scope}/{known}" if one.scope else known
 
 
 def _why(decision: DecisionAnswer) -> str:

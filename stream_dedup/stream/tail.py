@@ -72,7 +72,9 @@ class Tail(SelfClosing):
         bounds = {topic: bounds_of(self._consumer, topic) for topic in self._topics}
         missing = [topic for topic, partitions in bounds.items() if not partitions]
         if missing:
-            raise BrokerError(f"no topic {', '.join(missing)}: the service makes it when it starts; see output.*")
+            raise BrokerError(
+                f"no topic {', '.join(missing)}: the service makes it when it starts; see output.* and shadow.*"
+            )
         return [
             TopicPartition(topic, partition, low if last is None else max(low, high - BEHIND * last))
             for topic, partitions in bounds.items()

@@ -3,6 +3,7 @@
 Knows topics and processes; what a disagreement is, is the matter of tests/unit.
 """
 
+import json
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from typer.testing import CliRunner
 
 from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Withdrawal
+from stream_dedup.cli import app
 from stream_dedup.decode import Decoder
 from stream_dedup.settings import InputSettings, Settings, load_settings
 from stream_dedup.stream.decoded import decode_all
@@ -23,6 +26,8 @@ pytestmark = pytest.mark.usefixtures("compiled")
 _LIVE = ["idf.first_epoch_articles=100", "commit.articles=64"]
 _SHADOW = ["verify.near_jaccard=0.9", "verify.min_containment=0.97", "verify.numbers_overlap=0.9"]
 _MESSAGES = [Incoming(sample.value, sample.key) for sample in sample_stream(20)]
+
+_ALL = ("--from-beginning", "--no-follow", "--json")
 
 Outcome = tuple[bool, str | None, str | None]
 
@@ -112,6 +117,43 @@ def test_disagreements_are_the_difference_of_two_runs(bootstrap: str, filled: To
     links = [record.json() for record in outputs.duplicates]
     decided = [(link["relation"], link["duplicate_of"]) for link in links if link["candidate_source"]]
     assert decided == [(relation, original) for unique, relation, original in live if not unique]
+
+
+def test_the_command_line_tells_of_a_shadow(bootstrap: str, tmp_path: Path) -> None:
+    """`tail --shadow` tells what is on the topic, filtered by either decision, and `status` how many there were."""
+    topics = fresh_topics(bootstrap)
+    produce(bootstrap, topics.input, _MESSAGES)
+    with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+        collect(bootstrap, topics, len(_MESSAGES), service)
+        decided = sum(
+            outcome is not None for outcome in _offline(load_settings(flags=_LIVE), _items(bootstrap, topics))
+        )
+        wait_until(lambda: sum(_counted(service)) >= decided, "the shadow")
+        alike, otherwise = map(int, _counted(service))
+        told = _disagreements(bootstrap, topics, otherwise)
+        tailed = [json.loads(line) for line in _command(service, topics, "tail", "--shadow", *_ALL).splitlines()]
+        assert [(one["id"], _side(one["live"]), _side(one["shadow"])) for one in tailed] == told
+        exact = _command(service, topics, "tail", "--shadow", "--relation", "contained", *_ALL).splitlines()
+        assert {json.loads(line)["id"] for line in exact} == {
+            name for name, live, shadow in told if "contained" in {live[1], shadow[1]}
+        }
+        status = json.loads(_command(service, topics, "status", "--json"))["shadow"]
+        assert (status["judging"], status["articles"]) == (True, alike + otherwise)
+        assert sum(status["disagreements"].values()) == otherwise > 20
+        shown = " ".join(_command(service, topics, "status").split())
+        assert f"judges {otherwise:,} of {alike + otherwise:,} articles decided otherwise" in shown
+
+
+def _command(service: Service, topics: Topics, name: str, *arguments: str) -> str:
+    """Return what a command prints beside a service with a shadow."""
+    host, port = service.address
+    flags = [f"http.host={host}", f"http.port={port}", *_flags(topics)]
+    file = service.directory / "stream-dedup.toml"
+    done = CliRunner().invoke(
+        app, [name, *arguments, "-c", str(file), *(part for flag in flags for part in ("-s", flag))]
+    )
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
 
 
 def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stream_dedup.ask.figures import figures_of
+from stream_dedup.ask.figures import ShadowFigures, figures_of
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import Family, Puts
 from stream_dedup.observe.health import Health
@@ -169,4 +169,18 @@ def test_figures_for_the_api_are_sums_over_the_topics() -> None:
     with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
         figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
     assert figures is not None
-    assert (figures.decisions, figures.lag) == ({"new": 7, "near": 70}, 700)
+    assert (figures.decisions, figures.lag, figures.shadow) == ({"new": 7, "near": 70}, 700, None)
+
+
+@pytest.mark.parametrize("judging", [True, False])
+def test_figures_of_a_shadow_are_told_where_one_is_asked_for(judging: bool) -> None:  # noqa: FBT001  # parametrized
+    """All that it judged, and those that it judged otherwise, by kinds that came; whether it judges still."""
+    metrics = Metrics()
+    metrics.shadow_enabled.set(1)
+    metrics.shadow_running.set(judging)
+    for kind, count in (("none", 90), ("duplicate", 7), ("original", 3)):
+        metrics.shadow_articles.labels(kind).inc(count)
+    with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
+        figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+    assert figures is not None
+    assert figures.shadow == ShadowFigures(judging, 100, {"duplicate": 7, "original": 3})

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from stream_dedup import Article
-from stream_dedup.article import Decision, Link, Relation, Source
+from stream_dedup.article import Decision, Link, Relation, Source, link_fields
 from stream_dedup.settings import SettingsError, load_settings
 from stream_dedup.shadow import Disagreement, disagreement_json, disagreement_of, is_sampled
 
@@ -49,6 +49,15 @@ def test_both_decisions_are_told() -> None:
         0.5,
     )
     assert (told["shadow"]["decision"], told["shadow"]["duplicate_of"]) == ("unique", None)
+
+
+def test_shares_are_rounded_as_those_of_links() -> None:
+    """A reader who compares a disagreement with the link on the same article finds the same numbers."""
+    copy = replace(_COPY, link=replace(_LINK, jaccard=0.6539750434276488, containment=0.99999))
+    told = json.loads(disagreement_json(Disagreement.UNIQUE, copy, _UNIQUE, 0))["live"]
+    assert copy.link is not None
+    link = link_fields(copy, copy.link, 0)
+    assert (told["jaccard"], told["containment"]) == (link["jaccard"], link["containment"]) == (0.654, 1.0)
 
 
 def test_a_sample_is_a_share_and_smaller_ones_are_parts_of_larger_ones() -> None:

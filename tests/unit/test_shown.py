@@ -23,8 +23,9 @@ from stream_dedup.ask.answers import (
     WordAnswer,
 )
 from stream_dedup.ask.decisions import DecisionAnswer
+from stream_dedup.ask.disagreements import DisagreementAnswer, SideAnswer
 from stream_dedup.shown.answers import bar, cluster_shown, similar_shown
-from stream_dedup.shown.decision import decision_line
+from stream_dedup.shown.decision import decision_line, disagreement_line
 from stream_dedup.shown.differences import Piece, Side, differences, shortened
 from stream_dedup.shown.plain import fitted, harmless
 from stream_dedup.shown.reason import differences_shown, measures_shown
@@ -254,6 +255,18 @@ def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
         shared_words=[WordAnswer(word="国家统计局", weights=(2.1, 2.2))],
         differing_words=[],
     )
+
+
+def test_disagreement_is_told_with_both_decisions() -> None:
+    """Its kind, the article, what is in force and what the shadow says, with the numbers of a link."""
+    unique = dict.fromkeys(SideAnswer.model_fields) | {"decision": "unique"}
+    near = {"decision": "duplicate", "relation": "near", "duplicate_of": "n-3", "jaccard": 0.512, "hamming": 3}
+    told = {"id": "n-17", "disagreement": "duplicate", "source": "石桥网", "decided_at": "2026-11-23T01:18:40.625Z"}
+    place = {"topic": "articles.shadow", "partition": 0, "offset": 7}
+    sides = {"live": unique, "shadow": unique | near}
+    one = DisagreementAnswer.model_validate({**told, **sides, "message": None, "output": place})
+    shown = " ".join(disagreement_line(one).plain.split())
+    assert shown == "01:18:40 duplicate n-17 石桥网 in force unique; shadow near of n-3 (Jaccard 0.51, Hamming 3)"
 
 
 def test_similar_articles_are_in_columns_too() -> None:

@@ -1,0 +1,70 @@
+"""Disagreements of a shadow as a reader of its topic sees them.
+
+Knows what their messages hold; knows nothing of how they are read, or how they come about.
+"""
+
+import orjson
+from confluent_kafka import Message
+from pydantic import Field
+
+from stream_dedup.article import Relation
+from stream_dedup.ask.answers import Answer, PlaceAnswer
+from stream_dedup.ask.decisions import output_of
+from stream_dedup.settings import Settings
+from stream_dedup.shadow import Disagreement
+
+
+class SideAnswer(Answer):
+    """One of two decisions on an article."""
+
+    decision: str = Field(description="`unique` or `duplicate`.")
+    relation: Relation | None
+    duplicate_of: str | None
+    matched: str | None
+    jaccard: float | None
+    containment: float | None
+    hamming: int | None
+    fingerprint: str | None
+
+
+class DisagreementAnswer(Answer):
+    """An article on which a shadow would have decided otherwise."""
+
+    id: str
+    scope: str = ""
+    disagreement: Disagreement
+    source: str
+    decided_at: str | None
+    live: SideAnswer = Field(description="The decision in force.")
+    shadow: SideAnswer = Field(description="That of the shadow.")
+    message: PlaceAnswer | None = Field(description="What was judged, where that is told.")
+    output: PlaceAnswer = Field(description="The message that tells the disagreement.")
+
+
+class Disagreements:
+    """Reads the messages of a shadow's topic.
+
+    Args:
+        settings: the topic.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.topics = [settings.shadow.topic]
+
+    def disagreement(self, message: Message) -> DisagreementAnswer | None:
+        """Return the disagreement that a message tells; None of one without content.
+
+        Raises:
+            ValueError: it was not written by the service.
+        """
+        output, value = output_of(message), message.value()
+        if value is None:
+            return None
+        try:
+            told = orjson.loads(value)
+            place = {name: told[name] for name in ("topic", "partition", "offset")}
+            judged = None if None in place.values() else place
+            return DisagreementAnswer.model_validate({**told, "message": judged, "output": output})
+        except (ValueError, KeyError, TypeError):
+            where = f"{output.topic}, partition {output.partition}, offset {output.offset}"
+            raise ValueError(f"no disagreement of a shadow: {where}") from None
