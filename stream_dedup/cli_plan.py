@@ -28,7 +28,7 @@ from stream_dedup.planner import (
     expectation_of,
     measured_sample,
 )
-from stream_dedup.planner.quantity import quantity
+from stream_dedup.planner.quantity import article_count, quantity
 from stream_dedup.settings import Settings
 from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, fail, guarded, out, settings_of
 
@@ -37,7 +37,8 @@ _INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
 
 def plan_command(
     articles: Annotated[
-        float, typer.Option("--articles", parser=quantity, help="Articles of a window: 50M, 2.5e6.", metavar="NUMBER")
+        float,
+        typer.Option("--articles", parser=article_count, help="Articles of a window: 50M, 2.5e6.", metavar="NUMBER"),
     ],
     recall: Annotated[
         float,

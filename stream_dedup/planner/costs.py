@@ -88,16 +88,16 @@ def space_of(plan: TablePlan, traffic: Traffic, settings: Settings) -> Space:
         settings: of sketches, landmarks and the block cache.
     """
     runs = runs_of(traffic.entries)
-    tables = [packed(tables_of(plan, settings), entries) for entries in runs]
-    others = [packed(lists, entries) for lists in others_of(settings) for entries in runs]
-    in_memory = sum(part.memory for part in (*tables, *others))
-    on_disk = sum(part.disk for part in (*tables, *others))
+    tables = [(packed(tables_of(plan, settings), size), count) for size, count in runs]
+    others = [(packed(lists, size), count) for lists in others_of(settings) for size, count in runs]
+    in_memory = sum(part.memory * count for part, count in (*tables, *others))
+    on_disk = sum(part.disk * count for part, count in (*tables, *others))
     records = HELD_WINDOWS * traffic.articles * _RECORD_BYTES
     return Space(
-        sum(part.filter for part in tables),
+        sum(part.filter * count for part, count in tables),
         in_memory,
         in_memory + settings.state.cache_bytes + _WRITE_BUFFERS + _PROCESS,
-        sum(part.disk for part in tables),
+        sum(part.disk * count for part, count in tables),
         on_disk + records + traffic.entries * (entry_bytes(settings) + _ENTRY_BYTES),
     )
 

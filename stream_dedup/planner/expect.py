@@ -120,14 +120,15 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
     entries = model.traffic.entries
     candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
     tables, runs = tables_of(shape.plan, model.settings), runs_of(entries)
-    right_of_all = prod(1 - packed(tables, size).wrong for size in runs)
+    right_of_all = prod((1 - packed(tables, size).wrong) ** count for size, count in runs)
     met = meetings(model.strangers, shape.prefix_bits, entries, 1 - right_of_all)
     tried = min(shape.probes, len(met.keys))
     # An article's own key is looked up in any case: later articles of its batch stand under it.
     keys, postings = shape.tables * (1 + met.keys[tried - 1] - met.keys[0]), shape.tables * met.postings[tried - 1]
-    blocks = sum(_blocks(shape, tried, packed(tables, size), size, model) for size in runs)
+    blocks = sum(_blocks(shape, tried, packed(tables, size), size, model) * count for size, count in runs)
     space = space_of(shape.plan, model.traffic, model.settings)
-    time_us = microseconds(shape.tables, shape.tables * tried, len(runs), keys, blocks, postings, candidates)
+    asked = sum(count for _, count in runs)
+    time_us = microseconds(shape.tables, shape.tables * tried, asked, keys, blocks, postings, candidates)
     return Expectation(
         shape,
         float(recalls(shape.tables, shape.prefix_bits, shape.probes, model)[shape.max_distance]),

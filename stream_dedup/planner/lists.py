@@ -56,6 +56,18 @@ class Packed(NamedTuple):
         return self.packed + self.filter + self.blocks * FENCE_BYTES
 
 
+class Runs(NamedTuple):
+    """Runs of a size.
+
+    Attributes:
+        entries: of each of them.
+        number: how many there are.
+    """
+
+    entries: int
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Lists:
     """Posting lists of a kind.
@@ -102,25 +114,25 @@ def others_of(settings: EngineSettings) -> Iterator[Lists]:
 
 
 @lru_cache
-def runs_of(entries: float) -> tuple[int, ...]:
-    """Return of how many entries each run is, when all generations are full and all that is due is merged."""
-    generation = round(entries / GENERATIONS)
-    closed = [LARGEST_ENTRIES] * (generation // LARGEST_ENTRIES)
-    if generation % LARGEST_ENTRIES:
-        closed.append(generation % LARGEST_ENTRIES)
-    return (*closed * (GENERATIONS - 1), *_open_runs(generation))
+def runs_of(entries: float) -> tuple[Runs, ...]:
+    """Return the runs by their sizes, when all generations are full and all that is due is merged."""
+    generation, closed = round(entries / GENERATIONS), GENERATIONS - 1
+    of_closed = (
+        Runs(LARGEST_ENTRIES, closed * (generation // LARGEST_ENTRIES)),
+        Runs(generation % LARGEST_ENTRIES, closed),
+    )
+    return tuple(runs for runs in (*of_closed, *_open_runs(generation)) if runs.entries and runs.number)
 
 
-def _open_runs(entries: int) -> Iterator[int]:
+def _open_runs(entries: int) -> Iterator[Runs]:
     """Yield the runs of the generation that is written to: fewer of each size than are merged to the next."""
     size = YOUNG_ENTRIES
     while size * FAN_OUT <= LARGEST_ENTRIES:
         size *= FAN_OUT
     while size >= YOUNG_ENTRIES:
-        yield from [size] * (entries // size)
+        yield Runs(size, entries // size)
         entries, size = entries % size, size // FAN_OUT
-    if entries:
-        yield entries  # not in a run yet, but soon
+    yield Runs(entries, 1)  # not in a run yet, but soon
 
 
 @lru_cache(maxsize=4096)

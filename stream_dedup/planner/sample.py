@@ -90,8 +90,10 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         seed: of the edits.
 
     Raises:
-        FileFormatError: the file cannot be read, or has too few articles.
+        FileFormatError: the file is missing, cannot be read or has too few articles.
     """
+    if not path.is_file():
+        raise FileFormatError(f"{path}: there is no such file")
     articles = list(islice(_articles(path, settings), most))
     if len(articles) < _LEAST:
         raise FileFormatError(f"{path}: {len(articles)} articles are too few for a sample: it takes {_LEAST}")

@@ -1,6 +1,7 @@
 """Promises of `stream-dedup plan`: settings that can be pasted, JSON, and exit codes."""
 
 import json
+import time
 import tomllib
 from pathlib import Path
 
@@ -77,10 +78,25 @@ def test_limits_that_nothing_keeps_fail() -> None:
     assert "no settings at all keep to them" in result.stderr
 
 
+def test_the_most_articles_are_planned_in_seconds() -> None:
+    """A million million of them stand in 381,470 runs, which are counted by size and not one by one."""
+    begun = time.process_time()
+    result = _plan("--articles", "1T", "--recall", "0.9", "--unique-share", "1", "--json")
+    assert time.process_time() - begun < 30
+    assert json.loads(result.stdout)["entries"] == 2e12
+
+
+def test_a_sample_that_is_missing_is_named_once() -> None:
+    """Exit code 2, and one line: the path and what is wrong with it."""
+    result = _plan("--articles", "1M", "--recall", "0.9", "--sample", "nowhere.jsonl")
+    assert (result.exit_code, result.stderr) == (2, "error: nowhere.jsonl: there is no such file\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("--articles", "many", "--recall", "0.9"),
+        ("--articles", "1e30", "--recall", "0.9"),
         ("--articles", "1M", "--recall", "1.5"),
         ("--articles", "1M", "--recall", "0.9", "--similarity", "0.2"),
         ("--articles", "1M"),

@@ -18,7 +18,7 @@ from stream_dedup.index.runs.bloom import put_in_filter
 from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
 from stream_dedup.index.runs.section import mark_present
-from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
+from stream_dedup.index.runs.shelf import LARGEST_ENTRIES, YOUNG_ENTRIES, Shelf
 from stream_dedup.index.store import MemoryStore
 from stream_dedup.planner.lists import GENERATIONS, Lists, Packed, others_of, packed, runs_of, tables_of, wrong_share
 from stream_dedup.settings import EngineSettings
@@ -44,7 +44,16 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
     sizes = [run.entries for run in shelf.runs] + [young] * (young > 0)
     shelf.close()
     store.close()
-    assert sizes == list(runs_of(entries))
+    assert sizes == [size for size, count in runs_of(entries) for _ in range(count)]
+
+
+@pytest.mark.parametrize("entries", [1e9, 2e12])
+def test_runs_of_any_number_of_entries_are_told_by_size(entries: float) -> None:
+    """All entries are in them, and each size is told once or twice, however many runs there are."""
+    runs = runs_of(entries)
+    assert sum(size * count for size, count in runs) == GENERATIONS * round(entries / GENERATIONS)
+    assert sum(count for _, count in runs) >= entries / LARGEST_ENTRIES
+    assert len(runs) < 10
 
 
 @pytest.mark.parametrize("entries", [1_000, 16_384, 65_536, 200_000])

@@ -16,7 +16,7 @@ from stream_dedup.planner.costs import TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PL
 from stream_dedup.planner.distances import fitted
 from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
 from stream_dedup.planner.lists import TYPICAL_GRAMS
-from stream_dedup.planner.quantity import quantity
+from stream_dedup.planner.quantity import MOST, MOST_ARTICLES, article_count, quantity
 from stream_dedup.planner.strangers import meetings
 from stream_dedup.settings import load_settings
 
@@ -166,6 +166,21 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
     """The message names the value and shows what is allowed."""
     with pytest.raises(ValueError, match="is no positive number: write 50M"):
         quantity(text)
+
+
+@pytest.mark.parametrize("text", ["1e30", "1e400", "1.1T", "1000000000001"])
+def test_more_articles_than_there_can_be_are_refused(text: str) -> None:
+    """The message names the value and the largest that is taken, a million million, which is."""
+    with pytest.raises(ValueError, match=f"'{text}' is more than 1,000,000,000,000: "):
+        article_count(text)
+    assert article_count("1T") == MOST_ARTICLES == 1e12
+
+
+def test_bytes_are_bounded_too() -> None:
+    """No quantity is infinite, and terabytes are still taken."""
+    with pytest.raises(ValueError, match="'1e400' is more than 1,000,000,000,000,000,000: "):
+        quantity("1e400")
+    assert quantity("200T") == 2e14 < MOST
 
 
 @pytest.mark.parametrize(("tables", "prefix_bits", "probes"), [(8, 24, 128), (3, 18, 512), (12, 20, 8)])
