@@ -10,12 +10,15 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from stream_dedup.arguments import check_encodable, check_texts, check_type, check_whole
 from stream_dedup.scope import check_name, name_of
 from stream_dedup.trace import Trace
 
 EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
 LATEST_MS = 253_402_300_800_000
 _MAX_NAME_BYTES = 65_535  # of scope and id
+_TEXTS = ("id", "body", "title", "url", "source", "scope")  # of an article
+_STORED = ("url", "source")  # as UTF-8; so are id and scope, while title and body may hold half an emoji
 _SECONDS_KEPT = 1 << 12  # in words: articles of a moment come together
 _NO_LINK = dict.fromkeys(
     (
@@ -65,7 +68,9 @@ class Article:
     """One article to judge.
 
     Raises:
-        ValueError: the id is empty, or the body is blank; id or scope is too long, holds a U+001F or cannot be UTF-8.
+        TypeError: a field is of another type.
+        ValueError: the id is empty, or the body is blank; id or scope is too long or holds a U+001F; one of these, the
+            URL or the source cannot be UTF-8.
 
     Attributes:
         id: unique name within the scope, 1 to 65,535 bytes of UTF-8 with that; the same id again is a redelivery or a
@@ -89,7 +94,11 @@ class Article:
     scope: str = ""
 
     def __post_init__(self) -> None:
+        check_texts(self, _TEXTS)
+        check_whole(self, "published_ms", "a whole number, milliseconds since 1970 in UTC,")
+        check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id, _MAX_NAME_BYTES)
+        check_encodable(self, _STORED)
         if not self.body or self.body.isspace():
             raise ValueError(f"the body of article {self.id!r} is blank")
 
@@ -109,7 +118,8 @@ class Withdrawal:
     """A request to forget an article: a message without a value under its id, or with a flag that says so.
 
     Raises:
-        ValueError: the id is empty; id or scope is too long, holds a U+001F or cannot be UTF-8.
+        TypeError: a field is of another type.
+        ValueError: the id is empty; id or scope is too long or holds a U+001F; one of these or the URL cannot be UTF-8.
 
     Attributes:
         id: of the article, or the one that an article without id would have after its URL.
@@ -124,7 +134,10 @@ class Withdrawal:
     scope: str = ""
 
     def __post_init__(self) -> None:
+        check_texts(self, ("id", "url", "scope"))
+        check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id, _MAX_NAME_BYTES)
+        check_encodable(self, ("url",))
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stream_dedup.arguments import check_items, shown
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
 from stream_dedup.batch import Batch
 from stream_dedup.closing import SelfClosing
@@ -25,6 +26,10 @@ from stream_dedup.state import State
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import shipped_list
 
+_ITEMS = (Article, Withdrawal)
+_ITEM = "an Article or a Withdrawal (stream_dedup.article)"
+_ARTICLE = "an Article (stream_dedup.Article)"
+
 
 class Deduplicator(SelfClosing):
     """Decides for each article whether it is new. One thread at a time, but for `prepare`.
@@ -38,6 +43,7 @@ class Deduplicator(SelfClosing):
         beside: an engine of comparable settings, whose dictionaries are used too.
 
     Raises:
+        TypeError: the settings are no EngineSettings.
         StoreLockedError: another process has the directory open.
         StoreError: the directory cannot be opened, or was made with settings that cannot be compared with these.
     """
@@ -50,7 +56,7 @@ class Deduplicator(SelfClosing):
         store: FileStore | None = None,
         beside: "Deduplicator | None" = None,
     ) -> None:
-        self._settings = settings or EngineSettings()
+        self._settings = _checked(settings)
         store = store or (MemoryStore() if directory is None else RocksStore(Path(directory)))
         try:
             self.state = State(store, self._settings, comparability(self._settings))
@@ -68,18 +74,23 @@ class Deduplicator(SelfClosing):
         """Judge one article and remember it. `add_batch` is many times faster.
 
         Raises:
+            TypeError: it is no Article.
             StoreError: the store cannot be read or written.
             ValueError: the article is older than the window, and late ones are not judged.
         """
+        if not isinstance(article, Article):
+            raise TypeError(f"{shown(article)}: `add` wants {_ARTICLE}")
         return self.add_batch([article])[0]
 
     def add_batch(self, articles: Sequence[Article]) -> list[Decision]:
         """Judge articles in order and remember them; the decisions are those of `add` one by one.
 
         Raises:
+            TypeError: they are no sequence of Articles.
             StoreError: the store cannot be read or written.
             ValueError: an article is older than the window, and late ones are not judged.
         """
+        check_items(articles, (Article,), _ARTICLE)
         judged = self.decide(articles)
         undecided = [outcome for outcome in judged.outcomes if isinstance(outcome, Unjudged)]
         if undecided:
@@ -91,6 +102,7 @@ class Deduplicator(SelfClosing):
         """Judge articles and withdrawals in order and remember what they change.
 
         Raises:
+            TypeError: they are no sequence of Articles and Withdrawals.
             StoreError: the store cannot be read or written.
         """
         judged = self.decide(items)
@@ -108,7 +120,11 @@ class Deduplicator(SelfClosing):
         """Work out what no other article has a say in; None where there are no articles.
 
         This alone may be called in another thread, while others are decided and applied.
+
+        Raises:
+            TypeError: the items are no sequence of Articles and Withdrawals.
         """
+        check_items(items, _ITEMS, _ITEM)
         articles = [item for item in items if isinstance(item, Article)]
         return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch) if articles else None
 
@@ -120,8 +136,10 @@ class Deduplicator(SelfClosing):
             prepared: all the articles, if they were; what is of no use any more is worked out again.
 
         Raises:
+            TypeError: the items are no sequence of Articles and Withdrawals.
             StoreError: the store cannot be read.
         """
+        check_items(items, _ITEMS, _ITEM)
         return Batch(self._parts, self.state, items, prepared).judged()
 
     def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPlace | None = None) -> None:
@@ -187,6 +205,17 @@ class Deduplicator(SelfClosing):
     def close(self) -> None:
         """Release the directory."""
         self.state.close()
+
+
+def _checked(settings: EngineSettings | None) -> EngineSettings:
+    if settings is None:
+        return EngineSettings()
+    if not isinstance(settings, EngineSettings):
+        raise TypeError(
+            f"{shown(settings)}: EngineSettings are wanted; make some with EngineSettings.model_validate({{...}}), "
+            "or with load_settings out of a file"
+        )
+    return settings
 
 
 def comparability(settings: EngineSettings) -> dict[str, Any]:

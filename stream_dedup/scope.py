@@ -43,12 +43,20 @@ def check_name(scope: str, article_id: str, most_bytes: int) -> None:
     Raises:
         ValueError: one of them is too long, holds the separator or cannot be UTF-8, or the id is empty.
     """
-    if not article_id or len(name_of(scope, article_id).encode()) > most_bytes:
+    try:
+        size = len(name_of(scope, article_id).encode())
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the id {article_id[:40]!r}{_of_scope(scope)} cannot be UTF-8: {error.reason}") from None
+    if not article_id or size > most_bytes:
         raise ValueError(f"the id {article_id[:40]!r} has {len(article_id.encode())} bytes, not 1 to {most_bytes}")
     if SEPARATOR in article_id:
         raise ValueError(f"the id {article_id[:40]!r} has a U+001F, which stands between scope and id")
     if scope:
         _check_scope(scope)
+
+
+def _of_scope(scope: str) -> str:
+    return f" of the scope {scope[:40]!r}" if scope else ""
 
 
 def _check_scope(scope: str) -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import stream_dedup
 from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Relation, Source
+from stream_dedup.article import Withdrawal
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.hashing import hash_words
 from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
@@ -274,6 +275,53 @@ def test_failed_write_changes_nothing(engine_with: EngineWith) -> None:
     store.broken = False
     assert engine.positions() == {}
     assert engine.add_batch(articles()[150:]) == list(_one_by_one()[150:])
+
+
+_WITHDRAWAL = Withdrawal("a")
+_NO_ITEMS: list[tuple[object, str]] = [
+    ("abc", "'abc', of the type str: a sequence is wanted"),
+    ({"id": "1", "body": "正文"}, "of the type dict: a sequence is wanted"),
+    (articles()[0], "of the type Article: a sequence is wanted, .*; put a single one into a list"),
+    (iter(articles()), "a sequence is wanted, .*; make a list"),
+    (None, "None, of the type NoneType: a sequence is wanted"),
+    ([articles()[0], "abc"], "item 1 is 'abc', of the type str: an Article"),
+    ([{"id": "1", "body": "正文"}], "item 0 is {'id': '1', 'body': '正文'}, of the type dict: an Article"),
+]
+
+
+@pytest.mark.parametrize(("items", "said"), _NO_ITEMS, ids=range(len(_NO_ITEMS)))
+@pytest.mark.parametrize("method", ["add_batch", "decide", "process", "prepare"])
+def test_what_is_no_sequence_of_items_is_refused(
+    method: str, items: object, said: str, engine_with: EngineWith
+) -> None:
+    """Whatever is asked: the error says what came and what is wanted, and nothing has changed."""
+    engine, _ = engine_with(0)
+    with pytest.raises(TypeError, match=said):
+        getattr(engine, method)(items)
+    assert engine.progress.judged == 0
+
+
+@pytest.mark.parametrize("item", ["abc", {"id": "1", "body": "正文"}, [articles()[0]], _WITHDRAWAL, None])
+def test_what_is_no_article_is_not_added(item: object, engine_with: EngineWith) -> None:
+    """The error names what came and the class that is wanted."""
+    engine, _ = engine_with(0)
+    with pytest.raises(TypeError, match=rf"of the type {type(item).__name__}: `add` wants an Article"):
+        engine.add(item)  # type: ignore[arg-type]
+
+
+def test_withdrawals_are_no_articles_to_add(engine_with: EngineWith) -> None:
+    """They have no decision; `process` takes them."""
+    engine, _ = engine_with(0)
+    with pytest.raises(TypeError, match="item 1 is Withdrawal"):
+        engine.add_batch([articles()[0], _WITHDRAWAL])  # type: ignore[list-item]
+    assert len(engine.process([articles()[0], _WITHDRAWAL]).outcomes) == 2
+
+
+@pytest.mark.parametrize("given", [{"window": {"days": 1}}, {}, "stream-dedup.toml"])
+def test_settings_of_another_type_are_refused(given: object) -> None:
+    """The error says how settings are made."""
+    with pytest.raises(TypeError, match=r"EngineSettings are wanted; .*EngineSettings\.model_validate.*load_settings"):
+        Deduplicator(None, given)  # type: ignore[arg-type]
 
 
 def test_positions_stay_with_the_change(tmp_path: Path) -> None:

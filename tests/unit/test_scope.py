@@ -63,7 +63,8 @@ def test_scope_is_64_bits_of_blake2b() -> None:
         ("长" * 86, "n", "has 258 bytes, at most 256"),
         ("a", "", "has 0 bytes, not 1 to 65535"),
         ("a", "n" * 65_534, "has 65534 bytes, not 1 to 65535"),
-        ("\ud83d", "n", "surrogates not allowed"),
+        ("\ud83d", "n", "the id 'n' of the scope '\\ud83d' cannot be UTF-8: surrogates not allowed"),
+        ("", "\ud83d", "the id '\\ud83d' cannot be UTF-8: surrogates not allowed"),
     ],
 )
 def test_what_could_be_mistaken_is_refused(

@@ -1,0 +1,66 @@
+"""Promises of articles and withdrawals that are made wrongly: the field, its value and what is wanted are told."""
+
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from stream_dedup import Article
+from stream_dedup.article import Withdrawal
+
+
+@pytest.mark.parametrize("field", ["body", "title", "url", "source", "scope"])
+@pytest.mark.parametrize(("value", "kind"), [(5, "int"), (None, "NoneType"), (b"text", "bytes")])
+def test_field_that_is_no_text_is_named(field: str, value: object, kind: str) -> None:
+    """The field, the article that has it, the value and its type."""
+    said = f"{field} of the article 'n-1' is {value!r}, of the type {kind}: a text is wanted, a str"
+    with pytest.raises(TypeError, match=f"^{re.escape(said)}$"):
+        Article(**{"id": "n-1", "body": "正文", field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [lambda name: Article(name, "正文"), Withdrawal], ids=["article", "withdrawal"])
+def test_id_that_is_no_text_is_told(make: type[Withdrawal], request: pytest.FixtureRequest) -> None:
+    """There is no other name for the article then."""
+    kind = request.node.callspec.id
+    with pytest.raises(TypeError, match=f"^id of an {kind}|a {kind} is 5, of the type int: a text is wanted"):
+        make(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value", ["2024-05-01", 1.5, datetime(2024, 5, 1, tzinfo=UTC)], ids=lambda value: type(value).__name__
+)
+def test_time_that_is_no_whole_number_is_told(value: object) -> None:
+    """With what a time has to be."""
+    with pytest.raises(TypeError, match=r"^published_ms of the article 'n-1' .*: a whole number, milliseconds since"):
+        Article("n-1", "正文", published_ms=value)  # type: ignore[arg-type]
+
+
+def test_times_may_be_numbers_of_numpy() -> None:
+    """As columns of a table hold them."""
+    assert Article("n-1", "正文", published_ms=np.int64(7)).published_ms == 7  # type: ignore[arg-type]
+
+
+def test_origin_is_one() -> None:
+    """A topic's name is none."""
+    with pytest.raises(TypeError, match=r"^origin of the withdrawal 'n-1' is 'articles.in'.*: an Origin is wanted"):
+        Withdrawal("n-1", origin="articles.in")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("field", ["url", "source"])
+def test_what_is_stored_can_be_encoded(field: str) -> None:
+    """Half an emoji in a URL or a source is told when the article is made, not amid a batch."""
+    with pytest.raises(ValueError, match=rf"^{field} of the article 'n-1' is 'a.ud83d', .* cannot be UTF-8"):
+        Article(**{"id": "n-1", "body": "正文", field: "a\ud83d"})  # type: ignore[arg-type]
+
+
+def test_texts_that_are_compared_may_hold_half_an_emoji() -> None:
+    """Crawlers cut them."""
+    assert Article("n-1", "正文\ud83d", "标题\ud83d").title == "标题\ud83d"
+
+
+def test_long_values_are_cut() -> None:
+    """A message stays a line, whatever was handed in."""
+    with pytest.raises(TypeError) as told:
+        Article("n-1", ["正文" * 1000])  # type: ignore[arg-type]
+    assert len(str(told.value)) < 200
