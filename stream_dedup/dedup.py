@@ -75,7 +75,7 @@ class Deduplicator(SelfClosing):
 
         Raises:
             TypeError: it is no Article.
-            StoreError: the store cannot be read or written.
+            StoreError: the store cannot be read or written, or the engine is closed.
             ValueError: the article is older than the window, and late ones are not judged.
         """
         if not isinstance(article, Article):
@@ -87,7 +87,7 @@ class Deduplicator(SelfClosing):
 
         Raises:
             TypeError: they are no sequence of Articles.
-            StoreError: the store cannot be read or written.
+            StoreError: the store cannot be read or written, or the engine is closed.
             ValueError: an article is older than the window, and late ones are not judged.
         """
         check_items(articles, (Article,), _ARTICLE)
@@ -103,7 +103,7 @@ class Deduplicator(SelfClosing):
 
         Raises:
             TypeError: they are no sequence of Articles and Withdrawals.
-            StoreError: the store cannot be read or written.
+            StoreError: the store cannot be read or written, or the engine is closed.
         """
         judged = self.decide(items)
         self.apply(judged.change)
@@ -137,9 +137,10 @@ class Deduplicator(SelfClosing):
 
         Raises:
             TypeError: the items are no sequence of Articles and Withdrawals.
-            StoreError: the store cannot be read.
+            StoreError: the store cannot be read, or the engine is closed.
         """
         check_items(items, _ITEMS, _ITEM)
+        self.state.check_open()
         return Batch(self._parts, self.state, items, prepared).judged()
 
     def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPlace | None = None) -> None:
@@ -151,7 +152,7 @@ class Deduplicator(SelfClosing):
             place: next offset in the changelog, for a stream.
 
         Raises:
-            StoreError: the store cannot be written; nothing has changed then.
+            StoreError: the store cannot be written, or the engine is closed; nothing has changed then.
             ValueError: the change is not of the last `decide`, or was made already.
         """
         self.state.apply(change.base, change.steps, change.writes, positions or {}, place)
@@ -191,7 +192,11 @@ class Deduplicator(SelfClosing):
         return self.state.epoch
 
     def positions(self) -> dict[tuple[str, int], int]:
-        """Return the next input offset by topic and partition, as of the last change."""
+        """Return the next input offset by topic and partition, as of the last change.
+
+        Raises:
+            StoreError: the store cannot be read, or the engine is closed.
+        """
         return self.state.positions()
 
     def vocabulary(self) -> int:
@@ -203,7 +208,7 @@ class Deduplicator(SelfClosing):
         return self.state.lines.lines
 
     def close(self) -> None:
-        """Release the directory."""
+        """Release the directory. Nothing can be decided afterwards; how far the state has come is still told."""
         self.state.close()
 
 

@@ -25,7 +25,7 @@ from stream_dedup.index.ledger import (
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.runs.shelf import is_removed_put
 from stream_dedup.index.steps import Step, joined, step_writes
-from stream_dedup.index.store import Family, FileStore, Overlay, Put, Write
+from stream_dedup.index.store import Family, FileStore, Overlay, Put, StoreError, Write
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.learnt import rule_of
 
@@ -53,14 +53,29 @@ class State:
         self._load_counts()
         self.index = MultiIndex(store, settings, self.progress)
         self._stale = False  # whether the counts in memory are behind the store's
+        self._closed = False
 
     @property
     def place(self) -> ChangelogPlace | None:
         """Where it stands in its changelog, None where it has none."""
         return self._place
 
+    def check_open(self) -> None:
+        """Check that it was not closed.
+
+        Raises:
+            StoreError: it was.
+        """
+        if self._closed:
+            raise StoreError("the engine is closed: open a new one, which on the same directory goes on from here")
+
     def positions(self) -> dict[tuple[str, int], int]:
-        """Return the next input offset by topic and partition."""
+        """Return the next input offset by topic and partition.
+
+        Raises:
+            StoreError: the store cannot be read, or was closed.
+        """
+        self.check_open()
         return load_positions(self.store)
 
     def begin_of_changelog(self) -> int | None:
@@ -85,9 +100,10 @@ class State:
             place: next offset in the changelog, if there is one.
 
         Raises:
-            StoreError: the store cannot be written; nothing has changed then.
+            StoreError: the store cannot be written, or was closed; nothing has changed then.
             ValueError: the change was decided on another state, or was made already.
         """
+        self.check_open()
         if base != self.progress:
             raise ValueError("this change was decided on another state: apply each once, before the next decide")
         self.index.shelf.settle(self.progress)
@@ -138,7 +154,10 @@ class State:
         self._load_counts()
 
     def close(self) -> None:
-        """Release the store."""
+        """Release the store; again, it does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         self.index.close()
         self.store.close()
 

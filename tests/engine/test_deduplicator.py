@@ -27,6 +27,7 @@ from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.store import Drop, Family, MemoryStore, Put, Store, StoreError, StoreLockedError, Write
+from stream_dedup.judged import Change
 from stream_dedup.text.lexicon import read_words, shipped_list
 from tests.engine.durable import shown_lists
 from tests.engine.samples import LIGHT, WIDE, articles, bodies, settings
@@ -322,6 +323,30 @@ def test_settings_of_another_type_are_refused(given: object) -> None:
     """The error says how settings are made."""
     with pytest.raises(TypeError, match=r"EngineSettings are wanted; .*EngineSettings\.model_validate.*load_settings"):
         Deduplicator(None, given)  # type: ignore[arg-type]
+
+
+_CALLS: list[Callable[[Deduplicator, Change], object]] = [
+    lambda engine, _: engine.add(articles()[0]),
+    lambda engine, _: engine.add_batch(articles()[:3]),
+    lambda engine, _: engine.decide([]),
+    lambda engine, _: engine.process(articles()[:3]),
+    lambda engine, change: engine.apply(change),
+    lambda engine, _: engine.positions(),
+]
+
+
+@pytest.mark.parametrize("place", ["disk", "memory"])
+def test_a_closed_engine_says_so(place: str, tmp_path: Path) -> None:
+    """Whatever is asked of it, wherever its state was; it may be closed again, and knows how far it came."""
+    engine = Deduplicator(tmp_path if place == "disk" else None, _SETTINGS)
+    engine.add_batch(articles()[:2])
+    change = engine.decide(articles()[2:4]).change
+    engine.close()
+    for call in _CALLS:
+        with pytest.raises(StoreError, match=r"^the engine is closed: "):
+            call(engine, change)
+    engine.close()
+    assert engine.progress.judged == 2
 
 
 def test_positions_stay_with_the_change(tmp_path: Path) -> None:
