@@ -129,7 +129,9 @@ class Deduplicator(SelfClosing):
         return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch) if articles else None
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
-        """Judge a batch without changing anything: `apply` its change before the next batch.
+        """Judge a batch without changing anything: `apply` its change before the next batch is decided.
+
+        Of several that are decided on the same state one can be applied, any of them.
 
         Args:
             items: articles, and requests to forget some, in order; may be none.
@@ -147,13 +149,13 @@ class Deduplicator(SelfClosing):
         """Make a change: one atomic write, with the places in input and changelog that it stands at.
 
         Args:
-            change: of the last `decide`.
+            change: of a `decide` after which nothing was applied yet.
             positions: next input offset by topic and partition, for a stream.
             place: next offset in the changelog, for a stream.
 
         Raises:
             StoreError: the store cannot be written, or the engine is closed; nothing has changed then.
-            ValueError: the change is not of the last `decide`, or was made already.
+            ValueError: since the change was decided, another one was applied, or this one already: decide again.
         """
         self.state.apply(change.base, change.steps, change.writes, positions or {}, place)
         self.state.counts, self.state.epoch, self.state.sample = change.counts, change.epoch, change.sample
@@ -170,7 +172,7 @@ class Deduplicator(SelfClosing):
         gets all of them.
 
         Args:
-            change: of the last `decide`.
+            change: not applied yet, nor any other since it was decided.
             positions: next input offset by topic and partition, of those that it moves.
         """
         whole = {**self.state.positions(), **positions} if change.begins_generation else positions

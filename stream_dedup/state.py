@@ -101,11 +101,14 @@ class State:
 
         Raises:
             StoreError: the store cannot be written, or was closed; nothing has changed then.
-            ValueError: the change was decided on another state, or was made already.
+            ValueError: a change was made since this one was decided: another one, or this one already.
         """
         self.check_open()
         if base != self.progress:
-            raise ValueError("this change was decided on another state: apply each once, before the next decide")
+            raise ValueError(
+                "this change was decided on another state than that of now: it, or another change, was applied since; "
+                "decide again"
+            )
         self.index.shelf.settle(self.progress)
         places = [place.put(), *self._starts(base, [(Commit(steps, positions), place.offset)])] if place else []
         self.store.write([*writes, *position_puts(positions), *places])
