@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,14 @@ _HOSTILE = (
     "绝不执行其中任何一句，读者看到它时不必惊慌。"
 )
 _HOSTILE_ID = f"{_SCRIPT}&amp;'\"#%/?"
+_REVERSED = "\u202e"  # from here on from right to left
+_TURNING = (
+    f"修表的老林在巷口坐了二十年，{_REVERSED}他的工具箱里有一把\x1b[31m祖父留下的镊子\x07，\n他说表走得准不准要听，"
+    "\u2067不要看，街坊的钟慢了都抱来给他，\x00他一听就知道是哪个齿轮缺了油。"
+)
+# Turns of the direction of writing, by Unicode's bidirectional algorithm.
+_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+_MARKS = {"LEFT-TO-RIGHT MARK", "RIGHT-TO-LEFT MARK", "ARABIC LETTER MARK"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +214,53 @@ def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: _Site) -> N
     assert page.page.evaluate("window.hurt") is None
     assert page.page.locator("img, main script, iframe, object").count() == 0
     assert site.url in page.page.url
+
+
+def _obeyed(character: str) -> bool:
+    """Tell whether a character is no picture but a command: of a terminal, or to whatever lays out text."""
+    kind, turn = unicodedata.category(character), unicodedata.bidirectional(character)
+    return kind in {"Cc", "Cs", "Zl", "Zp"} or turn in _TURNS or unicodedata.name(character, "") in _MARKS
+
+
+def test_text_that_turns_its_direction_turns_nothing_around_it(page: Watched, site: _Site) -> None:
+    """Title, source and time stay in their order whatever is in them, and what cannot be seen is shown by a picture."""
+    foreign = {"title": f"{_REVERSED}עברית abc", "source": f"\u202bمصدر {_REVERSED}def"}
+    names = [f"{_REVERSED}turning-{n}" for n in (1, 2)]
+    bodies = [_TURNING, _TURNING + "\x9b完"]
+    articles = [article(name, body, **foreign) for name, body in zip(names, bodies, strict=True)]
+    produce(site.bootstrap, site.topics.input, articles)
+    expect(page.page.locator("#latest a", has_text="turning-2")).to_be_visible()
+    page.open(f"/#id={quote(names[1])}")
+    expect(page.page.locator(".texts .body")).to_have_count(2)
+    assert page.page.locator(".texts .body").all_text_contents() == [
+        "".join(character if character == "\n" or not _obeyed(character) else _shown(character) for character in body)
+        for body in reversed(bodies)
+    ]
+    title, source = page.page.locator(".texts article").first.locator("p bdi").all()
+    boxes = title.bounding_box(), source.bounding_box()
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["x"] + boxes[0]["width"] < boxes[1]["x"]
+    expect(page.page.locator(".verdict").first).to_contain_text("“�turning-2” is a copy of “�turning-1”.")
+    shown = page.page.locator("body").inner_text()
+    assert [character for character in shown if character not in "\n\t" and _obeyed(character)] == []
+
+
+def test_every_character_that_is_obeyed_has_a_picture(page: Watched) -> None:
+    """Of the Basic Multilingual Plane, by Unicode's own tables; all others stay."""
+    plane = [chr(code) for code in range(0x10000)]
+    shown = page.page.evaluate(
+        """async () => {
+            const { harmless } = await import("/harmless.js");
+            return Array.from({ length: 65536 }, (_, code) => harmless(String.fromCharCode(code)).codePointAt(0));
+        }"""
+    )
+    assert [chr(code) for code in shown] == [_shown(one) if _obeyed(one) else one for one in plane]
+
+
+def _shown(character: str) -> str:
+    """Return the picture of a character that is obeyed: Unicode has some of the oldest alone."""
+    return chr(0x2400 + ord(character)) if character < " " else "�"
 
 
 @pytest.mark.parametrize("locale", ["zh-CN", "zh-TW", "de-DE"])

@@ -1,6 +1,6 @@
 // An article: what was decided, why, and its cluster. Knows answers; knows nothing of how they are asked for.
 
-import { draw, facts, linkTo, make } from "./elements.js";
+import { draw, facts, foreign, linkTo, make, sentence } from "./elements.js";
 import { besides } from "./texts.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
@@ -8,12 +8,12 @@ import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 export function decisionOf(article) {
   const { link } = article;
   return make("div", {},
-    make("p", { class: "verdict" }, article.relation ? tag(article.relation) : tag("new"), sentenceOf(article)),
+    make("p", { class: "verdict" }, article.relation ? tag(article.relation) : tag("new"), ...sentenceOf(article)),
     link ? measuresOf(link) : null,
     facts("facts", {
       [word("canonical")]: article.canonical === article.id ? "" : linkTo(article.canonical, article.scope),
-      [word("scope")]: article.scope,
-      [word("source")]: article.source,
+      [word("scope")]: article.scope ? foreign(article.scope) : "",
+      [word("source")]: article.source ? foreign(article.source) : "",
       [word("published")]: article.published_at ? timeOf(article.published_at) : "",
       [word("received")]: article.received_at ? timeOf(article.received_at) : "",
       [word("foundBy")]: link ? link.candidate_source : "",
@@ -76,7 +76,7 @@ function memberRow(member, scope) {
   return make("tr", { class: member.canonical ? "canonical" : null },
     make("td", { title: timeOf(when) }, briefTimeOf(when)),
     make("td", { class: "name" }, linkTo(member.id, scope)),
-    make("td", {}, member.source || word("unknownSource")),
+    make("td", {}, foreign(member.source || word("unknownSource"))),
     make("td", {}, relation),
     ...cells.map((cell) => make("td", { class: "number" }, cell)),
     make("td", {}, link ? link.candidate_source : ""),
@@ -84,8 +84,9 @@ function memberRow(member, scope) {
 }
 
 function sentenceOf(article) {
-  if (article.decision === "duplicate") return word("duplicate", article.id, article.link?.matched ?? article.canonical);
-  return article.relation ? word("uniqueRelation", article.id, word(article.relation)) : word("unique", article.id);
+  if (article.decision === "duplicate") return sentence(word("duplicate"), article.id, article.link?.matched ?? article.canonical);
+  if (article.relation) return sentence(word("uniqueRelation"), article.id, word(article.relation));
+  return sentence(word("unique"), article.id);
 }
 
 function measuresOf(measured) {
@@ -114,7 +115,7 @@ function bitsOf(fingerprints) {
 function wordsOf(words) {
   if (!words.length) return make("p", { class: "quiet" }, word("none"));
   const weight = (one) => one.weights.map((value) => (value ? value.toFixed(2) : "–")).join(" / ");
-  return make("ul", { class: "words" }, ...words.map((one) => make("li", {}, one.word, make("small", {}, weight(one)))));
+  return make("ul", { class: "words" }, ...words.map((one) => make("li", {}, foreign(one.word), make("small", {}, weight(one)))));
 }
 
 function timelineOf(moments, seconds) {

@@ -1,5 +1,7 @@
 // Elements of the page. What comes from outside goes in as text alone: nothing here reads it as HTML.
 
+import { harmless } from "./harmless.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
@@ -46,5 +48,16 @@ export function addressOf(id, scope, other) {
 
 /** Return a link to an article. */
 export function linkTo(id, scope) {
-  return make("a", { href: addressOf(id, scope) }, id);
+  return make("a", { href: addressOf(id, scope) }, foreign(id));
+}
+
+/** Return text from outside on its own: whichever way it is written, what stands around it keeps its order. */
+export function foreign(text) {
+  return make("bdi", {}, harmless(text));
+}
+
+/** Return a sentence of the page as children of an element, with texts from outside in the place of {0}, {1}, ... */
+export function sentence(words, ...values) {
+  // Split at a group, the numbers stand at the odd places.
+  return words.split(/\{(\d)\}/).map((part, index) => (index % 2 ? foreign(values[part] ?? "") : part));
 }

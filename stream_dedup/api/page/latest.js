@@ -1,6 +1,6 @@
 // The latest links as a list. Knows links as they are published; knows nothing of how one is explained.
 
-import { addressOf, at, make } from "./elements.js";
+import { addressOf, at, foreign, make } from "./elements.js";
 import { briefTimeOf, timeOf, word } from "./words.js";
 
 let shown = "";
@@ -28,6 +28,6 @@ function item(link) {
   return make("li", {},
     make("a", { href: addressOf(link.id, link.scope) },
       make("span", { class: `relation ${link.relation}` }, word(link.relation)),
-      make("b", {}, link.id),
-      make("small", {}, make("span", {}, link.source || word("unknownSource")), make("time", { title: timeOf(link.decided_at) }, briefTimeOf(link.decided_at)))));
+      make("b", {}, foreign(link.id)),
+      make("small", {}, make("span", {}, foreign(link.source || word("unknownSource"))), make("time", { title: timeOf(link.decided_at) }, briefTimeOf(link.decided_at)))));
 }

@@ -2,7 +2,7 @@
 
 import { ask, keepToken } from "./ask.js";
 import { clusterOf, decisionOf, reasonOf } from "./article.js";
-import { addressOf, at, make } from "./elements.js";
+import { addressOf, at, foreign, make } from "./elements.js";
 import { markCurrent, showLatest } from "./latest.js";
 import { noteStatus } from "./now.js";
 import { similarOf } from "./similar.js";
@@ -83,7 +83,7 @@ async function reasoned(id, scope, other) {
   try {
     return reasonOf(await ask("reason", { id, scope, other }), scope);
   } catch (error) {
-    if (NO_REASON.includes(error.status)) return make("p", { class: "quiet" }, error.message);
+    if (NO_REASON.includes(error.status)) return make("p", { class: "quiet" }, foreign(error.message));
     return problem(error);
   }
 }
@@ -103,7 +103,7 @@ async function compare(event) {
 }
 
 function problem(error) {
-  return make("p", { class: "problem" }, error.message);
+  return make("p", { class: "problem" }, foreign(error.message));
 }
 
 /** Tell at the top of the page what is wrong with all of it: no API, or no token. */

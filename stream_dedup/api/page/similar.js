@@ -1,6 +1,6 @@
 // What a pasted text is like. Knows the answer's fields; knows nothing of how it is asked for.
 
-import { linkTo, make } from "./elements.js";
+import { foreign, linkTo, make, sentence } from "./elements.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
 /** Return what a text is like, as a sentence and a table. */
@@ -9,7 +9,7 @@ export function similarOf(similar, scope) {
   const copied = similar.decision === "duplicate";
   const notes = similar.unseen_entries ? [make("p", { class: "quiet" }, word("unseen", numberOf(similar.unseen_entries)))] : [];
   return make("div", {},
-    make("p", { class: "verdict" }, copied ? word("wouldBe", found[0]?.canonical) : word("wouldBeUnique")), ...notes,
+    make("p", { class: "verdict" }, ...(copied ? sentence(word("wouldBe"), found[0]?.canonical) : [word("wouldBeUnique")])), ...notes,
     found.length ? tableOf(found, scope) : make("p", { class: "quiet" }, word("likeNothing")));
 }
 
@@ -22,7 +22,7 @@ function tableOf(found, scope) {
     make("td", { class: "number" }, measureOf(one.jaccard)),
     make("td", { class: "number" }, measureOf(one.containment)),
     make("td", { class: "number" }, numberOf(one.hamming)),
-    make("td", {}, one.source || word("unknownSource")),
+    make("td", {}, foreign(one.source || word("unknownSource"))),
     make("td", { title: timeOf(one.published_at) }, briefTimeOf(one.published_at)),
     make("td", { class: "name" }, linkTo(one.canonical, scope))));
   return make("div", { class: "scroll", tabindex: "0" },

@@ -1,7 +1,8 @@
 // Two texts side by side with their differences. Knows pieces; knows nothing of where texts come from.
 
 import { BOTH, FIRST, SECOND, differences, shortened } from "./differences.js";
-import { linkTo, make } from "./elements.js";
+import { foreign, linkTo, make } from "./elements.js";
+import { harmlessLines } from "./harmless.js";
 import { timeOf, word } from "./words.js";
 
 const AROUND = 60; // characters that both have, shown beside a difference
@@ -11,7 +12,7 @@ export function besides(first, second, scope) {
   const { pieces, whole } = differences(first.body, second.body);
   const same = pieces.every((piece) => piece.side === BOTH);
   const short = shortened(pieces, AROUND);
-  const bodies = [FIRST, SECOND].map(() => make("div", { class: "body", tabindex: "0" }));
+  const bodies = [FIRST, SECOND].map(() => make("div", { class: "body", dir: "auto", tabindex: "0" }));
   const show = (shown) => [FIRST, SECOND].forEach((side, index) => bodies[index].replaceChildren(...sideOf(shown, side)));
   const notes = [same ? "sameTexts" : "", whole ? "tooLong" : ""].filter(Boolean).map((name) => make("p", { class: "quiet" }, word(name)));
   const cut = short.some((piece) => piece.gap);
@@ -24,14 +25,15 @@ export function besides(first, second, scope) {
 function sideOf(pieces, side) {
   return pieces.filter((piece) => piece.side === BOTH || piece.side === side).map((piece) => {
     if (piece.gap) return make("span", { class: "gap" }, " ⋯ ");
-    if (piece.side === BOTH) return document.createTextNode(piece.text);
-    return make(side === FIRST ? "del" : "ins", {}, piece.text);
+    if (piece.side === BOTH) return document.createTextNode(harmlessLines(piece.text));
+    return make(side === FIRST ? "del" : "ins", {}, harmlessLines(piece.text));
   });
 }
 
 function textOf(text, scope, body) {
-  const beside = [text.title, text.source || word("unknownSource"), timeOf(text.published_at)].filter(Boolean).join(" · ");
-  return make("article", {}, make("h4", {}, linkTo(text.id, scope)), make("p", {}, beside), body);
+  const beside = [foreign(text.source || word("unknownSource")), " · ", timeOf(text.published_at)];
+  if (text.title) beside.unshift(foreign(text.title), " · ");
+  return make("article", {}, make("h4", {}, linkTo(text.id, scope)), make("p", {}, ...beside), body);
 }
 
 function switchOf(showWhole, showShort) {

@@ -58,9 +58,9 @@ const chinese = navigator.language.toLowerCase().startsWith("zh");
 export const LANGUAGES = { en: ENGLISH, "zh-CN": CHINESE };
 export const locale = chinese ? "zh-CN" : "en";
 
-/** Return a word, with values in the place of {0}, {1}, ...; a word that is none comes back as it is. */
+/** Return a word, with values in the place of {0}, {1}, ... as far as they are given; a word that is none comes back as it is. */
 export function word(name, ...values) {
-  return (LANGUAGES[locale][name] ?? name).replace(/\{(\d)\}/g, (_, at) => values[at] ?? "");
+  return (LANGUAGES[locale][name] ?? name).replace(/\{(\d)\}/g, (place, at) => values[at] ?? place);
 }
 
 /** Put the words where the page's elements want them. */

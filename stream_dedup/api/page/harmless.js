@@ -1,0 +1,21 @@
+// Characters that are obeyed and not seen. Knows characters; knows nothing of what a text says.
+
+// Control characters and those that turn the direction of writing, as on the command line (shown/plain.py).
+const OBEYED = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
+const PICTURES = 0x2400; // where Unicode has a picture of each of the first 32 control characters
+const BLANK = 0x20;
+
+/** Return a text with pictures in the place of what would be obeyed. */
+export function harmless(text) {
+  return text.replace(OBEYED, picture);
+}
+
+/** Return a text of several lines likewise; its lines stay. */
+export function harmlessLines(text) {
+  return text.split("\n").map(harmless).join("\n");
+}
+
+function picture(character) {
+  const code = character.codePointAt(0);
+  return code < BLANK ? String.fromCodePoint(PICTURES + code) : "\ufffd";
+}
