@@ -4,12 +4,13 @@ Knows headers and bounds; knows nothing of questions.
 """
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Collection, Iterator
 
-from fastapi import HTTPException, Request, status
-from fastapi.security import HTTPBearer
-from starlette.responses import JSONResponse
+from fastapi import status
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stream_dedup.api.problems import Code, problem
 
 # The page has all that it needs in files of its own, and shows what is asked for as text.
 _POLICY = (
@@ -22,29 +23,78 @@ _HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"cache-control": b"no-store",
 }
+_OWN_HOSTS = {b"127.0.0.1", b"localhost", b"[::1]"}
+_HOST = re.compile(rb"(\[[^\]]*\]|[^:]*)(:[0-9]*)?")
 
 
-def token_guard(token: str) -> Callable[[Request], Awaitable[None]]:
-    """Return what lets a request pass that names the token, or any where the token is empty.
+class HostGuard:
+    """Refuses requests under the name of another host: a page of elsewhere that leads its name here must not ask.
 
     Args:
-        token: secret.
+        app: behind it.
     """
-    bearer = HTTPBearer(auto_error=False)
 
-    async def check(request: Request) -> None:
-        if not token:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        if scope["type"] != "http" or _host(scope) in _OWN_HOSTS:
+            await self._app(scope, receive, send)
             return
-        given = await bearer(request)
-        # Comparing takes the same time however much of it is right.
-        if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
-            raise HTTPException(
-                status.HTTP_401_UNAUTHORIZED,
-                "Authorization: Bearer and the token of api.token are needed",
-                {"WWW-Authenticate": "Bearer"},
-            )
+        told = "without api.token the API answers by the names 127.0.0.1, localhost and [::1] alone: set a token"
+        await problem(status.HTTP_400_BAD_REQUEST, Code.FOREIGN_HOST, told)(scope, receive, send)
 
-    return check
+
+class TokenGuard:
+    """Refuses requests that do not name the token, before anything of them is read or looked up.
+
+    Args:
+        app: behind it.
+        token: secret.
+        free: paths that want none.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, free: Collection[str]) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._free = frozenset(free)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        if scope["type"] != "http" or scope["path"] in self._free or self._is_named(scope):
+            await self._app(scope, receive, send)
+            return
+        told = "Authorization: Bearer and the token of api.token are needed"
+        headers = {"WWW-Authenticate": "Bearer"}
+        await problem(status.HTTP_401_UNAUTHORIZED, Code.NO_TOKEN, told, headers)(scope, receive, send)
+
+    def _is_named(self, scope: Scope) -> bool:
+        kind, _, given = _header(scope, b"authorization").partition(b" ")
+        # Comparing takes the same time however much of it is right.
+        return kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
+
+
+class HeadAsGet:
+    """Answers HEAD as GET, without the body.
+
+    Args:
+        app: behind it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def bare(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        await self._app({**scope, "method": "GET"}, receive, bare)
 
 
 class BodyLimit:
@@ -66,11 +116,8 @@ class BodyLimit:
             return
         body = await self._body(receive)
         if body is None:
-            answer = JSONResponse(
-                {"detail": f"the body is larger than api.max_body_bytes = {self._most}"},
-                status.HTTP_413_CONTENT_TOO_LARGE,
-            )
-            await answer(scope, receive, send)
+            told = f"the body is larger than api.max_body_bytes = {self._most}"
+            await problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)(scope, receive, send)
             return
         rest: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -111,3 +158,15 @@ class BrowserHeaders:
             await send(message)
 
         await self._app(scope, receive, told)
+
+
+def _host(scope: Scope) -> bytes:
+    """Return the host that a request names, without its port; an empty one where that is no host."""
+    match = _HOST.fullmatch(_header(scope, b"host"))
+    return match[1].lower() if match is not None else b""
+
+
+def _header(scope: Scope, name: bytes) -> bytes:
+    """Return the value of a header, empty where it is missing or there are several."""
+    values: list[bytes] = [value for key, value in scope["headers"] if key == name]
+    return values[0] if len(values) == 1 else b""

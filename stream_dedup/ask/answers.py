@@ -5,7 +5,7 @@ Knows names and meanings; knows nothing of where they come from.
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_dedup.article import Relation, Source
+from stream_dedup.article import Announcement, Relation, Source
 
 # Articles are judged by their own times: in a replay or out of a file this is not when they were judged by the clock.
 _STREAM_TIME = "The stream's time at the decision: that of the newest article so far."
@@ -176,6 +176,33 @@ class ShadowAnswer(Answer):
     judging: bool = Field(description="Whether it judges: it does not on a standby, nor once it has failed.")
     articles: int = Field(description="Articles that it judged since the service started.")
     disagreements: dict[str, int] = Field(description="Those that it judged otherwise, by kind.")
+
+
+class PublishedLink(Answer):
+    """A link or an announcement as it stands in the topic of duplicates."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    duplicate_of: str | None = Field(None, description="Id of the cluster's canonical article.")
+    matched: str | None = Field(None, description="Id of the article that matched.")
+    relation: Relation | Announcement = Field(description="What the copy is to the matched article, or what happened.")
+    jaccard: float | None = None
+    containment: float | None = None
+    hamming: int | None = None
+    fingerprint: str | None = Field(None, description="Of the copy, 16 hexadecimal digits.")
+    idf_epoch: int | None = Field(None, description="Number of the IDF epoch of the fingerprint.")
+    candidate_source: Source | None = Field(None, description="Which index found the article that matched.")
+    source: str | None = None
+    url: str | None = None
+    topic: str | None = Field(None, description="Of the input, with partition and offset of the message.")
+    partition: int | None = None
+    offset: int | None = None
+    published_at: str | None = None
+    received_at: str | None = None
+    decided_at: str | None = None
+    reason: str | None = Field(None, description="Why a cluster has another name; of announcements alone.")
+    scope: str | None = Field(None, description="Missing where there is none.")
 
 
 class StatusAnswer(Answer):

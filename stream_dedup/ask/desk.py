@@ -22,7 +22,7 @@ from stream_dedup.ask.answers import (
 )
 from stream_dedup.ask.figures import ShadowFigures, figures_of
 from stream_dedup.ask.follower import Follower, View
-from stream_dedup.ask.lookup import Lookup, place_answer
+from stream_dedup.ask.lookup import MOST_SHOWN, Lookup, place_answer
 from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import Like, asked, similar
 from stream_dedup.ask.texts import Texts
@@ -55,6 +55,10 @@ _RATE_SECONDS = 0.9  # between two looks that a rate is told from, at least
 
 class NoReasonError(LookupError):
     """There is no second article to compare one with."""
+
+
+class UniqueArticleError(NoReasonError):
+    """There is none because the article is a copy of none."""
 
 
 class Desk(SelfClosing):
@@ -186,7 +190,8 @@ class Desk(SelfClosing):
 
         Raises:
             UnknownArticleError: nothing is known of one of them.
-            NoReasonError: the article was linked to none, or that is not known any more.
+            UniqueArticleError: the article was linked to none.
+            NoReasonError: the one that it was linked to is not known any more.
             LostTextError: the text of one is not in its topic any more.
             BrokerError: the broker does not answer.
             StoreError: the state cannot be read.
@@ -199,9 +204,8 @@ class Desk(SelfClosing):
             link = lookup.link(name, record)
             matched = other if other is not None or link is None else link.matched
             if matched is None:
-                raise NoReasonError(
-                    f"{article_id!r} was found to be a copy of no article that is known still: name one to compare with"
-                )
+                copied = link is not None or record.relation in self._settings.verify.duplicates
+                raise _no_reason(article_id, unique=not copied)
             origins = record.origin, lookup.record(name_of(scope, matched)).origin
             epoch, learnt = view.epoch, view.learnt
         decided = link if link is not None and link.matched == matched else None
@@ -300,6 +304,13 @@ class Desk(SelfClosing):
             )
             for like, canonical in zip(known, canonicals, strict=True)
         ]
+
+
+def _no_reason(article_id: str, *, unique: bool) -> NoReasonError:
+    name = "name an article to compare it with (`other`, on the command line `--other`)"
+    if unique:
+        return UniqueArticleError(f"{article_id[:MOST_SHOWN]!r} is unique, a copy of no article: {name}")
+    return NoReasonError(f"the article that {article_id[:MOST_SHOWN]!r} is a copy of has expired: {name}")
 
 
 def _directory_of(settings: Settings) -> Path:

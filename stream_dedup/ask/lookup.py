@@ -19,6 +19,7 @@ from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.versions import load_records
 
 MOST_MEMBERS = 10_000  # looked at of a cluster
+MOST_SHOWN = 200  # characters of an id, in errors
 
 
 class UnknownArticleError(LookupError):
@@ -56,8 +57,9 @@ class Lookup:
         """
         record = load_records(self._view.store, self._live, {name}).get(name)
         if record is None:
+            shown = id_of(name)[:MOST_SHOWN]
             raise UnknownArticleError(
-                f"no article {id_of(name)!r} is known{_in_scope(scope_of(name))}: it was never judged, was withdrawn, "
+                f"no article {shown!r} is known{_in_scope(scope_of(name))}: it was never judged, was withdrawn, "
                 "or is older than the window"
             )
         return record

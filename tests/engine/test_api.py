@@ -1,15 +1,21 @@
 """The API over a state: status codes, who may ask, how much, and what a browser is told."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
+from jsonschema import Draft202012Validator
+from starlette.types import Message
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.api.app import make_app
+from stream_dedup.ask.answers import PublishedLink
 from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
 from stream_dedup.ask.desk import Desk
+from stream_dedup.encode.shapes import LINK
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.settings import REDACTED, Settings
@@ -20,6 +26,7 @@ _HOSTILE = Article(
     '<script>alert("id")</script>', "正文里有<img src=x onerror=alert(1)>一张图，也有足够多的词语可以比较。" * 3
 )
 _COUNT = 60
+_JSON = {"content-type": "application/json"}
 _PATHS = ("/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/cluster?id=x", "/v1/reason?id=x", "/openapi.json")
 
 
@@ -120,6 +127,9 @@ def test_browsers_run_nothing_but_the_page(client: TestClient, path: str) -> Non
         ("/v1/cluster?id=x&limit=1001", 422),
         ("/v1/cluster?id=x&offset=many", 422),
         ("/v1/latest?limit=0", 422),
+        ("/v1/article?id=a%1Fb", 422),
+        ("/v1/article?id=b&scope=a%1F", 422),
+        ("/v1/reason?id=a&other=%1F", 422),
         ("/v1/nothing", 404),
     ],
 )
@@ -131,10 +141,11 @@ def test_what_is_wrong_has_a_status_of_its_own(client: TestClient, path: str, co
 
 
 def test_an_article_without_a_copy_has_no_reason(client: TestClient) -> None:
-    """Whom to compare it with must be named then."""
+    """It is told that it is unique, and how to name another one to compare with."""
     answer = client.get("/v1/reason", params={"id": _HOSTILE.id})
-    assert answer.status_code == 409
-    assert "name one to compare with" in answer.json()["detail"]
+    assert (answer.status_code, answer.json()["code"]) == (409, "unique_article")
+    assert "is unique" in answer.json()["detail"]
+    assert "`other`" in answer.json()["detail"]
 
 
 def test_a_text_that_is_in_no_topic_is_gone(client: TestClient) -> None:
@@ -146,29 +157,113 @@ def test_a_text_that_is_in_no_topic_is_gone(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"{", "JSON"),
         (b'{"body": ""}', "at least 1 character"),
         (b'{"body": 7}', "string"),
-        (b'{"title": "no body"}', "required"),
-        (b'{"body": "a", "unheard-of": 1}', "not permitted"),
-        (b'{"body": "   "}', "blank"),
+        (b'{"title": "no body"}', "body: Field required"),
+        (b'{"body": "a", "unheard-of": 1}', "'unheard-of' is no member"),
+        (b'{"body": "   "}', "the text is blank"),
         (b'{"body": "a", "limit": 1000}', "less than or equal to 100"),
+        (b'{"body": "a", "limit": 1e999}', "finite"),
         (b'{"body": "a", "id": "\\u001f"}', "U+001F"),
-        (b"\xff\xfe", ""),
+        (b'{"body": "a", "scope": "\\u001f"}', "U+001F"),
+        (b'{"body": "\\ud800 and some words", "id": "\\udfff"}', "half a surrogate pair"),
+        (b'{"\\ud800": 1}', "half a surrogate pair"),
+        (b"[]", "the body: "),
+        (b"7", "the body: "),
     ],
 )
 def test_bodies_that_are_no_question_are_refused(client: TestClient, content: bytes, told: str) -> None:
     """With what is wrong in words."""
-    answer = client.post("/v1/similar", content=content, headers={"content-type": "application/json"})
-    assert answer.status_code in {400, 422}
-    assert told in str(answer.json()["detail"])
+    answer = client.post("/v1/similar", content=content, headers=_JSON)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert told in answer.json()["detail"]
 
 
-def test_half_a_surrogate_pair_is_refused(client: TestClient) -> None:
-    """It is legal in JSON and no text."""
-    content = b'{"body": "\\ud800 and some words", "id": "\\udfff"}'
-    answer = client.post("/v1/similar", content=content, headers={"content-type": "application/json"})
-    assert answer.status_code == 422
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"body": "\xe6\x96"}',
+        b"[" * 100_000,
+        b'{"body": NaN}',
+        b'{"limit": -Infinity}',
+        b"9" * 5000,
+    ],
+    ids=["empty", "cut", "utf-16", "half a character", "nested", "NaN", "infinity", "digits"],
+)
+def test_body_that_is_no_json_is_told_so(client: TestClient, content: bytes) -> None:
+    """By RFC 8259, which knows neither NaN nor another encoding than UTF-8; with one status, whatever is wrong."""
+    answer = client.post("/v1/similar", content=content, headers=_JSON)
+    assert (answer.status_code, answer.json()["code"]) == (400, "not_json")
+    assert answer.json()["detail"].startswith("the body is no JSON: ")
+
+
+@pytest.mark.parametrize(
+    "kind", [None, "application/x-www-form-urlencoded", "text/plain; charset=utf-8", "multipart/json"]
+)
+def test_body_must_be_said_to_be_json(client: TestClient, kind: str | None) -> None:
+    """What curl sends without a header is refused with the header that it wants, and without the text."""
+    headers = {"content-type": kind} if kind is not None else {}
+    answer = client.post("/v1/similar", content=b'{"body": "a secret text"}', headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (415, "wrong_type")
+    assert "Content-Type: application/json" in answer.json()["detail"]
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json"])
+def test_json_goes_by_several_names(client: TestClient, kind: str) -> None:
+    """With parameters, in capitals, or as one of the types that are JSON."""
+    answer = client.post("/v1/similar", content='{"body": "够短的一篇文章。"}'.encode(), headers={"content-type": kind})
+    assert answer.status_code == 200
+
+
+def test_what_was_asked_is_not_told_back_at_length(client: TestClient) -> None:
+    """Neither an id nor a name that is too long: errors stay short."""
+    long = "x" * 8_000
+    for answer in (
+        client.get("/v1/article", params={"id": long}),
+        client.get("/v1/article", params={"id": long + long}),
+        client.get("/v1/article", params={"id": "x", long: "1"}),
+        client.post("/v1/similar", json={"body": "a", "id": long + long}),
+        client.post("/v1/similar", json={"body": "a", **{f"{long}{n}": 1 for n in range(9)}}),
+    ):
+        assert answer.status_code in {404, 422}
+        assert len(answer.json()["detail"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/article?id=x&foo=x", "'foo' is no parameter of this path: there are id, scope"),
+        ("/v1/cluster?id=x&LIMIT=1", "there are id, scope, limit, offset"),
+        ("/v1/status?verbose", "'verbose' is no parameter of this path: there are none"),
+        ("/v1/latest?limit=1&scope=", "there are limit"),
+    ],
+)
+def test_unknown_parameters_are_refused(client: TestClient, path: str, told: str) -> None:
+    """With those that there are: a slip in a name must not look like an answer."""
+    answer = client.get(path + ("=" if "=" not in path else ""))
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert told in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/page.js", "/readyz", "/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/no"]
+)
+def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
+    """The same status and the same headers."""
+    got, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (got.status_code, b"")
+    assert head.headers == got.headers
+
+
+def test_other_methods_are_told_what_is_allowed(client: TestClient) -> None:
+    """In the header, as HTTP wants it, and in words."""
+    answer = client.delete("/v1/status")
+    assert (answer.status_code, answer.headers["allow"], answer.json()["code"]) == (405, "GET, HEAD", "wrong_method")
+    assert client.get("/v1/similar").headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize("path", [*_PATHS, "/v1/latest"])
@@ -179,6 +274,48 @@ def test_without_the_token_nothing_is_told(locked: TestClient, path: str) -> Non
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
     assert locked.get("/").status_code == 200
+
+
+def test_the_token_comes_first(locked: TestClient) -> None:
+    """Without it nothing is told of paths, methods, parameters or bounds."""
+    for answer in (
+        locked.get("/v1/nothing"),
+        locked.get("/nothing"),
+        locked.delete("/v1/status"),
+        locked.get("/v1/article?foo=x"),
+        locked.post("/v1/similar", content=b"a" * 5_000_000),
+        locked.get("/v1/status/"),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (401, "no_token")
+    assert locked.head("/v1/status").status_code == 401
+
+
+def test_without_the_token_no_body_is_read(locked: TestClient) -> None:
+    """Not even its beginning: the answer comes before."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError("the body was read")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/similar", "query_string": b"", "headers": headers}
+    asyncio.run(locked.app(scope, receive, send))  # type: ignore[arg-type]  # either version of ASGI is one
+    assert sent[0]["status"] == 401
+
+
+def test_a_token_is_read_as_bytes(directory: Path) -> None:
+    """One that is no ASCII comes as UTF-8; the scheme's name may have capitals, and two tokens are none."""
+    token = "一个不短的令牌-0123456789"  # noqa: S105  # of this test alone
+    for client in _client(directory, token=token):
+        for headers, code in (
+            ([(b"Authorization", b"bEARER " + token.encode())], 200),
+            ([(b"Authorization", b"Bearer " + token.encode()), (b"Authorization", b"Bearer wrong")], 401),
+            ([(b"Authorization", b"Bearer")], 401),
+        ):
+            assert client.get("/v1/settings", headers=headers).status_code == code
 
 
 def test_with_the_token_all_is_told_but_the_token(locked: TestClient) -> None:
@@ -212,8 +349,13 @@ def test_bodies_have_a_bound(locked: TestClient) -> None:
 
 def test_without_a_token_pages_of_elsewhere_cannot_ask(client: TestClient) -> None:
     """A name of theirs that leads to this machine is refused (DNS rebinding)."""
-    assert client.get("/v1/status", headers={"host": "evil.example"}).status_code == 400
-    assert client.get("/v1/status", headers={"host": "localhost:9109"}).status_code == 200
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost:9109:1", "[::1", ""):
+        answer = client.get("/v1/status", headers={"host": host})
+        assert (answer.status_code, answer.json()["code"]) == (400, "foreign_host")
+        assert "localhost" in answer.json()["detail"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    for host in ("localhost:9109", "127.0.0.1", "[::1]:9109", "LOCALHOST"):
+        assert client.get("/v1/status", headers={"host": host}).status_code == 200
 
 
 def test_the_description_has_every_question(client: TestClient) -> None:
@@ -222,6 +364,60 @@ def test_the_description_has_every_question(client: TestClient) -> None:
     questions = {"status", "settings", "article", "cluster", "reason", "similar", "latest"}
     assert set(described["paths"]) == {f"/v1/{name}" for name in questions}
     assert "jaccard" in described["components"]["schemas"]["LinkAnswer"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code"),
+    [
+        ("/v1/status", None, 200),
+        ("/v1/status?x=1", None, 422),
+        ("/v1/settings", None, 200),
+        ("/v1/settings?x=1", None, 422),
+        ("/v1/article?id={known}", None, 200),
+        ("/v1/article?id=unknown", None, 404),
+        ("/v1/article", None, 422),
+        ("/v1/cluster?id={known}", None, 200),
+        ("/v1/cluster?id=unknown", None, 404),
+        ("/v1/cluster?id=x&limit=many", None, 422),
+        ("/v1/reason?id=unknown", None, 404),
+        ("/v1/reason?id={unique}", None, 409),
+        ("/v1/reason?id={unique}&other={known}", None, 410),
+        ("/v1/reason?id=", None, 422),
+        ("/v1/similar", '{"body": "够短的一篇文章。"}', 200),
+        ("/v1/similar", "{", 400),
+        ("/v1/similar", "9" * 3000, 413),
+        ("/v1/similar", "text", 415),
+        ("/v1/similar", "{}", 422),
+        ("/v1/latest", None, 503),
+        ("/v1/latest?limit=0", None, 422),
+    ],
+)
+def test_answers_are_as_described(locked: TestClient, path: str, body: str | None, code: int) -> None:
+    """Of each path, without an error and with each: the status is declared, and what comes is of its schema."""
+    token = {"authorization": f"Bearer {_TOKEN}"}
+    described = locked.get("/openapi.json", headers=token).json()
+    asked, method = path.format(known=articles()[0].id, unique=quote(_HOSTILE.id)), "post" if body else "get"
+    responses = described["paths"][asked.partition("?")[0]][method]["responses"]
+    kind = {} if body == "text" else _JSON
+    for headers, expected in ((token, code), ({}, 401)):
+        answer = locked.request(method, asked, content=body, headers={**headers, **kind})
+        assert answer.status_code == expected
+        schema = responses[str(expected)]["content"]["application/json"]["schema"]
+        Draft202012Validator({**schema, "components": described["components"]}).validate(answer.json())
+
+
+def test_the_description_tells_how_to_sign_in(client: TestClient, locked: TestClient) -> None:
+    """A client made of it can name a token, and must where there is one."""
+    described = locked.get("/openapi.json", headers={"authorization": f"Bearer {_TOKEN}"}).json()
+    (name, scheme), *none = described["components"]["securitySchemes"].items()
+    assert none == []
+    assert (scheme["type"], scheme["scheme"], described["security"]) == ("http", "bearer", [{name: []}])
+    assert {} in client.get("/openapi.json").json()["security"]
+
+
+def test_the_description_has_the_fields_of_published_links() -> None:
+    """Those that every format's schema is made of."""
+    assert list(PublishedLink.model_fields) == [field.name for field in LINK.fields]
 
 
 def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
@@ -251,9 +447,11 @@ def test_probes_answer_without_a_token(directory: Path) -> None:
             answer = client.get(path)
             assert (answer.status_code, answer.text) == (code, line)
         answer = client.get("/v1/status", headers={"Authorization": f"Bearer {_TOKEN}"})
-        assert (answer.status_code, answer.json()) == (503, {"detail": "no state yet"})
+        assert (answer.status_code, answer.json()) == (503, {"detail": "no state yet", "code": "unavailable"})
         health.start()
         health.wait_for("")
         assert [client.get(path).status_code for path in ("/startupz", "/readyz")] == [200, 200]
         assert client.get("/v1/status").status_code == 401
-        assert "/readyz" not in client.get("/openapi.json", headers={"Authorization": f"Bearer {_TOKEN}"}).text
+        assert (
+            "/readyz" not in client.get("/openapi.json", headers={"Authorization": f"Bearer {_TOKEN}"}).json()["paths"]
+        )

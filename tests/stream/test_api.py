@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
+from jsonschema import Draft202012Validator
 
 from deploy.demo.samples import sample_stream
 from tests.stream.harness import (
@@ -143,6 +144,18 @@ def test_the_latest_links_are_those_of_the_topic(site: Site) -> None:
     assert told == published[::-1][:7]
 
 
+def test_answers_with_texts_and_links_are_as_described(site: Site) -> None:
+    """All links and announcements of the topic, and why one is a copy, are of the schemas in /openapi.json."""
+    link = _links(site)[0]
+    with _client(site.service) as client:
+        described = client.get("/openapi.json").json()
+        for path, asked in (("/v1/latest", {"limit": 200}), ("/v1/reason", {"id": link["id"]}), ("/v1/status", {})):
+            answer = client.get(path, params=asked)
+            assert answer.status_code == 200
+            declared = described["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+            Draft202012Validator({**declared, "components": described["components"]}).validate(answer.json())
+
+
 def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
     """It is started again, and answers as before; the service goes on all the while."""
     service = site.service
@@ -200,7 +213,7 @@ def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:
             "/v1/status": 503,
         }
         assert answers["/startupz"].text == "waiting for a state to read\n"
-        assert answers["/v1/status"].json() == {"detail": "waiting for a state to read"}
+        assert answers["/v1/status"].json() == {"detail": "waiting for a state to read", "code": "unavailable"}
         process.terminate()
         assert process.wait(20) == 0
     finally:

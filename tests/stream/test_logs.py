@@ -118,7 +118,9 @@ def _ask(api: str) -> None:
     with httpx2.Client(base_url=api, timeout=20, headers={"Authorization": f"Bearer {_TOKEN}"}) as client:
         assert client.post("/v1/similar", json={"body": _BODY, "title": _TITLE}).status_code == 200
         assert client.post("/v1/similar", json={"text": _BODY}).status_code == 422
-        assert client.post("/v1/similar", content=_BODY.encode()).status_code == 422
+        assert client.post("/v1/similar", content=_BODY.encode()).status_code == 415
+        kind = {"Content-Type": "application/json"}
+        assert client.post("/v1/similar", content=_BODY.encode(), headers=kind).status_code == 400
         assert client.get("/v1/article", params={"id": _TITLE}).status_code == 404
         assert client.get("/v1/reason", params={"id": "near", "other": _BODY}).status_code == 404
 

@@ -139,7 +139,7 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("similar", "/no/such/file"), 2, "error: /no/such/file: there is no such file"),
         (("similar", "/"), 2, "/ is a directory: give a file"),
         (("explain", "/no/such/file", "b.txt"), 2, "error: /no/such/file: there is no such file"),
-        (("explain", "--id", "一"), 1, "was found to be a copy of no article that is known still"),
+        (("explain", "--id", "一"), 1, "is unique, a copy of no article: name an article to compare it with"),
         (("explain", "--id", "three's"), 1, 'no article "three\'s" is known'),
         (("explain", "--id", "三"), 1, "record 3 of the file news.jsonl"),
         (("explain", "a.txt"), 2, "give two files, A.txt and B.txt, or --id ID"),

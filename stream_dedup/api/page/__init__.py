@@ -7,19 +7,21 @@ from collections.abc import Callable
 from importlib.resources import files
 from pathlib import PurePath
 
-from fastapi import FastAPI, Response
+from fastapi import APIRouter, Response
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _FIRST = "page.html"
 
 
-def add_page(app: FastAPI) -> None:
-    """Serve the page; it holds no data, so whoever has no token may have it."""
+def page_router() -> APIRouter:
+    """Return the paths of the page; it holds no data, so whoever has no token may have it."""
+    router = APIRouter(include_in_schema=False)
     for file in files(__name__).iterdir():
         kind = _KINDS.get(PurePath(file.name).suffix)
         if kind is not None:
             path = "/" if file.name == _FIRST else f"/{file.name}"
-            app.add_api_route(path, _sent(file.read_bytes(), f"{kind}; charset=utf-8"), include_in_schema=False)
+            router.add_api_route(path, _sent(file.read_bytes(), f"{kind}; charset=utf-8"))
+    return router
 
 
 def _sent(content: bytes, kind: str) -> Callable[[], Response]:

@@ -1,0 +1,142 @@
+"""How a question is asked: its parameters, its body and their bounds, and what is refused before it is read.
+
+Knows requests; knows nothing of answers.
+"""
+
+import json
+from collections.abc import Callable, Coroutine
+from email.message import Message
+from typing import Annotated, Any, NoReturn
+
+from fastapi import Query, Request, Response, status
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from stream_dedup.api.problems import Code, RefusedError, quoted
+from stream_dedup.scope import SEPARATOR
+
+LONGEST_ID = 8_192  # characters: longer than any line of a request may be
+_LONGEST_SCOPE = 256
+_MOST_SIMILAR = 100
+
+
+def _without_separator(name: str) -> str:
+    if SEPARATOR in name:
+        raise PydanticCustomError("separator", "a U+001F stands between scope and id and is in neither")
+    return name
+
+
+def _not_blank(text: str) -> str:
+    if text.isspace():
+        raise PydanticCustomError("blank", "the text is blank: there is nothing to compare")
+    return text
+
+
+_Name = Annotated[str, AfterValidator(_without_separator)]
+Id = Annotated[_Name, Query(min_length=1, max_length=LONGEST_ID, description="Of the article.")]
+OtherId = Annotated[
+    _Name | None,
+    Query(
+        min_length=1,
+        max_length=LONGEST_ID,
+        description="Of the article to compare with; the one that it was linked to where none is named.",
+    ),
+]
+ScopeName = Annotated[
+    _Name, Query(max_length=_LONGEST_SCOPE, description="Of the article; empty where there are none.")
+]
+
+
+class Asking(BaseModel):
+    """A text that is asked about."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    body: Annotated[str, AfterValidator(_not_blank)] = Field(min_length=1, description="The text.")
+    title: str = Field("", description="Words of it count where a profile has a title factor.")
+    source: str = Field("", max_length=2_000, description="Who published it: lines of that site are left out.")
+    url: str = Field("", max_length=8_192, description="Where; its host stands in for the source.")
+    scope: _Name = Field("", max_length=_LONGEST_SCOPE, description="Within which alone it is compared.")
+    id: _Name = Field(
+        "?", min_length=1, max_length=LONGEST_ID, description="Of an article that is left out of the decision."
+    )
+    limit: int = Field(10, ge=1, le=_MOST_SIMILAR, description="Articles that are told.")
+
+
+class Question(APIRoute):
+    """A path that refuses parameters which it does not know, and bodies that are not JSON or not said to be."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        answer = super().get_route_handler()
+        known = [parameter.alias for parameter in self.dependant.query_params]
+        wants_body = self.body_field is not None
+
+        async def ask(request: Request) -> Response:
+            _check_parameters(request, known)
+            if not wants_body:
+                return await answer(request)
+            _check_type(request)
+            strict = _JsonRequest(request.scope, request.receive)
+            await strict.json()
+            return await answer(strict)
+
+        return ask
+
+
+class _JsonRequest(Request):
+    """A request whose body is JSON by RFC 8259, in UTF-8."""
+
+    async def json(self) -> Any:  # noqa: ANN401  # any value
+        """Return the value of the body.
+
+        Raises:
+            RefusedError: it is no JSON.
+        """
+        if not hasattr(self, "_value"):
+            self._value = _json(await self.body())
+        return self._value
+
+
+def _json(body: bytes) -> Any:  # noqa: ANN401  # any value
+    try:
+        return json.loads(body.decode(), parse_constant=_no_constant)
+    except RecursionError:
+        told = "it is nested too deeply"
+    except UnicodeDecodeError as error:
+        told = f"byte {error.start} is no UTF-8"
+    except ValueError as error:
+        told = str(error).partition(";")[0]
+    raise RefusedError(status.HTTP_400_BAD_REQUEST, Code.NOT_JSON, f"the body is no JSON: {told}")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"it has no {name}")
+
+
+def _check_type(request: Request) -> None:
+    """Check that a body is said to be JSON.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    message = Message()
+    message["content-type"] = request.headers.get("content-type", "")
+    kind = message.get_content_type()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        told = "send Content-Type: application/json and the question as JSON"
+        raise RefusedError(status.HTTP_415_UNSUPPORTED_MEDIA_TYPE, Code.WRONG_TYPE, told)
+
+
+def _check_parameters(request: Request, known: list[str]) -> None:
+    """Check that all parameters are known.
+
+    Raises:
+        RefusedError: one is not.
+    """
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        there = f"there are {', '.join(known)}" if known else "there are none"
+        told = f"{quoted(unknown)} is no parameter of this path: {there}"
+        raise RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)

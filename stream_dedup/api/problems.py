@@ -1,0 +1,170 @@
+"""The one shape of every answer that is an error: its status, a code for programs and words for people.
+
+Knows statuses and words; knows nothing of who asks what.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request, status
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from stream_dedup.ask.desk import NoReasonError, UniqueArticleError
+from stream_dedup.ask.lookup import UnknownArticleError
+from stream_dedup.ask.texts import LostTextError
+from stream_dedup.index.store import StoreError
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.registry import RegistryError
+from stream_dedup.stream.clients import BrokerError
+
+_MOST_TOLD = 3  # mistakes of one question
+_LONGEST_NAME = 40  # characters of what was asked that come back
+
+
+class Code(StrEnum):
+    """What is wrong, for programs."""
+
+    NOT_JSON = "not_json"
+    FOREIGN_HOST = "foreign_host"
+    NO_TOKEN = "no_token"  # noqa: S105  # no secret
+    NO_PATH = "no_path"
+    UNKNOWN_ARTICLE = "unknown_article"
+    WRONG_METHOD = "wrong_method"
+    UNIQUE_ARTICLE = "unique_article"
+    EXPIRED_LINK = "expired_link"
+    LOST_TEXT = "lost_text"
+    TOO_LARGE = "too_large"
+    WRONG_TYPE = "wrong_type"
+    INVALID = "invalid"
+    UNAVAILABLE = "unavailable"
+
+
+class Problem(BaseModel):
+    """Why a question has no answer."""
+
+    detail: str = Field(description="What is wrong and what to do, in words.")
+    code: Code = Field(description="The same for programs.")
+
+
+class _Kind(NamedTuple):
+    status: int
+    code: Code
+
+
+_KINDS: dict[type[Exception], _Kind] = {
+    UnknownArticleError: _Kind(status.HTTP_404_NOT_FOUND, Code.UNKNOWN_ARTICLE),
+    UniqueArticleError: _Kind(status.HTTP_409_CONFLICT, Code.UNIQUE_ARTICLE),
+    NoReasonError: _Kind(status.HTTP_409_CONFLICT, Code.EXPIRED_LINK),
+    LostTextError: _Kind(status.HTTP_410_GONE, Code.LOST_TEXT),
+    ValueError: _Kind(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID),
+    BrokerError: _Kind(status.HTTP_503_SERVICE_UNAVAILABLE, Code.UNAVAILABLE),
+    RegistryError: _Kind(status.HTTP_503_SERVICE_UNAVAILABLE, Code.UNAVAILABLE),
+    StoreError: _Kind(status.HTTP_503_SERVICE_UNAVAILABLE, Code.UNAVAILABLE),
+}
+_WHEN = {
+    status.HTTP_400_BAD_REQUEST: "The body is no JSON, or the host's name is not this machine's.",
+    status.HTTP_401_UNAUTHORIZED: "The token is missing or wrong.",
+    status.HTTP_404_NOT_FOUND: "No such article is known.",
+    status.HTTP_409_CONFLICT: "There is no second article to compare with.",
+    status.HTTP_410_GONE: "The text is not in its topic any more.",
+    status.HTTP_413_CONTENT_TOO_LARGE: "The body is larger than `api.max_body_bytes`.",
+    status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The body is not said to be JSON.",
+    status.HTTP_422_UNPROCESSABLE_CONTENT: "A parameter, or a member of the body, is wrong.",
+    status.HTTP_503_SERVICE_UNAVAILABLE: "The state or the broker cannot be read now.",
+}
+
+
+class RefusedError(Exception):
+    """A question that is not asked as it should be.
+
+    Args:
+        status: of the answer.
+        code: what is wrong.
+        detail: the same in words.
+    """
+
+    def __init__(self, status: int, code: Code, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+
+
+def problem(status: int, code: Code, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the answer to a question that has none."""
+    return JSONResponse(Problem(detail=detail, code=code).model_dump(mode="json"), status, headers)
+
+
+def quoted(text: str) -> str:
+    """Return what somebody sent as it can be shown: its beginning, quoted, and nothing that is obeyed."""
+    return repr(text[:_LONGEST_NAME]) + ("…" if len(text) > _LONGEST_NAME else "")
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what OpenAPI says of the errors of a path.
+
+    Args:
+        statuses: that it has beside those of every path.
+    """
+    every = status.HTTP_400_BAD_REQUEST, status.HTTP_401_UNAUTHORIZED, status.HTTP_422_UNPROCESSABLE_CONTENT
+    return {one: {"model": Problem, "description": _WHEN[one]} for one in sorted({*every, *statuses})}
+
+
+def add_problems(app: FastAPI) -> None:
+    """Have an API answer every error in the one shape."""
+    complaints = Complaints()
+    for error, kind in _KINDS.items():
+        app.add_exception_handler(error, _told(kind, complaints))
+    app.add_exception_handler(RefusedError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _nowhere)
+
+
+def _told(kind: _Kind, complaints: Complaints) -> Callable[[Request, Exception], JSONResponse]:
+    def told(_request: Request, error: Exception) -> JSONResponse:
+        if kind.status >= status.HTTP_500_INTERNAL_SERVER_ERROR:
+            complaints.warning("question_not_answered", error=type(error).__name__, detail=str(error))
+        return problem(kind.status, kind.code, str(error))
+
+    return told
+
+
+def _refused(_request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RefusedError):
+        raise error
+    return problem(error.status, error.code, str(error))
+
+
+def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    mistakes: Sequence[Mapping[str, Any]] = error.errors()
+    more = len(mistakes) - _MOST_TOLD
+    told = "; ".join(map(_mistake, mistakes[:_MOST_TOLD])) + (f"; and {more} more" if more > 0 else "")
+    return problem(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)
+
+
+def _mistake(mistake: Mapping[str, Any]) -> str:
+    """Return a mistake in words, without the value: that may be long, and somebody's text."""
+    place = [part for part in mistake["loc"][1:] if isinstance(part, str)]
+    if mistake["type"] == "extra_forbidden":
+        return f"{quoted(place[-1])} is no member of the body: /openapi.json tells which there are"
+    # Of texts that cannot be UTF-8 pydantic tells no place.
+    told = "half a surrogate pair is no text" if mistake["type"] == "string_unicode" else mistake["msg"]
+    return f"{place[-1] if place else 'the body'}: {told}"
+
+
+def _nowhere(_request: Request, error: Exception) -> JSONResponse:
+    """Answer where there is no such path, or not for the method."""
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == status.HTTP_404_NOT_FOUND:
+        return problem(error.status_code, Code.NO_PATH, "there is no such path: /openapi.json tells which there are")
+    if error.status_code == status.HTTP_405_METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "")
+        told = f"this path takes {allowed.replace('GET', 'GET and HEAD')}"
+        return problem(error.status_code, Code.WRONG_METHOD, told, {"Allow": allowed.replace("GET", "GET, HEAD")})
+    return problem(error.status_code, Code.INVALID, error.detail, error.headers)
