@@ -6,18 +6,18 @@ Knows options, consoles and exit codes; knows no command.
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import structlog
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 
 from stream_dedup.ask.desk import NoReasonError
 from stream_dedup.ask.lookup import UnknownArticleError
 from stream_dedup.ask.texts import LostTextError
+from stream_dedup.completion import complete_setting, join_words
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.index.changelog import ChangelogError
 from stream_dedup.index.store import StoreError, StoreLockedError
@@ -40,17 +40,13 @@ _endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
 out = Console(highlight=False, width=_ENDLESS if _endless else None)
 
 
-def _setting_names(begun: str) -> list[str]:
+# Before typer reads the line, of which bash has made other words.
+_typed_setting = join_words(os.environ)
+
+
+def _complete_setting(begun: str) -> list[str]:
     """Return what a setting that is being typed may become, for completion in the shell."""
-    groups = {name: getattr(Settings(), name) for name in Settings.model_fields}
-    names = [f"{group}.{name}=" for group, one in groups.items() if isinstance(one, BaseModel) for name in _leaves(one)]
-    return [name for name in names if name.startswith(begun)]
-
-
-def _leaves(group: BaseModel) -> Iterator[str]:
-    for name in type(group).model_fields:
-        value = getattr(group, name)
-        yield from (f"{name}.{leaf}" for leaf in _leaves(value)) if isinstance(value, BaseModel) else [name]
+    return complete_setting(begun, _typed_setting)
 
 
 Fail = Callable[[str, int], NoReturn]
@@ -65,7 +61,7 @@ SetOption = Annotated[
         "-s",
         help="A setting, as group.name=value. May be repeated.",
         metavar="NAME=VALUE",
-        autocompletion=_setting_names,
+        autocompletion=_complete_setting,
     ),
 ]
 

@@ -1,6 +1,9 @@
 """Promises of the command line's questions to a state: what is told, in which form, and with which exit code."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +25,10 @@ _STORY = (
 _OTHER = (
     "气象台预计，明天白天晴间多云，最高气温二十六度，夜里转阴，北风三到四级，出门请带一件外套，傍晚收好晾晒的衣物。"
 )
+_ROOT = Path(__file__).parents[2]
 _MINUTE = 60_000
 _BEGIN = int(datetime(2026, 10, 15, 8, tzinfo=UTC).timestamp()) * 1000
+_FORMATS = ("json", "avro", "protobuf", "json-schema")
 _FIELDS = ("id", "title", "body", "url", "source", "published_at", "deleted", "scope")
 Invoke = Callable[..., Result]
 
@@ -193,11 +198,20 @@ def test_differences_of_two_files_are_shown(invoke: Invoke, tmp_path: Path) -> N
         ("tail --decision ", {"unique", "duplicate", "announcement", "dead"}),
         ("status --set api.ref", {"api.refresh_ms="}),
         ("config --set input.fields.", {f"input.fields.{name}=" for name in _FIELDS}),
+        ("status --set output.format=", {f"output.format={name}" for name in _FORMATS}),
+        ("status --set output.format=json", {"output.format=json", "output.format=json-schema"}),
+        ("status --set output.form", {f"output.format={name}" for name in _FORMATS}),
+        ("status --set api.enabled=", {"api.enabled=true", "api.enabled=false"}),
+        ("status --set api.port=", set()),
+        (
+            "status --set verify.duplicates=near,con",
+            {f"verify.duplicates=near,{name}" for name in ("contained", "contains")},
+        ),
         ("clu", {"cluster"}),
     ],
 )
 def test_shell_completes_what_is_typed(typed: str, completed: set[str]) -> None:
-    """Commands, relations, decisions and names of settings are completed as bash asks for it."""
+    """Commands, relations, decisions, names of settings and their values are completed."""
     words = ["stream-dedup", *typed.split(" ")]
     asked = {
         "_STREAM_DEDUP_COMPLETE": "complete_bash",
@@ -206,3 +220,34 @@ def test_shell_completes_what_is_typed(typed: str, completed: set[str]) -> None:
     }
     asked_by_bash = CliRunner().invoke(app, env=asked, prog_name="stream-dedup")
     assert set(asked_by_bash.stdout.split()) == completed
+
+
+_BASH = """
+eval "$(_STREAM_DEDUP_COMPLETE=source_bash stream-dedup)"
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_stream_dedup_completion stream-dedup
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (("status", "--set", "output.format", "="), set(_FORMATS)),
+        (("status", "--set", "api.port", "=", "1", "--set", "output.format", "=", "js"), {"json", "json-schema"}),
+        (("status", "--set", "=", "api.enabled", "=", "t"), {"true"}),
+        (("tail", "--relation", "=", "re"), {"revision", "redelivery"}),
+        (("status", "--set", "output.form"), {f"output.format={name}" for name in _FORMATS}),
+    ],
+)
+def test_bash_itself_completes_values(words: tuple[str, ...], completed: set[str], tmp_path: Path) -> None:
+    """To bash name=value are three words, of which it replaces the last."""
+    command = tmp_path / "stream-dedup"
+    code = "from stream_dedup.cli import app; app(prog_name='stream-dedup')"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}"\n')
+    command.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(_ROOT)}
+    asked = ["bash", "-c", _BASH, "bash", "stream-dedup", *words]
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == completed

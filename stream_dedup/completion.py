@@ -1,0 +1,89 @@
+"""What a shell is told that completes `--set`: names of settings, and the values of those that have a choice.
+
+Knows settings, and how bash takes a line apart; knows no command.
+"""
+
+import re
+from collections.abc import Iterator, MutableMapping
+from enum import Enum
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel
+
+from stream_dedup.settings import Settings
+
+_ASKED, _BY_BASH = "_STREAM_DEDUP_COMPLETE", "complete_bash"
+
+
+class _Choice(NamedTuple):
+    """The values that a setting may have, none where they are without number."""
+
+    values: list[str]
+    several: bool = False
+
+
+def complete_setting(begun: str, setting: str = "") -> list[str]:
+    """Return what a setting that is being typed may become.
+
+    Args:
+        begun: a part of `group.name=value`, or of the value alone.
+        setting: name of the setting in the latter case.
+    """
+    choices = dict(_choices(Settings))
+    if setting:
+        return _values(choices.get(setting, _Choice([])), begun)
+    name, equals, value = begun.partition("=")
+    names = [name] if equals else [known for known in choices if known.startswith(name)]
+    if len(names) == 1:
+        # A shell ends the word behind the only completion: a name is of no use there without a value.
+        found = [f"{names[0]}={one}" for one in _values(choices.get(names[0], _Choice([])), value)]
+        return found if found or equals else [f"{names[0]}="]
+    return [f"{known}=" for known in names]
+
+
+def join_words(environ: MutableMapping[str, str]) -> str:
+    """Put together the words of a line that bash wants completed, to which `name=value` are three.
+
+    Args:
+        environ: the environment of this process, where typer reads them.
+
+    Returns:
+        Name of the setting whose value is being typed, which alone is the last word then and all that bash wants; else
+        nothing.
+    """
+    if environ.get(_ASKED) != _BY_BASH:
+        return ""
+    at = int(environ["COMP_CWORD"])
+    words = [*environ["COMP_WORDS"].split("\n"), ""][: at + 1]
+    line, setting = "\n".join(words), ""
+    if pair := re.search(r"\n([^-\n][^\n]*)\n=(?:\n([^\n]*))?$", line):
+        setting = pair[1]
+        line = f"{line[: pair.start()]}\n{pair[2] or ''}"
+    line = re.sub(r"\n=(?:\n|$)", "=", line)
+    environ.update({"COMP_WORDS": line, "COMP_CWORD": str(line.count("\n"))})
+    return setting
+
+
+def _values(choice: _Choice, begun: str) -> list[str]:
+    head, comma, last = begun.rpartition(",") if choice.several else ("", "", begun)
+    return [f"{head}{comma}{value}" for value in choice.values if value.startswith(last)]
+
+
+def _choices(group: type[BaseModel]) -> Iterator[tuple[str, _Choice]]:
+    """Yield each setting of a group, and of those in it, with its choice."""
+    for name, field in group.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from ((f"{name}.{inner}", choice) for inner, choice in _choices(kind))
+        # Names alone are no settings: `kafka` and its like are tables of properties.
+        elif group is not Settings:
+            several = get_origin(kind) is list
+            yield name, _Choice(_allowed(get_args(kind)[0] if several else kind), several)
+
+
+def _allowed(kind: Any) -> list[str]:  # noqa: ANN401  # whatever stands behind a field's name
+    if kind is bool:
+        return ["true", "false"]
+    if get_origin(kind) is Literal:
+        return list(map(str, get_args(kind)))
+    return [str(one.value) for one in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
