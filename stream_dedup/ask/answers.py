@@ -211,7 +211,9 @@ class StatusAnswer(Answer):
     version: str
     directory: str
     running: bool = Field(description="Whether the service answers on its own port (http.host, http.port).")
-    steps: int = Field(description="Commits so far.")
+    steps: int = Field(
+        description="Steps of the state so far: one a commit, more where an epoch ends or withdrawals come in it."
+    )
     articles_judged: int
     entries: int = Field(description="Entries of the index, those that have expired left out.")
     unseen_entries: int = Field(description="Newest entries that a search does not find yet.")

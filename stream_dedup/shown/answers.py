@@ -71,7 +71,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "stream's time": time_shown(status.stream_time),
             "remembered since": time_shown(status.window_since),
             "entries": f"{status.entries:,}",
-            "commits": f"{status.steps:,}",
+            "steps": f"{status.steps:,}",
             "IDF epoch": str(status.idf_epoch),
             "next to read": "\n".join(map(place_shown, status.input)),
         }

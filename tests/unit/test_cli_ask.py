@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -65,7 +66,9 @@ def test_status_tells_how_far_the_state_has_come(invoke: Invoke) -> None:
     told = json.loads(result.stdout)
     assert (told["articles_judged"], told["rate"], told["running"]) == (4, 0.0, False)
     assert told["stream_time"] == "2026-10-15T08:03:00Z"
-    assert "2026-10-15 08:03:00" in invoke("status").stdout
+    shown = invoke("status").stdout
+    assert "2026-10-15 08:03:00" in shown
+    assert re.search(rf"^steps +{told['steps']} *$", shown, re.MULTILINE)
 
 
 def test_article_is_told_with_its_link(invoke: Invoke) -> None:
