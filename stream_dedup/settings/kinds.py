@@ -6,11 +6,13 @@ Knows forms of values; knows nothing of which settings there are.
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 
+PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots
 TOPIC = r"^[a-zA-Z0-9._-]{1,249}$"
 
 
@@ -19,17 +21,45 @@ class Group(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers_are_no_truths(cls, value: object, info: ValidationInfo) -> object:
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {int, float} & {kind, *get_args(kind)}:
+            raise ValueError("a number is wanted, not true or false")
+        return value
+
 
 class FileRelative:
     """Marks a path which, where a settings file names it, is relative to that file."""
 
 
-SettingPath = Annotated[Path, FileRelative()]
+def _no_empty_path(value: object) -> object:
+    if value == "":
+        raise ValueError("a path is wanted; `.` is the directory where you are")
+    return value
+
+
+SettingPath = Annotated[Path, BeforeValidator(_no_empty_path), FileRelative()]
 
 
 def unit(name: str) -> dict[str, JsonValue]:
     """Return what tells the unit of a setting, for the reference page."""
     return {"unit": name}
+
+
+def form(words: str) -> dict[str, JsonValue]:
+    """Return what tells in words which texts the pattern of a setting allows."""
+    return {"form": words}
+
+
+TOPIC_FORM = form("1 to 249 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen")
+
+
+def form_of(field: FieldInfo) -> str:
+    """Return in words which texts the pattern of a setting allows, empty where nothing is said."""
+    extra = field.json_schema_extra
+    return str(extra.get("form", "")) if isinstance(extra, dict) else ""
 
 
 def split_commas(value: object) -> object:

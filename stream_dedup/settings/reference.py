@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.kinds import FileRelative
+from stream_dedup.settings.kinds import FileRelative, form_of
 from stream_dedup.settings.schema import Settings
 
 _BOUNDS = {
@@ -19,7 +19,6 @@ _BOUNDS = {
     "le": "at most",
     "lt": "less than",
     "min_length": "length at least",
-    "pattern": "matches",
 }
 
 
@@ -90,6 +89,8 @@ def _allowed(field: FieldInfo) -> str:
         return ", ".join(f"`{choice}`" for choice in choices)
     if FileRelative.__name__ in repr(field):
         return "a path"
+    if words := form_of(field):
+        return words
     bounds = [
         f"{words} {_literal(getattr(rule, name))}"
         for rule in field.metadata
@@ -100,8 +101,7 @@ def _allowed(field: FieldInfo) -> str:
 
 
 def _literal(bound: object) -> str:
-    # A bar would end the cell of the table.
-    return f"`{bound}`".replace("|", r"\|")
+    return f"`{bound}`"
 
 
 def _choices(kind: Any) -> list[str]:  # noqa: ANN401  # a type, of any form

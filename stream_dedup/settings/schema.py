@@ -99,7 +99,8 @@ class Settings(EngineSettings):
             return VerifySettings.model_validate({**self.verify.model_dump(), **self.shadow.verify})
         except ValidationError as error:
             faults = [
-                f"shadow.verify.{fault['loc'][0]} = {fault['input']!r}: {fault['msg']}" for fault in error.errors()
+                f"shadow.verify.{fault['loc'][0]} = {fault['input']!r}: {fault['msg'].removeprefix('Value error, ')}"
+                for fault in error.errors()
             ]
             raise ValueError("; ".join(faults)) from None
 

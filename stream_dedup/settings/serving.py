@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from stream_dedup.settings.kinds import TOPIC, Group, check_url, unit
+from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, check_url, unit
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 16
@@ -80,7 +80,9 @@ class ShadowSettings(Group):
     verify: dict[str, JsonValue] = Field(
         {}, description="The thresholds of `verify` that differ, by their names; the others are those in force."
     )
-    topic: str = Field("articles.shadow", pattern=TOPIC, description="Topic of disagreements.")
+    topic: str = Field(
+        "articles.shadow", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of disagreements."
+    )
     sample: float = Field(
         1.0,
         ge=0,

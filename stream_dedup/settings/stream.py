@@ -9,7 +9,17 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from stream_dedup.settings.kinds import TOPIC, Group, SettingPath, check_pattern, split_commas, split_pairs, unit
+from stream_dedup.settings.kinds import (
+    TOPIC,
+    TOPIC_FORM,
+    Group,
+    SettingPath,
+    check_pattern,
+    form,
+    split_commas,
+    split_pairs,
+    unit,
+)
 
 OWN_HEADERS = "stream_dedup."  # what the names of headers that the service writes begin with
 FormatName = Literal["json", "avro", "protobuf", "json-schema"]
@@ -41,6 +51,13 @@ class FieldSettings(Group):
         description="Path of the scope (a tenant, a channel, a language) within which alone articles are compared; a "
         "string or an integer. Empty: none is looked for.",
     )
+
+    @field_validator("*")
+    @classmethod
+    def _names_between_dots(cls, path: str) -> str:
+        if path and not all(path.split(".")):
+            raise ValueError("a name is missing at a dot: `doc.text` is `text` in `doc`")
+        return path
 
 
 class InputSettings(Group):
@@ -80,7 +97,10 @@ class InputSettings(Group):
         description="What becomes of a message without a scope: compared with its like alone, or a dead letter.",
     )
     utc_offset: str = Field(
-        "+08:00", pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$", description="Time zone of times that do not name theirs."
+        "+08:00",
+        pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$",
+        json_schema_extra=form("a sign, two digits of hours up to 14, a colon and two of minutes, such as +08:00"),
+        description="Time zone of times that do not name theirs.",
     )
     max_message_bytes: int = Field(
         8 << 20, ge=1024, le=1 << 30, json_schema_extra=unit("bytes"), description="Largest message that is decoded."
@@ -159,11 +179,23 @@ class InputSettings(Group):
 class OutputSettings(Group):
     """Where decisions go."""
 
-    unique: str = Field("articles.unique", pattern=TOPIC, description="Topic of unique articles.")
-    duplicates: str = Field("articles.duplicates", pattern=TOPIC, description="Topic of links.")
-    dead: str = Field("articles.dead", pattern=TOPIC, description="Topic of messages that cannot be judged.")
+    unique: str = Field(
+        "articles.unique", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of unique articles."
+    )
+    duplicates: str = Field(
+        "articles.duplicates", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of links."
+    )
+    dead: str = Field(
+        "articles.dead",
+        pattern=TOPIC,
+        json_schema_extra=TOPIC_FORM,
+        description="Topic of messages that cannot be judged.",
+    )
     clusters: str = Field(
-        "articles.clusters", pattern=TOPIC, description="Compacted topic of clusters, by the canonical article's id."
+        "articles.clusters",
+        pattern=TOPIC,
+        json_schema_extra=TOPIC_FORM,
+        description="Compacted topic of clusters, by the canonical article's id.",
     )
     format: FormatName = Field(
         "json",
@@ -225,6 +257,7 @@ class StateSettings(Group):
     name: str = Field(
         "",
         pattern=r"^[a-zA-Z0-9._-]{0,200}$",
+        json_schema_extra=form("at most 200 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen"),
         description="Name of the index on Kafka: its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
         "process at a time writes under it. Empty: that of `input.group`, with what no topic can be called replaced.",
     )

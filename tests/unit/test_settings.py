@@ -97,10 +97,18 @@ def test_broker_has_a_default() -> None:
 @pytest.mark.parametrize(
     ("flag", "hint"),
     [
-        ("commit.articels=3", "commit.articels: no such setting; did you mean commit.articles?"),
-        ("inptu.group=x", "inptu: no such setting; did you mean input?"),
+        ("commit.articels=3", "commit.articels = '3': no such setting; did you mean commit.articles?"),
+        ("inptu.group=x", "inptu.group = 'x': no such setting; did you mean input.group?"),
+        ("inptu=x", "inptu = 'x': no such setting; did you mean input?"),
+        ("kafak.client.id=x", "kafak.client.id = 'x': no such setting; did you mean kafka.client.id?"),
+        ("batch.interval_ms=9", "batch.interval_ms = '9': no such setting; did you mean commit.interval_ms?"),
+        ("window.near_jaccard=1", "did you mean verify.near_jaccard?"),
+        ("window.format=x", "did you mean input.format or output.format or log.format?"),
+        ("near_jaccard=1", "did you mean verify.near_jaccard?"),
+        ("nope.x=1", "nope.x = '1': no such setting; there are the groups: text, weights, "),
+        ("input.nope.x=1", "input.nope.x = '1': no such setting; there are: topics, group, "),
         ("input.fields.titel=x", "did you mean input.fields.title?"),
-        ("log.colour=x", "log.colour: no such setting; there are: level, format"),
+        ("log.colour=x", "log.colour = 'x': no such setting; there are: level, format"),
     ],
 )
 def test_unknown_setting_is_named_with_a_hint(flag: str, hint: str) -> None:
@@ -114,6 +122,52 @@ def test_unknown_settings_are_found_in_every_layer(tmp_path: Path) -> None:
     assert "did you mean http.port?" in _faults(environment={"STREAM_DEDUP_HTTP__PROT": "1"})
 
 
+def test_settings_of_an_unknown_group_are_all_named(tmp_path: Path) -> None:
+    """Each with its value, unless its name is like that of a secret; an empty group is one line."""
+    file = _toml(
+        tmp_path,
+        '[nope]\nx = 1\ny = true\npasword = "hunter2"\n[nope.inner]\nz = ["a"]\n[[nope.list]]\nkey = 2\n'
+        'tokn = "hunter2"\n[naught]\n',
+    )
+    lines = [line.partition("; ")[0] for line in _faults(file=file).splitlines()]
+    assert lines == [
+        "nope.x = 1: no such setting",
+        "nope.y = true: no such setting",
+        "nope.pasword = [redacted]: no such setting",
+        "nope.inner.z = ['a']: no such setting",
+        "nope.list.0.key = 2: no such setting",
+        "nope.list.0.tokn = [redacted]: no such setting",
+        "naught: no such group",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("[window]\ndays = true\n", "window.days"),
+        ("[commit]\narticles = false\n", "commit.articles"),
+        ("[weights]\nnoun = true\n", "weights.noun"),
+        ("[shadow]\nenabled = true\nverify.near_jaccard = true\n", "shadow.verify.near_jaccard"),
+    ],
+)
+def test_truths_are_no_numbers(text: str, name: str, tmp_path: Path) -> None:
+    """Python takes true for 1: who writes it has meant another setting."""
+    fault = _faults(file=_toml(tmp_path, text))
+    assert f"{name} = " in fault
+    assert "a number is wanted, not true or false" in fault
+
+
+def test_file_of_windows_is_read(tmp_path: Path) -> None:
+    """A byte order mark before the first table is none of TOML, and is passed over."""
+    file = _toml(tmp_path, "\ufeff[window]\r\ndays = 3\r\n")
+    assert load_settings(file).window.days == 3
+
+
+def test_empty_path_in_a_file_is_refused(tmp_path: Path) -> None:
+    """It is not taken for the directory of the file."""
+    assert "state.directory = ''" in _faults(file=_toml(tmp_path, '[state]\ndirectory = ""\n'))
+
+
 @pytest.mark.parametrize(
     ("flag", "parts"),
     [
@@ -121,8 +175,14 @@ def test_unknown_settings_are_found_in_every_layer(tmp_path: Path) -> None:
         ("simhash.prefix_bits=29", ("simhash.prefix_bits = '29'", "less than or equal to 28")),
         ("commit.articles=many", ("commit.articles = 'many'", "valid integer")),
         ("log.level=loud", ("log.level = 'loud'", "'debug', 'info', 'warning' or 'error'")),
-        ("input.utc_offset=8", ("input.utc_offset = '8'", "pattern")),
-        ("output.unique=no topic", ("output.unique = 'no topic'", "pattern")),
+        ("input.utc_offset=8", ("input.utc_offset = '8'", "it must be a sign, two digits of hours")),
+        ("output.unique=no topic", ("output.unique = 'no topic'", "it must be 1 to 249 characters out of a-z")),
+        ("shadow.topic=no topic", ("shadow.topic = 'no topic'", "it must be 1 to 249 characters out of a-z")),
+        ("state.name=no name", ("state.name = 'no name'", "it must be at most 200 characters out of a-z")),
+        ("state.directory=", ("state.directory = ''", "a path is wanted")),
+        ("text.stop_words=", ("text.stop_words = ''", "a path is wanted")),
+        ("input.fields.body=a..b", ("input.fields.body = 'a..b'", "a name is missing at a dot")),
+        ("input.fields.scope=.a", ("input.fields.scope = '.a'", "a name is missing at a dot")),
         ("input.topics=no topic", ("input.topics = ", "no topic", "letters, digits")),
         ("input.topics=", ("input.topics", "at least 1 item")),
         ("verify.duplicates=similar", ("verify.duplicates", "'exact', 'near'")),
@@ -135,13 +195,34 @@ def test_value_out_of_bounds_is_named_with_its_bound(flag: str, parts: tuple[str
     assert all(part in fault for part in parts), fault
 
 
+def test_every_pattern_is_told_in_words() -> None:
+    """Who reads a fault, or the page, need not read a regular expression."""
+    page = settings_markdown()
+    assert "matches" not in page
+    assert "[a-z" not in page
+    flags = ("input.utc_offset=?", "output.dead=?", "output.clusters=?", "shadow.topic=?", "state.name=?")
+    faults = _faults(*flags).splitlines()
+    assert len(faults) == len(flags)
+    assert all("it must be " in fault for fault in faults)
+
+
 def test_fault_tells_what_the_setting_is_for() -> None:
     """Behind the fault stands the setting's description."""
     assert "(Messages after which a commit is due)" in _faults("commit.articles=0")
 
 
 def test_several_faults_are_listed_at_once() -> None:
-    """Each fault has a line of its own."""
+    """Each fault has a line of its own, whatever kind it is of."""
+    flags = ("foo", "commit=1", "commit.articles=3", "bar", "window.days=-1", "text.segmenter=x", "nope.x=1")
+    assert [line.split()[0].rstrip(":") for line in _faults(*flags).splitlines()] == [
+        "'foo'",
+        "commit.articles",
+        "'bar'",
+        "text.segmenter",
+        "window.days",
+        "commit",
+        "nope.x",
+    ]
     lines = _faults("commit.articles=0", "http.port=70000", "log.colour=x", "sketch.gram=1").splitlines()
     assert [line.split()[0].rstrip(":") for line in sorted(lines)] == [
         "commit.articles",
@@ -199,7 +280,10 @@ def test_secrets_are_redacted(name: str) -> None:
 
 def test_secrets_are_not_in_messages(tmp_path: Path) -> None:
     """Nor do they show where they are put in the wrong place or next to a fault."""
-    flags = ("sasl.password=hunter2", "kafka.sasl.password=hunter2", "commit.articles=0")
+    flags = ("sasl.password=hunter2", "kafka.sasl.password=hunter2", "commit.articles=0", "api.tokne=hunter2")
+    assert "hunter2" not in _faults(
+        *flags, "kafak.sasl.passwrod=hunter2", "sasl.password:hunter2", "api.token.x=hunter2"
+    )
     assert "hunter2" not in _faults(*flags)
     assert "hunter2" not in _faults(file=_toml(tmp_path, '[input]\npassword = "hunter2"\n[http]\nport = -1\n'))
 

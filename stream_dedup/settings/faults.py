@@ -1,0 +1,132 @@
+"""How faults of settings are told: a line each with the setting, its value, what is allowed and what is near.
+
+Knows what pydantic finds wrong; knows nothing of where values come from.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from stream_dedup.settings.kinds import PASSED_ON, form_of
+from stream_dedup.settings.redaction import REDACTED, resembles_secret
+from stream_dedup.settings.schema import Settings
+
+_NEAR = 0.75  # of names that have nothing but letters in common: less is chance
+_MOST_NEAR = 3  # names that are suggested
+_Path = tuple[str, ...]
+
+
+def describe_faults(error: ValidationError) -> Iterator[str]:
+    """Yield a line a fault: the setting, its value, what is wrong, and what the setting is for."""
+    for fault in error.errors(include_url=False):
+        path = tuple(str(part) for part in fault["loc"])
+        if fault["type"] == "extra_forbidden":
+            yield from _unknown(path, fault["input"])
+        else:
+            yield f"{'.'.join(path) or 'settings'}{_value(path, fault)}: {_reason(path, fault)}{_purpose(path)}"
+
+
+def shown(names: Sequence[str], value: object) -> str:
+    """Return a value as it is written, unless a part of its name tells of a secret.
+
+    Args:
+        names: the parts of the name.
+        value: of the setting.
+    """
+    if any(map(resembles_secret, names)):
+        return REDACTED
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _unknown(path: _Path, value: object) -> Iterator[str]:
+    """Yield a line for each setting that there is not: a group that there is not may hold many."""
+    leaves = list(_leaves(path, value))
+    for names, leaf in leaves:
+        yield f"{'.'.join(names)} = {shown(names, leaf)}: no such setting{_hint(names)}"
+    if not leaves:
+        yield f"{'.'.join(path)}: no such group{_hint(path)}"
+
+
+def _leaves(path: _Path, value: object) -> Iterator[tuple[_Path, object]]:
+    """Yield what stands in tables, and in lists of them, by its whole name."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves((*path, str(name)), inner)
+    elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+        for place, item in enumerate(value):
+            yield from _leaves((*path, str(place)), item)
+    else:
+        yield path, value
+
+
+def _value(path: _Path, fault: ErrorDetails) -> str:
+    if not path or isinstance(fault["input"], (dict, BaseModel)):
+        return ""
+    return f" = {shown(path, fault['input'])}"
+
+
+def _reason(path: _Path, fault: ErrorDetails) -> str:
+    field = _field(path)
+    if fault["type"] == "string_pattern_mismatch" and field is not None and (words := form_of(field)):
+        return f"it must be {words}"
+    return fault["msg"].removeprefix("Value error, ")  # pydantic's name for a fault that we found
+
+
+def _field(path: _Path) -> FieldInfo | None:
+    group = _group(path[:-1]) if path else None
+    return group.model_fields.get(path[-1]) if group is not None else None
+
+
+def _group(path: _Path) -> type[BaseModel] | None:
+    model: type[BaseModel] = Settings
+    for part in path:
+        field = model.model_fields.get(part)
+        kind: Any = field.annotation if field is not None else None
+        if not _is_group(kind):
+            return None
+        model = kind
+    return model
+
+
+def _is_group(kind: Any) -> bool:  # noqa: ANN401  # an annotation, of any form
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield the whole names of all settings in a group."""
+    for name, field in model.model_fields.items():
+        kind: Any = field.annotation
+        yield from _names(kind, f"{prefix}{name}.") if _is_group(kind) else [f"{prefix}{name}"]
+
+
+def _hint(path: _Path) -> str:
+    near = _near(path)
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    depth = next(depth for depth in range(len(path) - 1, -1, -1) if _group(path[:depth]) is not None)
+    group = _group(path[:depth]) or Settings
+    return f"; there are{' the groups' if group is Settings else ''}: {', '.join(group.model_fields)}"
+
+
+def _near(path: _Path) -> list[str]:
+    """Return the names that may be meant, the likeliest first."""
+    group, known = _group(path[:-1]), list(_names(Settings))
+    if group is not None and (inside := get_close_matches(path[-1], group.model_fields, n=1)):
+        return [".".join([*path[:-1], *inside])]
+    if path[0] not in Settings.model_fields and (groups := get_close_matches(path[0], Settings.model_fields, n=1)):
+        meant = ".".join([*groups, *path[1:]])
+        return [meant] if groups[0] in PASSED_ON else get_close_matches(meant, known, n=1) or groups
+    elsewhere = [name for name in known if name.rpartition(".")[2] == path[-1]]
+    return elsewhere[:_MOST_NEAR] or get_close_matches(".".join(path), known, n=_MOST_NEAR, cutoff=_NEAR)
+
+
+def _purpose(path: _Path) -> str:
+    for stop in range(len(path), 0, -1):
+        field = _field(path[:stop])
+        if field is not None:
+            return f" ({field.description.rstrip('.')})" if field.description else ""
+    return ""
