@@ -70,17 +70,27 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
     """Load the settings and check all that can be checked before anything starts."""
     try:
         settings = load_settings(config, os.environ, flags or [])
-        configure_logs(settings.log, settings.secrets())
-        _check_files(settings)
-        check_properties(settings)
-        check_tracing(settings)
-        Wire(settings)
     except SettingsError as error:
         fail(str(error), EXIT_USAGE)
+    configure_logs(settings.log, settings.secrets())
+    faults = list(_faults(settings))
+    if faults:
+        fail("\n".join(faults), EXIT_USAGE)
     return settings
 
 
-def _check_files(settings: Settings) -> None:
+def _faults(settings: Settings) -> Iterator[str]:
+    """Yield what is wrong with settings that are within their bounds: with files, clients and packages."""
+    checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, Wire)
+    yield from _faults_of_files(settings)
+    for check in checks:
+        try:
+            check(settings)
+        except SettingsError as error:
+            yield str(error)
+
+
+def _faults_of_files(settings: Settings) -> Iterator[str]:
     readers = {
         "user_dictionary": read_user_dictionary,
         "stop_words": read_words,
@@ -92,11 +102,12 @@ def _check_files(settings: Settings) -> None:
         if path is None:
             continue
         if not path.is_file():
-            raise SettingsError(f"text.{name} = '{path}': there is no such file")
+            yield f"text.{name} = '{path}': there is no such file"
+            continue
         try:
             reader(path)
         except (OSError, ValueError) as error:
-            raise SettingsError(f"text.{name} = '{path}': {error}") from None
+            yield f"text.{name} = '{path}': {error}"
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -4,6 +4,7 @@ Knows which properties the service depends on, and which errors pass; knows noth
 """
 
 import logging
+import re
 import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from stream_dedup.observe.complaints import Complaints
-from stream_dedup.settings import Settings, SettingsError
+from stream_dedup.settings import REDACTED, Settings, SettingsError
+from stream_dedup.settings.redaction import resembles_secret
 
 _FETCH_BYTES = 256 << 10
 _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
@@ -35,6 +37,19 @@ _FIXED_CONSUMER = {
     "partition.assignment.strategy": "cooperative-sticky",
 }
 _FIXED_PRODUCER = {"enable.idempotence": "true", "acks": "all"}
+
+# Under which names librdkafka tells of properties that have two (its CONFIGURATION.md calls these aliases).
+_OWN_NAMES = {
+    "acks": "request.required.acks",
+    "bootstrap.servers": "metadata.broker.list",
+    "compression.type": "compression.codec",
+    "delivery.timeout.ms": "message.timeout.ms",
+    "linger.ms": "queue.buffering.max.ms",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "max.partition.fetch.bytes": "fetch.message.max.bytes",
+    "retries": "message.send.max.retries",
+    "sasl.mechanism": "sasl.mechanisms",
+}
 
 _PASSING = frozenset(
     {
@@ -72,6 +87,18 @@ Told = Callable[[str], None]  # what a client calls with its statistics, as JSON
 
 class BrokerError(Exception):
     """The broker cannot be reached or refuses something. The message says what to do."""
+
+
+class PropertyError(SettingsError):
+    """Properties of librdkafka that cannot be used: a line each, with its value, unless that is a secret.
+
+    Attributes:
+        names: as they are set, without `kafka.`; empty where the fault names none.
+    """
+
+    def __init__(self, faults: Mapping[str, str], other: str = "") -> None:
+        self.names = tuple(faults)
+        super().__init__("\n".join([*faults.values(), *([other] if other else [])]))
 
 
 def passes(error: KafkaError) -> bool:
@@ -179,8 +206,6 @@ def producer_properties(settings: Settings, transactional_id: str = "") -> dict[
         # Which size a topic takes is for the broker to say.
         "message.max.bytes": str(min(_LARGEST, 2 * settings.commit.bytes + settings.input.max_message_bytes)),
     }
-    if "transactional.id" in {name.removeprefix("producer.") for name in settings.kafka}:
-        raise SettingsError("kafka.transactional.id: the service sets it itself, from state.name")
     if not transactional_id:
         return _merged("producer", defaults, settings.kafka, _FIXED_PRODUCER)
     # The outputs and the commit may take the deadline each. The broker ends what a killed process left open after this
@@ -197,13 +222,35 @@ def producer_properties(settings: Settings, transactional_id: str = "") -> dict[
 def _merged(
     role: str, defaults: Mapping[str, str], given: Mapping[str, str], fixed: Mapping[str, str]
 ) -> dict[str, str]:
-    own = {name.removeprefix(f"{role}."): value for name, value in given.items() if name.startswith(f"{role}.")}
-    common = {name: value for name, value in given.items() if not name.startswith(("consumer.", "producer."))}
-    chosen = {**common, **own}
-    for name, value in fixed.items():
-        if chosen.get(name, value).lower() not in {value, "-1" if value == "all" else value}:
-            raise SettingsError(f"kafka.{name} = {chosen[name]!r}: the service depends on {value!r}")
-    return {"client.id": _client_id(role), **defaults, **chosen, **fixed}
+    names = _chosen(role, given)
+    faults = {
+        name: f"{_shown(name, given)}: {demand}"
+        for known, name in names.items()
+        if (demand := _demand(role, known, given[name], fixed))
+    }
+    if faults:
+        raise PropertyError(faults)
+    return {"client.id": _client_id(role), **defaults, **{known: given[name] for known, name in names.items()}, **fixed}
+
+
+def _chosen(role: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return under which name each property of a client is set: that with its role goes before the common one."""
+    common = {name: name for name in given if not name.startswith(("consumer.", "producer."))}
+    return {**common, **{name.removeprefix(f"{role}."): name for name in given if name.startswith(f"{role}.")}}
+
+
+def _demand(role: str, known: str, value: str, fixed: Mapping[str, str]) -> str:
+    """Return what the service wants of a property that is set otherwise, empty where it may be as it is."""
+    if role == "producer" and known == "transactional.id":
+        return "the service sets it itself, from state.name"
+    wanted = fixed.get(known, value)
+    if value.lower() in {wanted.lower(), "-1" if wanted == "all" else wanted.lower()}:
+        return ""
+    return f"the service depends on {wanted!r}"
+
+
+def _shown(name: str, given: Mapping[str, str]) -> str:
+    return f"kafka.{name} = {REDACTED if resembles_secret(name) else repr(given[name])}"
 
 
 def _client_id(role: str) -> str:
@@ -225,7 +272,7 @@ def make_consumer(
         SettingsError: librdkafka refuses a property.
     """
     chosen = consumer_properties(settings) if properties is None else properties
-    with _refusals():
+    with _refusals("consumer", settings.kafka):
         return Consumer(_telling(chosen, told), logger=RdkafkaLogger())
 
 
@@ -241,7 +288,7 @@ def make_producer(settings: Settings, transactional_id: str = "", told: Told | N
         SettingsError: librdkafka refuses a property.
     """
     properties = producer_properties(settings, transactional_id)
-    with _refusals():
+    with _refusals("producer", settings.kafka):
         return Producer(_telling(properties, told), logger=RdkafkaLogger())
 
 
@@ -264,28 +311,60 @@ def make_admin(settings: Settings, told: Callable[[KafkaError], None] = lambda _
     """
     given = {name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))}
     properties: Any = {**given, "error_cb": told}  # its types know no function
-    with _refusals():
+    with _refusals("admin", settings.kafka):
         return AdminClient(properties, logger=RdkafkaLogger())
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refusals(role: str, given: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        reason = error.args[0].str()
-        raise SettingsError(f"kafka: {reason} (a property of librdkafka; see its CONFIGURATION.md)") from None
+        raise _refused(role, given, error.args[0].str()) from None
+
+
+def _refused(role: str, given: Mapping[str, str], reason: str) -> PropertyError:
+    """Return what librdkafka says of a client's properties, with the one that it names as it was set."""
+    words = {word.strip(".") for word in re.findall(r"[\w.]+", reason)}
+    for name, value in given.items():
+        if value and resembles_secret(name):
+            reason = reason.replace(value, REDACTED)
+    told = f"{' '.join(reason.split())} (a property of librdkafka; see its CONFIGURATION.md)"
+    for known, name in _chosen(role, given).items():
+        if known in words or _OWN_NAMES.get(known) in words:
+            return PropertyError({name: f"{_shown(name, given)}: {told}"})
+    return PropertyError({}, f"kafka: {told}")
 
 
 def check_properties(settings: Settings) -> None:
-    """Check that librdkafka takes the properties, without a broker.
+    """Check that the service and librdkafka take the properties, without a broker.
 
     Raises:
-        SettingsError: it refuses one.
+        SettingsError: some are refused; all of them are told.
     """
-    quiet = settings.model_copy(update={"kafka": {**settings.kafka, "bootstrap.servers": ""}})
-    make_consumer(quiet).close()
-    make_producer(quiet, "check" if quiet.commit.guarantee == "exactly_once" else "")
+    transactional_id = "check" if settings.commit.guarantee == "exactly_once" else ""
+    checks: tuple[Callable[[Settings], object], ...] = (
+        lambda quiet: make_consumer(quiet).close(),
+        lambda quiet: make_producer(quiet, transactional_id),
+    )
+    given, faults = {**settings.kafka, "bootstrap.servers": ""}, dict[str, None]()
+    for check in checks:
+        # librdkafka tells one at a time: what it refuses is left out, until it takes the others.
+        while (error := _error_of(check, settings.model_copy(update={"kafka": given}))) is not None:
+            faults |= dict.fromkeys(str(error).splitlines())
+            given = {name: value for name, value in given.items() if name not in error.names}
+            if not error.names:
+                break
+    if faults:
+        raise SettingsError("\n".join(faults))
+
+
+def _error_of(check: Callable[[Settings], object], settings: Settings) -> PropertyError | None:
+    try:
+        check(settings)
+    except PropertyError as error:
+        return error
+    return None
 
 
 class RdkafkaLogger:

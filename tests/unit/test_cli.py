@@ -114,6 +114,17 @@ def test_every_fault_has_its_line(invoke: Invoke) -> None:
     assert result.stderr.count("error:") == 2
 
 
+def test_faults_beyond_bounds_have_their_lines_too(invoke: Invoke) -> None:
+    """Files that are missing and properties that are refused, by whomever, are shown at once."""
+    flags = ("text.stop_words=nowhere.txt", "text.boilerplate=nowhere.txt", "kafka.acks=1", "kafka.nonsense=1")
+    result = invoke("config", "--check", *(argument for flag in flags for argument in ("-s", flag)))
+    assert result.exit_code == 2
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+    assert [line.split()[:2] for line in sorted(lines)] == [
+        ["error:", flag.partition("=")[0]] for flag in sorted(flags)
+    ]
+
+
 def test_reference_is_the_page_of_all_settings(invoke: Invoke) -> None:
     """`config --reference` prints the Markdown page."""
     result = invoke("config", "--reference")

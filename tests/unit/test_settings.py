@@ -432,6 +432,33 @@ def test_properties_that_librdkafka_refuses_are_found_without_a_broker(flag: str
         check_properties(load_settings(flags=[flag]))
 
 
+def test_all_properties_that_are_refused_are_told() -> None:
+    """By the service or by librdkafka, of whichever client: a line each, with the name as it was set and the value."""
+    given = {
+        "acks": "1",
+        "nonsense": "7",
+        "consumer.session.timeout.ms": "0",
+        "producer.linger.ms": "soon",
+        "enable.auto.commit": "true",
+        "transactional.id": "mine",
+        "client.id": "me",
+    }
+    with pytest.raises(SettingsError) as told:
+        check_properties(load_settings(flags=[f"kafka.{name}={value}" for name, value in given.items()]))
+    lines = str(told.value).splitlines()
+    del given["client.id"]
+    assert sorted(line.partition(": ")[0] for line in lines) == sorted(f"kafka.{n} = {v!r}" for n, v in given.items())
+
+
+def test_secrets_are_not_in_what_is_refused() -> None:
+    """Not where the property is misspelt, nor in librdkafka's own words."""
+    flags = ["sasl.pasword=hunter2", "ssl.key.pem=hunter2", "security.protocol=ssl"]
+    with pytest.raises(SettingsError) as told:
+        check_properties(load_settings(flags=[f"kafka.{flag}" for flag in flags]))
+    assert "kafka.sasl.pasword = [redacted]: " in str(told.value)
+    assert "hunter2" not in str(told.value)
+
+
 def test_every_setting_has_a_description() -> None:
     """No setting is without a sentence that says what it is for."""
     described = dict(_walk(Settings))
