@@ -138,9 +138,9 @@ def run_command(
             from stream_dedup.evaluate.replaced import ReplacedOptions  # noqa: PLC0415  # of the extra
             from stream_dedup.evaluate.runner.plan import Plan  # noqa: PLC0415
             from stream_dedup.evaluate.runner.run import evaluate  # noqa: PLC0415
-            from stream_dedup.evaluate.selection import Wanted, selected  # noqa: PLC0415
+            from stream_dedup.evaluate.selection import Wanted  # noqa: PLC0415
             from stream_dedup.evaluate.source import Source, take  # noqa: PLC0415
-        selection = selected(
+        selection = _selected(
             Wanted(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
         )
         reposts = _reposts(seed, share, copies, chain, edits)
@@ -193,7 +193,8 @@ def make_command(
             raise FileExistsError(17, "there already", str(result))
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: make(Source(file, settings.input, (), reposts, limit)))
-        write_labelled(taken.labelled, result, settings.input.fields)
+        with _usage():
+            write_labelled(taken.labelled, result, settings.input.fields)
         _announce(taken)
         out.print(f"labelled articles in {escaped(str(result))}", soft_wrap=True)
 
@@ -241,7 +242,6 @@ def list_command(
 
 def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
     from stream_dedup.evaluate.report import catalogue  # noqa: PLC0415  # of the extra
-    from stream_dedup.evaluate.selection import selected  # noqa: PLC0415
 
     tables: dict[Subject, Callable[[], Table]] = {
         Subject.SEGMENTERS: catalogue.available_segmenters_table,
@@ -251,11 +251,18 @@ def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
         Subject.OPERATORS: catalogue.operators_table,
     }
     if subject is Subject.ALGORITHMS:
-        yield catalogue.algorithms_table(selected(wanted))
+        yield catalogue.algorithms_table(_selected(wanted))
         return
     for name, table in tables.items():
         if subject in {name, None}:
             yield table()
+
+
+def _selected(wanted: "Wanted") -> "Selection":
+    from stream_dedup.evaluate.selection import selected  # noqa: PLC0415  # of the extra
+
+    with _usage():
+        return selected(wanted)
 
 
 def _reposts(seed: int, share: float, copies: float, chain: float, edits: list[str] | None) -> "RepostSettings":
@@ -341,6 +348,15 @@ def _bars() -> Iterator[_Bars]:
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=errors) as progress:
         yield _Bars(progress)
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    """End as wrong usage does where arguments are refused."""
+    try:
+        yield
+    except ValueError as error:
+        fail(str(error), EXIT_USAGE)
 
 
 @contextmanager

@@ -105,6 +105,10 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
     ("arguments", "message"),
     [
         (("-a", "chars/5-gram/jacard"), "is no algorithm; close to it: chars/5-grams/jaccard"),
+        (("-a", "nosuch/*"), "'nosuch/*' is no algorithm"),
+        (("-m", "jacard"), "'jacard' matches none of the"),
+        (("-w", "chars", "-f", "tfidf"), "no algorithm matches all of [['chars'], ['tfidf']]"),
+        (("--jobs", -1), "'--jobs'"),
         (("-e", "truncat"), "'truncat' is no edit operator; there are verbatim"),
         (("-e", "truncate:7"), "truncate of strength 7: share of the characters that stay, over 0, up to 1"),
         (("--copies", 0), "--copies: Input should be greater than or equal to 1"),
@@ -114,9 +118,9 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
 def test_mistakes_are_told_in_a_line(
     invoke: Invoke, articles: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
-    """The wrong value and what is allowed, an exit code, and nothing written."""
+    """The wrong value and what is allowed, the exit code of wrong usage, and nothing written."""
     result = invoke("run", articles, "-o", tmp_path / "out", *arguments)
-    assert result.exit_code in {1, 2}
+    assert result.exit_code == 2
     assert message in _plain(result)
     assert "Traceback" not in result.output
     assert not (tmp_path / "out").exists()
@@ -148,6 +152,21 @@ def test_list_shows_what_there_is(invoke: Invoke) -> None:
     for name in ("jieba-precise", "hanlp-crf", "HANLP_CRF_MODEL", "truncate", "engine/default", "kgram-improved"):
         assert name in listed
     assert "rjieba/tfidf/cosine" in invoke("list", "-w", "rjieba", "-f", "tfidf").stdout
+
+
+def test_name_that_no_labelled_set_may_have_is_wrong_usage(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """The message says which names there may be."""
+    result = invoke("make", articles, "-o", tmp_path / "labelled.txt")
+    assert result.exit_code == 2
+    assert "labelled sets are written to .jsonl" in _plain(result)
+    assert not (tmp_path / "labelled.txt").exists()
+
+
+def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
+    """The same message and exit code as where they are to be run."""
+    result = invoke("list", "-a", "nosuch/*")
+    assert result.exit_code == 2
+    assert "'nosuch/*' is no algorithm" in _plain(result)
 
 
 def test_service_starts_without_the_extra() -> None:
