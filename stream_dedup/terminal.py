@@ -6,7 +6,7 @@ Knows options, consoles and exit codes; knows no command.
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 

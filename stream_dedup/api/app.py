@@ -24,12 +24,13 @@ from stream_dedup.ask.answers import (
     SimilarAnswers,
     StatusAnswer,
 )
+from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SKIPPED
 from stream_dedup.ask.desk import Desk
 from stream_dedup.observe.health import Health
 from stream_dedup.settings import Settings
 from stream_dedup.version import __version__
 
-_MOST_MEMBERS, _MOST_LATEST = 1_000, 200
+_MOST_LATEST = 200
 _TOKEN_SCHEME = "token"  # noqa: S105  # its name in OpenAPI
 
 
@@ -102,8 +103,8 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
     def get_cluster(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
-        limit: Annotated[int, Query(ge=0, le=_MOST_MEMBERS, description="Members that are told.")] = 100,
-        offset: Annotated[int, Query(ge=0, le=10_000, description="Members before these.")] = 0,
+        limit: Annotated[int, Query(ge=0, le=MOST_MEMBERS, description="Members that are told.")] = 100,
+        offset: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Members before these.")] = 0,
     ) -> ClusterAnswer:
         """Return the cluster that an article is in, its members and when they came."""
         return desk().cluster(id, scope, most=limit, skipped=offset)

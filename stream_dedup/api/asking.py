@@ -14,11 +14,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from stream_dedup.api.problems import Code, RefusedError, quoted
+from stream_dedup.ask.bounds import MOST_SIMILAR
 from stream_dedup.scope import SEPARATOR
 
 LONGEST_ID = 8_192  # characters: longer than any line of a request may be
 _LONGEST_SCOPE = 256
-_MOST_SIMILAR = 100
 
 
 def _without_separator(name: str) -> str:
@@ -61,7 +61,7 @@ class Asking(BaseModel):
     id: _Name = Field(
         "?", min_length=1, max_length=LONGEST_ID, description="Of an article that is left out of the decision."
     )
-    limit: int = Field(10, ge=1, le=_MOST_SIMILAR, description="Articles that are told.")
+    limit: int = Field(10, ge=1, le=MOST_SIMILAR, description="Articles that are told.")
 
 
 class Question(APIRoute):

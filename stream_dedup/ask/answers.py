@@ -211,6 +211,10 @@ class StatusAnswer(Answer):
     version: str
     directory: str
     running: bool = Field(description="Whether the service answers on its own port (http.host, http.port).")
+    ready: bool | None = Field(
+        description="Whether it reads its input, or follows it closely, as its /readyz says; null where none answers."
+    )
+    not_ready: str = Field(description="Why it is not ready; else empty.")
     steps: int = Field(
         description="Steps of the state so far: one a commit, more where an epoch ends or withdrawals come in it."
     )

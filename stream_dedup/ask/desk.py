@@ -243,6 +243,8 @@ class Desk(SelfClosing):
             version=__version__,
             directory=str(self._directory),
             running=figures is not None,
+            ready=figures.ready if figures is not None else None,
+            not_ready=figures.not_ready if figures is not None else "",
             steps=progress.steps,
             articles_judged=progress.judged,
             entries=progress.entries - progress.generations[0].first_entry,

@@ -1,14 +1,14 @@
 """What a running service says of itself on its own port.
 
-Knows names of metrics and how they are read; knows nothing of the state.
+Knows names of metrics, the probe and how they are read; knows nothing of the state.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -42,31 +42,59 @@ class ShadowFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Some metrics of a service.
+    """What a service tells of itself.
 
     Attributes:
         decisions: articles judged since it started, by relations that came, `new` for none.
         lag: messages that wait in the input; None where that is not known yet.
         shadow: None where the settings ask for none.
+        ready: whether it reads its input, or follows it closely; None where it does not tell.
+        not_ready: why it is not ready, as its probe says it; else empty.
     """
 
     decisions: Mapping[str, int]
     lag: int | None
     shadow: ShadowFigures | None
+    ready: bool | None
+    not_ready: str
 
 
 def figures_of(settings: HttpSettings) -> Figures | None:
     """Return what the service of some settings shows; None where none answers."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    request = Request(f"http://{host}:{settings.port}/metrics?{_QUERY}")  # always http
     try:
-        with urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310  # the same
-            return _figures(answer.read(_MOST_BYTES).decode())
+        status, page = _asked(settings, f"/metrics?{_QUERY}")
+        if status != HTTPStatus.OK:
+            return None
+        return Figures(*_counts(page), *_readiness(*_asked(settings, "/readyz")))
     except (OSError, HTTPException, ValueError):
         return None
 
 
-def _figures(page: str) -> Figures:
+def _asked(settings: HttpSettings, path: str) -> tuple[int, str]:
+    """Return the status and the text of an answer of a service.
+
+    Raises:
+        OSError: nobody answers in time.
+        HTTPException: what answers is no HTTP.
+        ValueError: it is no text.
+    """
+    connection = HTTPConnection(settings.host, settings.port, timeout=_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(_MOST_BYTES).decode()
+    finally:
+        connection.close()
+
+
+def _readiness(status: int, line: str) -> tuple[bool | None, str]:
+    if status == HTTPStatus.OK:
+        return True, ""
+    return (False, line.strip()) if status == HTTPStatus.SERVICE_UNAVAILABLE else (None, "")
+
+
+def _counts(page: str) -> tuple[Mapping[str, int], int | None, ShadowFigures | None]:
+    """Return decisions by relation, the lag and the shadow; see `Figures`."""
     decisions: dict[str, int] = {}
     waiting: list[float] = []
     shadow: Counter[str] = Counter()
@@ -85,7 +113,7 @@ def _figures(page: str) -> Figures:
                 shadow_is[sample.name] = bool(sample.value)
     lag = int(sum(waiting)) if waiting else None
     enabled, judging = shadow_is.get(_SHADOW_ENABLED, False), shadow_is.get(_SHADOW_RUNNING, False)
-    return Figures(decisions, lag, _shadow_figures(shadow, judging=judging) if enabled else None)
+    return decisions, lag, _shadow_figures(shadow, judging=judging) if enabled else None
 
 
 def _shadow_figures(articles: Counter[str], *, judging: bool) -> ShadowFigures:

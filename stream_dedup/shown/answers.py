@@ -61,7 +61,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
     judged = status.decisions or {}
     return facts(
         {
-            "service": f"{'runs' if status.running else 'does not answer'}, version {status.version}",
+            "service": f"{_service(status)}, version {status.version}",
             "state": status.directory,
             "articles judged": f"{status.articles_judged:,}",
             "rate": "" if status.rate is None else f"{status.rate:,.1f} articles/s",
@@ -76,6 +76,12 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "next to read": "\n".join(map(place_shown, status.input)),
         }
     )
+
+
+def _service(status: StatusAnswer) -> str:
+    if not status.running:
+        return "does not answer"
+    return f"not ready, {status.not_ready}" if status.not_ready else "runs"
 
 
 def article_shown(article: ArticleAnswer) -> RenderableType:

@@ -71,6 +71,7 @@ def test_status_tells_how_far_the_state_has_come(client: TestClient) -> None:
     status = client.get("/v1/status").json()
     assert (status["articles_judged"], status["unseen_entries"], status["running"]) == (_COUNT + 1, 0, False)
     assert (status["decisions"], status["consumer_lag"]) == ({}, None)
+    assert (status["ready"], status["not_ready"]) == (None, "")
 
 
 def test_as_much_may_be_asked_for_as_on_the_command_line(client: TestClient) -> None:

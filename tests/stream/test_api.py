@@ -4,6 +4,7 @@ Knows HTTP, topics and processes; what each question answers is the matter of te
 """
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -166,6 +167,19 @@ def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
         assert client.get("/v1/status").json()["articles_judged"] > 0
     assert service.events("api_ended")[-1]["exit_code"] == -9
     service.wait_ready()
+
+
+def test_a_service_that_waits_is_told_to_wait(bootstrap: str, tmp_path: Path) -> None:
+    """Without its input it runs and is not ready: the status says so with what its probe says."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with (
+        Service(tmp_path, bootstrap, named_topics(), *_FLAGS, f"http.port={port}") as service,
+        _client(service) as client,
+    ):
+        wait_until(lambda: service.ask("/readyz").text == "waiting for partitions\n", "partitions are waited for")
+        status = client.get("/v1/status").json()
+    assert (status["running"], status["ready"], status["not_ready"]) == (True, False, "waiting for partitions")
 
 
 def test_the_api_ends_with_the_service(bootstrap: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, ViewportSize, expect
+from playwright.sync_api import Browser, Route, ViewportSize, expect
 
 from tests.stream.chromium import Watched, chromium, watched
 from tests.stream.harness import (
@@ -273,6 +273,32 @@ def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: _Site, brows
         expect(page.page.locator(".verdict").first).to_contain_text("的副本" if chinese else "is a copy of")
         assert page.page.evaluate("document.documentElement.lang") == ("zh-CN" if chinese else "en")
         assert page.page.locator("[data-word]:text-is('')").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("locale", "line", "told"),
+    [
+        ("en-GB", "waiting for partitions", "The service is waiting for partitions"),
+        ("zh-CN", "waiting for partitions", "服务在等待：输入主题的分区"),
+        (
+            "zh-CN",
+            "waiting for the changelog to be replayed: 1,234 of 5,000 records left",
+            "服务在等待：重放变更日志（1,234）",
+        ),
+        ("zh-CN", "waiting for something new", "服务在等待：something new"),
+    ],
+)
+def test_service_that_waits_is_told_to_wait(locale: str, line: str, told: str, site: _Site, browser: Browser) -> None:
+    """It is no service that runs, and what it waits for stands there as its probe says it."""
+    with watched(browser, site.url, locale=locale) as page:
+
+        def not_ready(route: Route) -> None:
+            answer = route.fetch()
+            route.fulfill(response=answer, json={**answer.json(), "ready": False, "not_ready": line})
+
+        page.page.route("**/v1/status*", not_ready)
+        page.open()
+        expect(page.page.locator("#state")).to_have_text(told)
 
 
 def test_both_languages_have_the_same_words(page: Watched) -> None:

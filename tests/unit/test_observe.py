@@ -184,3 +184,19 @@ def test_figures_of_a_shadow_are_told_where_one_is_asked_for(judging: bool) -> N
         figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
     assert figures is not None
     assert figures.shadow == ShadowFigures(judging, 100, {"duplicate": 7, "original": 3})
+
+
+def test_readiness_for_the_api_is_that_of_the_probe() -> None:
+    """With what the service waits for in the probe's words, and none of it once it is ready."""
+    health = Health(60)
+    health.wait_for("partitions")
+    with Observatory(HttpSettings(port=0), Metrics(), health) as observatory:
+        settings = HttpSettings(port=int(observatory.url.rpartition(":")[2]))
+        waiting = figures_of(settings)
+        health.wait_for("")
+        ready = figures_of(settings)
+    assert waiting is not None
+    assert ready is not None
+    assert (waiting.ready, waiting.not_ready) == (False, "waiting for partitions")
+    assert (ready.ready, ready.not_ready) == (True, "")
+    assert figures_of(settings) is None

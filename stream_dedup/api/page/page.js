@@ -6,7 +6,7 @@ import { addressOf, at, foreign, make } from "./elements.js";
 import { markCurrent, showLatest } from "./latest.js";
 import { noteStatus } from "./now.js";
 import { similarOf } from "./similar.js";
-import { speak, word } from "./words.js";
+import { awaited, speak, word } from "./words.js";
 
 const LOOK_MILLISECONDS = 2000;
 const LINKS = 30;
@@ -46,7 +46,7 @@ async function look() {
   try {
     const status = await ask("status");
     noteStatus(status);
-    tell(status.running ? "runs" : "rests", status.running ? "well" : "");
+    tellStateOf(status);
     showLatest(await ask("latest", { limit: LINKS }));
   } catch (error) {
     notice(error);
@@ -110,15 +110,21 @@ function problem(error) {
 function notice(error) {
   if (error.status === UNAUTHORISED) {
     at("token-form").hidden = false;
-    tell("wantsToken", "ill");
+    tell(word("wantsToken"), "ill");
   } else if (!error.status) {
-    tell("noApi", "ill");
+    tell(word("noApi"), "ill");
   }
 }
 
-function tell(name, kind) {
+function tellStateOf(status) {
+  if (!status.running) tell(word("rests"), "");
+  else if (status.ready === false) tell(word("waits", awaited(status.not_ready)), "waits");
+  else tell(word("runs"), "well");
+}
+
+function tell(text, kind) {
   const state = at("state");
   // Told again only when it changes: a reader of the screen would say it every two seconds.
-  if (state.textContent !== word(name)) state.textContent = word(name);
+  if (state.textContent !== text) state.textContent = text;
   state.className = kind;
 }

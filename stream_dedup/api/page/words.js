@@ -9,7 +9,7 @@ const ENGLISH = {
   compareWith: "Compare with (id)", latest: "Latest links", noLinks: "No links yet.", chosen: "Article", chooseOne:
   "Choose one of the latest links, or search for an id: what was decided, why, and where else the story stands.",
   similar: "What is a text like?", pasteText: "Paste a text. It is compared with all that was judged, and not remembered.",
-  source: "source", sourceLabel: "Source", compare: "Compare", runs: "The service runs", rests: "No service answers; its state is shown",
+  source: "source", sourceLabel: "Source", compare: "Compare", runs: "The service runs", waits: "The service is waiting for {0}", rests: "No service answers; its state is shown",
   noApi: "The API does not answer", wantsToken: "The API wants its token", version: "version {0} · IDF epoch {1} · {2} entries",
   looking: "Looking …", unique: "“{0}” is new: like nothing that was known.", uniqueRelation: "“{0}” went on as unique: a {1}.",
   duplicate: "“{0}” is a copy of “{1}”.", published: "published", received: "received", 
@@ -36,7 +36,7 @@ const CHINESE = {
   compareWith: "与哪一篇比较（id）", latest: "最新链接", noLinks: "还没有链接。", chosen: "文章", chooseOne:
   "选择一条最新链接，或按 id 查询：怎样判定、为什么、同一报道还出现在哪里。",
   similar: "这段文字像什么？", pasteText: "粘贴一段文字：与已判定的全部文章比较，不会被记住。",
-  source: "来源", sourceLabel: "来源", compare: "比较", runs: "服务运行中", rests: "服务没有应答，显示的是它的状态目录",
+  source: "来源", sourceLabel: "来源", compare: "比较", runs: "服务运行中", waits: "服务在等待：{0}", rests: "服务没有应答，显示的是它的状态目录",
   noApi: "API 没有应答", wantsToken: "API 需要令牌", version: "版本 {0} · IDF 纪元 {1} · {2} 个条目",
   looking: "查询中……", unique: "“{0}”是新文章：与已知的都不相像。", uniqueRelation: "“{0}”作为新文章发出：{1}。",
   duplicate: "“{0}”是“{1}”的副本。", published: "发布", received: "收到", 
@@ -54,6 +54,13 @@ const CHINESE = {
   redelivery: "重发", withdrawn: "撤回", succession: "更替",
 };
 
+// What the service waits for, as its probe says it; numbers may follow.
+const AWAITED = {
+  "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the broker": "broker", "the state to load": "读取状态目录",
+  "the changelog to be replayed": "重放变更日志", "what the group has decided to be judged again": "重新判定消费组已判定的文章",
+  "the end": "结束", "start-up": "启动",
+};
+
 const chinese = navigator.language.toLowerCase().startsWith("zh");
 export const LANGUAGES = { en: ENGLISH, "zh-CN": CHINESE };
 export const locale = chinese ? "zh-CN" : "en";
@@ -61,6 +68,13 @@ export const locale = chinese ? "zh-CN" : "en";
 /** Return a word, with values in the place of {0}, {1}, ... as far as they are given; a word that is none comes back as it is. */
 export function word(name, ...values) {
   return (LANGUAGES[locale][name] ?? name).replace(/\{(\d)\}/g, (place, at) => values[at] ?? place);
+}
+
+/** Return what a service waits for, out of what its probe says. */
+export function awaited(line) {
+  const what = line.replace(/^waiting for /, "");
+  const known = Object.keys(AWAITED).find((one) => what.startsWith(one));
+  return chinese && known ? AWAITED[known] + what.slice(known.length).replace(/\D*(\d[\d,]*).*/, "（$1）") : what;
 }
 
 /** Put the words where the page's elements want them. */
