@@ -18,12 +18,20 @@ _DESKTOP = ViewportSize(width=1280, height=900)
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Run a browser; see `found`."""
+def chromium(*, scrollbars: bool = False) -> Iterator[Browser]:
+    """Run a browser; see `found`.
+
+    Args:
+        scrollbars: whether they are drawn, which without a screen they else are not.
+    """
     path = found(*_NAMES, how=_HOW)
     with sync_playwright() as playwright:
         # In containers, where root runs the tests, Chromium's own sandbox cannot be set up.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=path,
+            args=["--no-sandbox"],
+            ignore_default_args=["--hide-scrollbars"] if scrollbars else None,
+        )
         yield browser
         browser.close()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser, Route, ViewportSize, expect
 
@@ -105,7 +106,7 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A browser of this machine."""
-    with chromium() as one:
+    with chromium(scrollbars=True) as one:
         yield one
 
 
@@ -318,9 +319,68 @@ def test_page_fits_a_phone(dark: bool, site: _Site, browser: Browser) -> None:  
     with watched(browser, site.url, dark=dark, size=ViewportSize(width=360, height=740)) as page:
         page.open("/#id=copy")
         expect(page.page.locator(".texts .body")).to_have_count(2)
-        assert page.page.evaluate("document.documentElement.scrollWidth") == 360
+        widths = page.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert widths[0] == widths[1] <= 360
         red = page.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
         assert (int(red) < 64) is dark
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_long_sources_leave_room_for_all_columns(width: int, site: _Site, browser: Browser) -> None:
+    """On a wide screen each column is seen; on a narrow one a scrollbar leads to those that are not."""
+    source = "一家名字很长的新闻来源" * 12 + "https://example.com/" + "path" * 60
+    story = (
+        "河对岸的老面粉厂拆了三年，只剩一座砖砌的水塔，去年有人把它改成了图书馆，螺旋楼梯沿着内壁往上转，书架也跟着转。"
+    )
+    sent = [article(f"of-{width}-{n}", story, source=source) for n in range(3)]
+    produce(site.bootstrap, site.topics.input, sent)
+    with watched(browser, site.url, size=ViewportSize(width=width, height=900)) as page:
+        page.open()
+        expect(page.page.locator("#latest a", has_text=f"of-{width}-2")).to_be_visible()
+        page.page.goto(f"{site.url}/#id=of-{width}-2")
+        expect(page.page.locator(".texts .body")).to_have_count(2)
+        seen, all_of_it, bar = page.page.evaluate(
+            """() => {
+                const table = document.querySelector("#answer .scroll");
+                return [table.clientWidth, table.scrollWidth, table.offsetHeight - table.clientHeight];
+            }"""
+        )
+        assert (all_of_it <= seen, bar > 0) == ((True, False) if width == 1280 else (False, True))
+        assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        lines = [page.page.locator(name).bounding_box() for name in ("#stream-time", "#judged")]
+        assert lines[0] is not None
+        assert lines[1] is not None
+        assert lines[0]["height"] == lines[1]["height"]
+        assert source in page.page.locator("#answer td.source").first.inner_text()
+        assert page.page.locator("#answer td.source").first.get_attribute("title") == source
+
+
+def test_link_is_told_with_the_epoch_of_its_weights(page: Watched, site: _Site) -> None:
+    """And where they have changed since, with the reason why the numbers of now are others."""
+
+    def epochs(locator: str = "#answer .facts") -> list[str]:
+        return re.findall(r"IDF epoch\s+(\d+)", " ".join(page.texts(locator)))
+
+    def of_epochs(then: int, now: int) -> None:
+        def changed(route: Route) -> None:
+            answer = route.fetch()
+            told = answer.json()
+            route.fulfill(
+                response=answer, json={**told, "idf_epoch": now, "decided": {**told["decided"], "idf_epoch": then}}
+            )
+
+        page.page.unroute_all()
+        page.page.route("**/v1/reason*", changed)
+        page.open("/#id=copy")
+        page.page.reload()
+        expect(page.page.locator(".texts .body")).to_have_count(2)
+
+    link = httpx2.get(f"{site.url}/v1/article?id=copy").json()["link"]
+    of_epochs(7, 7)
+    assert epochs() == [str(link["idf_epoch"]), "7"]
+    assert "decided with the weights" not in page.text("#answer")
+    of_epochs(6, 7)
+    assert "decided with the weights of IDF epoch 6; measured here with those of epoch 7" in page.text("#answer")
 
 
 def test_token_is_asked_for_and_kept_for_the_tab(site: _Site, browser: Browser) -> None:

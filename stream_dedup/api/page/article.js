@@ -1,6 +1,6 @@
 // An article: what was decided, why, and its cluster. Knows answers; knows nothing of how they are asked for.
 
-import { draw, facts, foreign, linkTo, make, sentence } from "./elements.js";
+import { draw, facts, foreign, linkTo, make, scrolled, sentence, sourceCell } from "./elements.js";
 import { besides } from "./texts.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
@@ -17,6 +17,7 @@ export function decisionOf(article) {
       [word("published")]: article.published_at ? timeOf(article.published_at) : "",
       [word("received")]: article.received_at ? timeOf(article.received_at) : "",
       [word("foundBy")]: link ? link.candidate_source : "",
+      [word("epoch")]: link ? numberOf(link.idf_epoch) : "",
       [word("message")]: article.message ? placeOf(article.message) : "",
     }));
 }
@@ -29,6 +30,8 @@ export function reasonOf(reason, scope) {
     make("h3", {}, word("verdict")),
     make("p", {}, reason.relation ? tag(reason.relation) : tag("new", word("noCopy")), reason.verdict),
     measuresOf(reason),
+    facts("facts", { [word("epoch")]: numberOf(reason.idf_epoch) }),
+    epochsOf(reason),
     make("h3", {}, word("bits", reason.hamming)),
     bitsOf(reason.fingerprints),
     make("h3", {}, word("sharedWords")),
@@ -49,7 +52,7 @@ export function clusterOf(cluster, more) {
   return make("div", {},
     make("h3", {}, word("cluster", numberOf(cluster.known))),
     timelineOf(cluster.timeline, cluster.stretch_seconds),
-    make("div", { class: "scroll", tabindex: "0" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), rows)),
+    scrolled(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), rows)),
     moreOf(cluster, rows, more));
 }
 
@@ -76,7 +79,7 @@ function memberRow(member, scope) {
   return make("tr", { class: member.canonical ? "canonical" : null },
     make("td", { title: timeOf(when) }, briefTimeOf(when)),
     make("td", { class: "name" }, linkTo(member.id, scope)),
-    make("td", {}, foreign(member.source || word("unknownSource"))),
+    sourceCell(member.source),
     make("td", {}, relation),
     ...cells.map((cell) => make("td", { class: "number" }, cell)),
     make("td", {}, link ? link.candidate_source : ""),
@@ -96,6 +99,13 @@ function measuresOf(measured) {
     [word("hamming")]: numberOf(measured.hamming),
     [word("cosine")]: measured.cosine === undefined ? "" : measureOf(measured.cosine),
   });
+}
+
+/** Return why the numbers of now are others than those of the link, where weights have changed since it was made. */
+function epochsOf(reason) {
+  const then = reason.decided?.idf_epoch;
+  if (then === undefined || then === reason.idf_epoch) return null;
+  return make("p", { class: "quiet" }, word("otherEpoch", numberOf(then), numberOf(reason.idf_epoch)));
 }
 
 function bitsOf(fingerprints) {

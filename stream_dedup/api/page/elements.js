@@ -1,6 +1,7 @@
 // Elements of the page. What comes from outside goes in as text alone: nothing here reads it as HTML.
 
 import { harmless } from "./harmless.js";
+import { word } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -54,6 +55,16 @@ export function linkTo(id, scope) {
 /** Return text from outside on its own: whichever way it is written, what stands around it keeps its order. */
 export function foreign(text) {
   return make("bdi", {}, harmless(text));
+}
+
+/** Return a table that is scrolled by itself, by keyboard too, where it is wider than the page. */
+export function scrolled(table) {
+  return make("div", { class: "scroll", tabindex: "0" }, table);
+}
+
+/** Return a cell with who published an article; of a long name the beginning is seen, and all of it under the pointer. */
+export function sourceCell(source) {
+  return make("td", { class: "source", title: source ? harmless(source) : null }, foreign(source || word("unknownSource")));
 }
 
 /** Return a sentence of the page as children of an element, with texts from outside in the place of {0}, {1}, ... */

@@ -1,6 +1,6 @@
 // What a pasted text is like. Knows the answer's fields; knows nothing of how it is asked for.
 
-import { foreign, linkTo, make, sentence } from "./elements.js";
+import { linkTo, make, scrolled, sentence, sourceCell } from "./elements.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
 /** Return what a text is like, as a sentence and a table. */
@@ -22,9 +22,8 @@ function tableOf(found, scope) {
     make("td", { class: "number" }, measureOf(one.jaccard)),
     make("td", { class: "number" }, measureOf(one.containment)),
     make("td", { class: "number" }, numberOf(one.hamming)),
-    make("td", {}, foreign(one.source || word("unknownSource"))),
+    sourceCell(one.source),
     make("td", { title: timeOf(one.published_at) }, briefTimeOf(one.published_at)),
     make("td", { class: "name" }, linkTo(one.canonical, scope))));
-  return make("div", { class: "scroll", tabindex: "0" },
-    make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)));
+  return scrolled(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)));
 }
