@@ -156,6 +156,18 @@ class Relation(StrEnum):
     REDELIVERY = "redelivery"  # the same id again with the same text
 
 
+class Ground(StrEnum):
+    """Why two texts are, or are not, copies."""
+
+    EXACT = "exact"  # as the relation of the same name, and so the next three
+    NEAR = "near"
+    CONTAINED = "contained"
+    CONTAINS = "contains"
+    TOO_SHORT = "too_short"  # one is so short that it is compared as a whole only
+    TEMPLATE = "template"  # alike, but numbers or names of places differ
+    TOO_LITTLE = "too_little"  # is in both
+
+
 class Announcement(StrEnum):
     """What the topic of duplicates tells beside links, in the same field."""
 

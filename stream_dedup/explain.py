@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.article import Article, Relation
+from stream_dedup.article import Article, Ground, Relation
 from stream_dedup.compare import RELATIONS, compare, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.fingerprint.simhash import cosine, hamming
@@ -51,7 +51,8 @@ class Explanation:
 
     Attributes:
         relation: what the first is to the second; None if neither is a copy.
-        verdict: the reason, in words.
+        ground: the reason.
+        verdict: the same in words.
         jaccard: estimate, as the service computes it.
         containment: estimate, likewise.
         fingerprints: the two SimHashes.
@@ -65,6 +66,7 @@ class Explanation:
     """
 
     relation: Relation | None
+    ground: Ground
     verdict: str
     jaccard: float
     containment: float
@@ -116,9 +118,11 @@ class Explainer:
         shared, differing = _words(self.fingerprinter, features, articles, epoch, top)
         bits = int(fingerprints[0] ^ fingerprints[1])
         sizes = features.sketches.sizes
+        ground = _ground(relation, match.jaccard, match.containment, int(sizes.min()), self._settings)
         return Explanation(
             relation,
-            _verdict(relation, match.jaccard, match.containment, (int(sizes[0]), int(sizes[1])), self._settings),
+            ground,
+            _verdict(ground, match.jaccard, match.containment, self._settings),
             float(match.jaccard),
             float(match.containment),
             (int(fingerprints[0]), int(fingerprints[1])),
@@ -161,28 +165,33 @@ def explain(
     return Explainer(settings).explain(*articles, epoch or Epoch(), top=top)
 
 
-def _verdict(
-    relation: Relation | None,
-    jaccard: float,
-    containment: float,
-    sizes: tuple[int, int],
-    settings: EngineSettings,
-) -> str:
+def _ground(
+    relation: Relation | None, jaccard: float, containment: float, smallest: int, settings: EngineSettings
+) -> Ground:
     verify = settings.verify
-    measured = f"Jaccard {jaccard:.2f}, containment {containment:.2f}"
     if relation is not None:
-        reasons = {
-            Relation.EXACT: "the normal texts are the same",
-            Relation.NEAR: f"{measured}: most n-grams are in both",
-            Relation.CONTAINED: f"{measured}: the first is a part of the second",
-            Relation.CONTAINS: f"{measured}: the second is a part of the first",
-        }
-        return reasons[relation]
-    if min(sizes) < verify.min_grams:
-        return f"a text of under {verify.min_grams} n-grams is compared as a whole only, and the two differ"
-    if jaccard >= verify.near_jaccard or containment >= verify.min_containment:
-        return f"{measured}: alike, but numbers or names of places differ, so these are two bulletins of one template"
-    return f"{measured}: below {verify.near_jaccard} and {verify.min_containment}, too little is in both"
+        return Ground(relation)
+    if smallest < verify.min_grams:
+        return Ground.TOO_SHORT
+    alike = jaccard >= verify.near_jaccard or containment >= verify.min_containment
+    return Ground.TEMPLATE if alike else Ground.TOO_LITTLE
+
+
+def _verdict(ground: Ground, jaccard: float, containment: float, settings: EngineSettings) -> str:
+    verify = settings.verify
+    near, part = verify.near_jaccard, verify.min_containment
+    measured = f"Jaccard {jaccard:.2f}, containment {containment:.2f}"
+    reasons = {
+        Ground.EXACT: "the normal texts are the same",
+        Ground.NEAR: f"{measured}: most n-grams are in both",
+        Ground.CONTAINED: f"{measured}: the first is a part of the second",
+        Ground.CONTAINS: f"{measured}: the second is a part of the first",
+        Ground.TOO_SHORT: f"a text of under {verify.min_grams} n-grams is compared as a whole only, and the two differ",
+        Ground.TEMPLATE: f"{measured}: alike, but numbers or names of places differ, so these are two bulletins of one "
+        "template",
+        Ground.TOO_LITTLE: f"{measured}: below {near} and {part}, too little is in both",
+    }
+    return reasons[ground]
 
 
 def _words(

@@ -5,7 +5,7 @@ Knows names and meanings; knows nothing of where they come from.
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_dedup.article import Announcement, Relation, Source
+from stream_dedup.article import Announcement, Ground, Relation, Source
 
 # Articles are judged by their own times: in a replay or out of a file this is not when they were judged by the clock.
 _STREAM_TIME = "The stream's time at the decision: that of the newest article so far."
@@ -148,6 +148,7 @@ class MeasuresAnswer(Answer):
     """How two texts compare, by the settings of now."""
 
     relation: Relation | None = Field(description="What the first is to the second with the settings of now.")
+    ground: Ground = Field(description="The reason: the relation, or why there is none.")
     verdict: str = Field(description="The reason, in words.")
     jaccard: float
     containment: float

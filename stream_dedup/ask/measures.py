@@ -12,6 +12,7 @@ def measures_of(explanation: Explanation) -> MeasuresAnswer:
     first, second = explanation.fingerprints
     return MeasuresAnswer(
         relation=explanation.relation,
+        ground=explanation.ground,
         verdict=explanation.verdict,
         jaccard=round(explanation.jaccard, 4),
         containment=round(explanation.containment, 4),

@@ -19,6 +19,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Route, ViewportSize, expect
 
+from stream_dedup.api.problems import Code
+from stream_dedup.article import Ground
 from tests.stream.chromium import Watched, chromium, watched
 from tests.stream.harness import (
     REPOSITORY,
@@ -300,6 +302,49 @@ def test_service_that_waits_is_told_to_wait(locale: str, line: str, told: str, s
         page.page.route("**/v1/status*", not_ready)
         page.open()
         expect(page.page.locator("#state")).to_have_text(told)
+
+
+def test_chinese_page_says_nothing_in_english(site: _Site, browser: Browser) -> None:
+    """Neither a verdict nor an index or an error: of Latin letters there are names alone."""
+    with watched(browser, site.url, locale="zh-CN") as page:
+        page.open("/#id=copy")
+        expect(page.page.locator(".texts .body")).to_have_count(2)
+        expect(page.page.locator("#answer")).to_contain_text("：大多数 n 元组两篇都有")
+        expect(page.page.locator("#answer .facts").first).to_contain_text("地标")
+        _ask_other(page, "weather", "story")
+        expect(page.page.locator("#answer")).to_contain_text("：低于阈值，两篇共有的太少")
+        _ask_other(page, "weather", "nobody")
+        expect(page.page.locator("#answer")).to_contain_text("没有这篇文章的记录")
+        page.page.get_by_label("粘贴一段文字").fill("  ")
+        page.page.get_by_role("button", name="比较").click()
+        expect(page.page.locator("#similar-answer")).to_have_text("文字是空白的，没有可比较的内容。")
+        page.open("/#id=copy")
+        expect(page.page.locator(".texts .body")).to_have_count(2)
+        own = page.page.evaluate(
+            """() => {
+                const copy = document.body.cloneNode(true);
+                for (const foreign of copy.querySelectorAll("bdi, .body")) foreign.remove();
+                const texts = document.createNodeIterator(copy, NodeFilter.SHOW_TEXT);
+                const found = [];
+                for (let text = texts.nextNode(); text; text = texts.nextNode()) found.push(text.data);
+                return found.join(" ").replace(/[0-9a-f]{16}/g, "");
+            }"""
+        ).replace(site.topics.input, "")
+        assert set(re.findall("[A-Za-z_]{2,}", own)) <= {"stream_dedup", "IDF", "Jaccard", "api", "token", "id"}
+
+
+def _ask_other(page: Watched, article_id: str, other: str) -> None:
+    page.page.goto(f"{page.url}/#id={article_id}&other={other}")
+    expect(page.page.locator("#answer .problem, #answer .texts, #answer p.quiet").first).to_be_visible()
+
+
+def test_every_code_and_ground_has_chinese_words() -> None:
+    """Those of the engine and of the API; what a page of ours never gets has none."""
+    never = {Code.NOT_JSON, Code.FOREIGN_HOST, Code.NO_PATH, Code.WRONG_METHOD, Code.WRONG_TYPE}
+    script = (REPOSITORY / "stream_dedup/api/page/said.js").read_text(encoding="utf-8")
+    for names, words in ((set(Code) - never, "PROBLEMS"), (set(Ground), "GROUNDS")):
+        listed = script.partition(f"const {words} = {{")[2].partition("};")[0]
+        assert set(re.findall(r"(\w+): \"", listed)) == names
 
 
 def test_both_languages_have_the_same_words(page: Watched) -> None:

@@ -108,15 +108,23 @@ def test_cut_copy_is_explained_as_the_engine_judges_it(texts: list[BaseText]) ->
 def test_verdict_says_why_texts_are_no_copies(texts: list[BaseText]) -> None:
     """Too little in common, too short, or other numbers: the verdict names the reason."""
     unlike = explain(texts[0].body, texts[5].body, _SETTINGS)
-    assert (unlike.relation, "too little" in unlike.verdict) == (None, True)
+    assert (unlike.relation, unlike.ground, "too little" in unlike.verdict) == (None, "too_little", True)
     short = explain("今天天气真好", "今天天气真好呀", _SETTINGS)
-    assert (short.relation, "n-grams is compared as a whole" in short.verdict) == (None, True)
+    assert (short.relation, short.ground, "n-grams is compared as a whole" in short.verdict) == (
+        None,
+        "too_short",
+        True,
+    )
     template = (
         "最高气温{}度，最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数为{}。请市民合理安排出行，注意防晒和补水，"
         "老人和儿童尽量避免在午后外出。监测站将继续发布信息，欢迎通过热线和网站查询，并以当地气象台的最新预报为准。"
     )
     bulletins = explain(template.format(31, 22, 60, 3, 45), template.format(12, 8, 77, 5, 91), _SETTINGS)
-    assert (bulletins.relation, "numbers or names of places differ" in bulletins.verdict) == (None, True)
+    assert (bulletins.relation, bulletins.ground, "numbers or names of places differ" in bulletins.verdict) == (
+        None,
+        "template",
+        True,
+    )
 
 
 def test_weights_come_from_the_given_epoch(pair: tuple[str, str], fingerprinter: Fingerprinter) -> None:

@@ -1,6 +1,7 @@
 // An article: what was decided, why, and its cluster. Knows answers; knows nothing of how they are asked for.
 
 import { draw, facts, foreign, linkTo, make, scrolled, sentence, sourceCell } from "./elements.js";
+import { verdictOf } from "./said.js";
 import { besides } from "./texts.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
@@ -16,7 +17,7 @@ export function decisionOf(article) {
       [word("source")]: article.source ? foreign(article.source) : "",
       [word("published")]: article.published_at ? timeOf(article.published_at) : "",
       [word("received")]: article.received_at ? timeOf(article.received_at) : "",
-      [word("foundBy")]: link ? link.candidate_source : "",
+      [word("foundBy")]: link ? word(link.candidate_source) : "",
       [word("epoch")]: link ? numberOf(link.idf_epoch) : "",
       [word("message")]: article.message ? placeOf(article.message) : "",
     }));
@@ -28,7 +29,7 @@ export function reasonOf(reason, scope) {
     make("h3", {}, word("both")),
     besides(reason.first, reason.second, scope),
     make("h3", {}, word("verdict")),
-    make("p", {}, reason.relation ? tag(reason.relation) : tag("new", word("noCopy")), reason.verdict),
+    make("p", {}, reason.relation ? tag(reason.relation) : tag("new", word("noCopy")), verdictOf(reason)),
     measuresOf(reason),
     facts("facts", { [word("epoch")]: numberOf(reason.idf_epoch) }),
     epochsOf(reason),
@@ -82,7 +83,7 @@ function memberRow(member, scope) {
     sourceCell(member.source),
     make("td", {}, relation),
     ...cells.map((cell) => make("td", { class: "number" }, cell)),
-    make("td", {}, link ? link.candidate_source : ""),
+    make("td", {}, link ? word(link.candidate_source) : ""),
     make("td", { class: "name" }, link?.matched ? linkTo(link.matched, scope) : ""));
 }
 

@@ -3,11 +3,12 @@
 const TOKEN = "stream_dedup.token";
 const SECONDS = 15;
 
-/** An answer that is none: its status and what the API says of it. */
+/** An answer that is none: its status and what the API says of it, in words and as a code. */
 export class Unanswered extends Error {
-  constructor(status, detail) {
+  constructor(status, detail, code = "") {
     super(detail);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -38,12 +39,7 @@ export async function ask(path, asked = {}, body = null) {
     throw new Unanswered(0, error.message);
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Unanswered(response.status, detailOf(answer, response));
+  // Where there are too many requests at once the answer is no JSON.
+  if (!response.ok) throw new Unanswered(response.status, answer.detail ?? `${response.status} ${response.statusText}`, answer.code);
   return answer;
-}
-
-function detailOf(answer, response) {
-  if (typeof answer.detail === "string") return answer.detail;
-  if (Array.isArray(answer.detail)) return answer.detail.map((one) => `${one.loc?.at(-1)}: ${one.msg}`).join("; ");
-  return `${response.status} ${response.statusText}`;
 }

@@ -5,8 +5,9 @@ import { clusterOf, decisionOf, reasonOf } from "./article.js";
 import { addressOf, at, foreign, make } from "./elements.js";
 import { markCurrent, showLatest } from "./latest.js";
 import { noteStatus } from "./now.js";
+import { awaited, wrongWith } from "./said.js";
 import { similarOf } from "./similar.js";
-import { awaited, speak, word } from "./words.js";
+import { speak, word } from "./words.js";
 
 const LOOK_MILLISECONDS = 2000;
 const LINKS = 30;
@@ -83,7 +84,7 @@ async function reasoned(id, scope, other) {
   try {
     return reasonOf(await ask("reason", { id, scope, other }), scope);
   } catch (error) {
-    if (NO_REASON.includes(error.status)) return make("p", { class: "quiet" }, foreign(error.message));
+    if (NO_REASON.includes(error.status)) return make("p", { class: "quiet" }, foreign(wrongWith(error)));
     return problem(error);
   }
 }
@@ -93,6 +94,10 @@ async function compare(event) {
   event.preventDefault();
   const asked = Object.fromEntries(new FormData(event.target));
   const answer = at("similar-answer");
+  if (!asked.body.trim()) {
+    answer.replaceChildren(make("p", { class: "problem" }, word("blank")));
+    return;
+  }
   answer.replaceChildren(make("p", { class: "quiet" }, word("looking")));
   try {
     answer.replaceChildren(similarOf(await ask("similar", {}, asked), asked.scope));
@@ -103,7 +108,7 @@ async function compare(event) {
 }
 
 function problem(error) {
-  return make("p", { class: "problem" }, foreign(error.message));
+  return make("p", { class: "problem" }, foreign(wrongWith(error)));
 }
 
 /** Tell at the top of the page what is wrong with all of it: no API, or no token. */

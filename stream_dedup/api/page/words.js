@@ -26,6 +26,7 @@ const ENGLISH = {
   noCopy: "no copy", unseen: "{0} newest entries are not searched yet.", unknownSource: "unknown source",
   new: "new", exact: "exact", near: "near", contained: "contained", contains: "contains", revision: "revision",
   redelivery: "redelivery", withdrawn: "withdrawn", succession: "succession",
+  content: "content", landmark: "landmark", simhash: "SimHash", id: "id", blank: "The text is blank: there is nothing to compare.",
 };
 
 const CHINESE = {
@@ -54,13 +55,7 @@ const CHINESE = {
   noCopy: "不是副本", unseen: "最新的 {0} 个条目尚未检索到。", unknownSource: "来源不明",
   new: "新", exact: "相同", near: "近似", contained: "被包含", contains: "包含", revision: "修订",
   redelivery: "重发", withdrawn: "撤回", succession: "更替",
-};
-
-// What the service waits for, as its probe says it; numbers may follow.
-const AWAITED = {
-  "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the broker": "broker", "the state to load": "读取状态目录",
-  "the changelog to be replayed": "重放变更日志", "what the group has decided to be judged again": "重新判定消费组已判定的文章",
-  "the end": "结束", "start-up": "启动",
+  content: "全文", landmark: "地标", simhash: "SimHash", id: "id", blank: "文字是空白的，没有可比较的内容。",
 };
 
 const chinese = navigator.language.toLowerCase().startsWith("zh");
@@ -70,13 +65,6 @@ export const locale = chinese ? "zh-CN" : "en";
 /** Return a word, with values in the place of {0}, {1}, ... as far as they are given; a word that is none comes back as it is. */
 export function word(name, ...values) {
   return (LANGUAGES[locale][name] ?? name).replace(/\{(\d)\}/g, (place, at) => values[at] ?? place);
-}
-
-/** Return what a service waits for, out of what its probe says. */
-export function awaited(line) {
-  const what = line.replace(/^waiting for /, "");
-  const known = Object.keys(AWAITED).find((one) => what.startsWith(one));
-  return chinese && known ? AWAITED[known] + what.slice(known.length).replace(/\D*(\d[\d,]*).*/, "（$1）") : what;
 }
 
 /** Put the words where the page's elements want them. */

@@ -1,0 +1,45 @@
+// What the service and the API say in English, as the page says it. Knows their words and codes; knows nothing of when they are said.
+
+import { locale, measureOf, word } from "./words.js";
+
+// What the service waits for, as its probe says it; numbers may follow.
+const AWAITED = {
+  "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the broker": "broker",
+  "the state to load": "读取状态目录", "the changelog to be replayed": "重放变更日志",
+  "what the group has decided to be judged again": "重新判定消费组已判定的文章", "the end": "结束", "start-up": "启动",
+};
+// Why two texts are, or are not, copies.
+const GROUNDS = {
+  exact: "规范化后的文字相同", near: "{0}：大多数 n 元组两篇都有", contained: "{0}：前者是后者的一部分", contains: "{0}：后者是前者的一部分",
+  too_short: "其中一篇太短，只能整体比较，而两篇并不相同", template: "{0}：两篇相像，但数字或地名不同，是同一模板的两则通报",
+  too_little: "{0}：低于阈值，两篇共有的太少",
+};
+// What is wrong with a question. Where there is a {0} the API's own words tell more.
+const PROBLEMS = {
+  no_token: "API 需要令牌。", unknown_article: "没有这篇文章的记录：从未判定、已撤回，或早于时间窗口。",
+  unique_article: "这是新文章，不是任何文章的副本：请在“与哪一篇比较”中填写一个 id。",
+  expired_link: "它所复制的文章已经过期：请在“与哪一篇比较”中填写一个 id。", lost_text: "文章的文字已不在输入主题中，无法再比较。",
+  too_large: "文字太长，超过 api.max_body_bytes。", unavailable: "暂时读不到状态或 broker（{0}）。", invalid: "填写有误（{0}）。",
+};
+
+const chinese = locale.startsWith("zh");
+
+/** Return what a service waits for, out of what its probe says. */
+export function awaited(line) {
+  const what = line.replace(/^waiting for /, "");
+  const known = chinese && Object.keys(AWAITED).find((one) => what.startsWith(one));
+  return known ? AWAITED[known] + what.slice(known.length).replace(/\D*(\d[\d,]*).*/, "（$1）") : what;
+}
+
+/** Return why two texts are, or are not, copies, in words. */
+export function verdictOf(reason) {
+  const known = chinese && GROUNDS[reason.ground];
+  return known ? known.replace("{0}", `Jaccard ${measureOf(reason.jaccard)}，${word("containment")} ${measureOf(reason.containment)}`) : reason.verdict;
+}
+
+/** Return what is wrong with a question. */
+export function wrongWith(error) {
+  if (!error.status) return word("noApi");
+  const known = chinese && PROBLEMS[error.code];
+  return known ? known.replace("{0}", () => error.message) : error.message;
+}
