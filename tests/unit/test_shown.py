@@ -242,6 +242,7 @@ def test_words_are_told_under_names_that_fit() -> None:
 def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
     return MeasuresAnswer(
         relation=Relation.NEAR,
+        ground="near",
         verdict="most n-grams are in both",
         jaccard=0.5,
         containment=0.7,
