@@ -26,7 +26,7 @@ from stream_dedup.cli_tail import tail_command
 from stream_dedup.compiled import is_compiled
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.encode.shapes import CLUSTER, LINK
-from stream_dedup.files.readers import FileFormatError
+from stream_dedup.files.readers import FileFormatError, shown
 from stream_dedup.files.readers import Progress as FileProgress
 from stream_dedup.files.run import Summary, check_files, dedup_files
 from stream_dedup.index.rocks import open_store
@@ -159,7 +159,7 @@ def dedup(
         finally:
             if summary.records():
                 out.print(_summary_table(summary))
-                out.print(f"results in {escaped(str(results))}", soft_wrap=True)
+                out.print(f"results in {escaped(shown(results))}", soft_wrap=True)
         if summary.reasons and summary.outcomes["dead"] == summary.records():
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 

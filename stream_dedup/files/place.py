@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stream_dedup.files.readers import FileFormatError
+from stream_dedup.files.readers import FileFormatError, shown
 from stream_dedup.files.results import NAMES
 from stream_dedup.index.ledger import Positions
 
@@ -49,9 +49,9 @@ class Place:
 
     def __init__(self, paths: Sequence[Path], out: Path) -> None:
         self._paths = paths
-        self._out = str(out.resolve())
-        self._inputs = [f"{self._out} < {number} {path.resolve()}" for number, path in enumerate(paths, 1)]
-        digest = hashlib.blake2b("\0".join(self._inputs).encode(errors="surrogateescape"), digest_size=_DIGEST_BYTES)
+        self._out = shown(out.resolve())
+        self._inputs = [f"{self._out} < {number} {shown(path.resolve())}" for number, path in enumerate(paths, 1)]
+        digest = hashlib.blake2b("\0".join(self._inputs).encode(), digest_size=_DIGEST_BYTES)
         self._files = int.from_bytes(digest.digest())
 
     def start(self, known: Positions) -> Start:

@@ -58,6 +58,11 @@ class Progress:
 Reader = Callable[[Path], Iterator[tuple[Record, Progress]]]
 
 
+def shown(path: Path | str) -> str:
+    """Return the name of a file as text: what of it is no UTF-8 is written out."""
+    return str(path).encode(errors="backslashreplace").decode()
+
+
 def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
     """Return the reader for a file, by its name; `-` is standard input, with lines of JSON.
 

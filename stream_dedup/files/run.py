@@ -16,7 +16,7 @@ from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdraw
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.files.place import Place, new_start
-from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, Progress, Reader, Record, reader_for
+from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, Progress, Reader, Record, reader_for, shown
 from stream_dedup.files.results import Results, check_new
 from stream_dedup.index.ledger import Positions
 from stream_dedup.judged import Change
@@ -168,7 +168,7 @@ class _Reading:
                 dead.append((record, UndecodableError(Reason.INVALID_RECORD, record.fault)))
                 continue
             try:
-                items.append(self._decoder.decode(record.value, now_ms, Origin(path.name, 0, record.number)))
+                items.append(self._decoder.decode(record.value, now_ms, Origin(shown(path.name), 0, record.number)))
                 sound.append(record)
             except UndecodableError as error:
                 dead.append((record, error))
@@ -264,7 +264,7 @@ class _Run:
         line = {
             "reason": error.reason,
             "detail": str(error),
-            "file": str(path),
+            "file": shown(path),
             "number": record.number,
             "value": record.value.decode("utf-8", "backslashreplace"),
         }

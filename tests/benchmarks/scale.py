@@ -50,7 +50,8 @@ _WARM = 12  # before them
 _INSERTED = 1 << 16  # entries whose insertion is timed at each size
 _FIRST_SIZE = 100_000
 _READ_BYTES = 1 << 24  # at once
-console = Console()
+# What goes into a file has no width that the table would have to suit.
+console = Console(width=None if sys.stdout.isatty() else 200)
 
 
 @dataclass(frozen=True, slots=True)

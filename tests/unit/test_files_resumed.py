@@ -1,5 +1,6 @@
 """Promises of file runs that are ended: nothing lost, nothing doubled, and the same command goes on."""
 
+import os
 import resource
 import shutil
 from collections import Counter
@@ -228,6 +229,18 @@ def test_unfinished_run_does_not_go_on_without_its_results(ended: Ended) -> None
     (out / "unique.jsonl").unlink()
     with pytest.raises(FileFormatError, match=r"unique\.jsonl"):
         go_on(files)
+
+
+def test_names_of_files_may_be_no_utf8(
+    files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+) -> None:
+    """The state remembers a run over them like any other."""
+    file, out = tmp_path / os.fsdecode(b"\xff.jsonl"), tmp_path / os.fsdecode(b"\xfe")
+    shutil.copy2(files[0], file)
+    _end_run(_before_applying, 2, [file], out, engine_in(tmp_path / "state"))
+    _run([file], out, engine_in(tmp_path / "state"))
+    found = _found(out)
+    assert sum(map(len, found.values())) == len(file.read_bytes().splitlines())
 
 
 def test_finished_run_is_not_gone_on_with(
