@@ -308,6 +308,14 @@ def sizes_to(entries: int) -> Iterator[int]:
     yield entries
 
 
+def write(directory: Path, sizes: Sequence[Measured], about: Mapping[str, object]) -> None:
+    """Write scale.json and scale.svg: what is known of the run, and its sizes so far."""
+    directory.mkdir(parents=True, exist_ok=True)
+    found = {**about, "sizes": [asdict(one) for one in sizes]}
+    (directory / "scale.json").write_text(json.dumps(found, indent=1) + "\n")
+    plot(sizes, directory / "scale.svg")
+
+
 def plot(sizes: Sequence[Measured], path: Path) -> None:
     """Draw rate, memory and disk against size."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
@@ -318,6 +326,7 @@ def plot(sizes: Sequence[Measured], path: Path) -> None:
         axes.set(xscale="log", xlabel="million entries", title=name)
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
+    mpl.rcParams["svg.hashsalt"] = "stream_dedup"
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -380,13 +389,9 @@ def main() -> None:
             filling.grow(size)
             sizes.append(measured(filling, directory, options.flags))
             console.print(table_of(sizes, machine))
+            if options.out:  # a run of hours that is ended keeps what it has measured
+                write(options.out, sizes, {"machine": machine, "settings": options.flags})
         filling.state.close()
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        found = {"machine": machine, "settings": options.flags, "sizes": [asdict(one) for one in sizes]}
-        (options.out / "scale.json").write_text(json.dumps(found, indent=1) + "\n")
-        mpl.rcParams["svg.hashsalt"] = "stream_dedup"
-        plot(sizes, options.out / "scale.svg")
 
 
 if __name__ == "__main__":

@@ -117,4 +117,4 @@ def test_runner_runs_the_command_line() -> None:
     command = [sys.executable, "-m", "tests.faults.runner", "--at", "read", "--", "config", "--set", "no.such=1"]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
-    assert "error: no: no such setting" in ended.stderr
+    assert "error: no.such = '1': no such setting" in ended.stderr
