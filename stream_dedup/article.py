@@ -70,7 +70,7 @@ class Article:
     Raises:
         TypeError: a field is of another type.
         ValueError: the id is empty, or the body is blank; id or scope is too long or holds a U+001F; one of these, the
-            URL or the source cannot be UTF-8.
+            URL or the source cannot be UTF-8; the event time is not between 1900 and 10000.
 
     Attributes:
         id: unique name within the scope, 1 to 65,535 bytes of UTF-8 with that; the same id again is a redelivery or a
@@ -79,7 +79,7 @@ class Article:
         title: words of it count in profiles with a title factor.
         url: where it was published.
         source: who published it.
-        published_ms: event time, milliseconds since 1970 in UTC; None where unknown.
+        published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None where unknown.
         origin: the message that carried it.
         scope: within which alone it is compared, at most 256 bytes of UTF-8; those without one are one of their own.
     """
@@ -96,6 +96,8 @@ class Article:
     def __post_init__(self) -> None:
         check_texts(self, _TEXTS)
         check_whole(self, "published_ms", "a whole number, milliseconds since 1970 in UTC,")
+        if self.published_ms is not None and not EARLIEST_MS <= self.published_ms < LATEST_MS:
+            raise ValueError(f"published_ms of article {self.id!r} is {self.published_ms}, not between 1900 and 10000")
         check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id, _MAX_NAME_BYTES)
         check_encodable(self, _STORED)

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 
 from stream_dedup.api.asking import Asking, Id, OtherId, Question, ScopeName
-from stream_dedup.api.guards import BodyLimit, BrowserHeaders, HeadAsGet, HostGuard, TokenGuard
+from stream_dedup.api.guards import BodyLimit, BrowserHeaders, CrowdLimit, HeadAsGet, HostGuard, TokenGuard
 from stream_dedup.api.page import page_router
 from stream_dedup.api.problems import add_problems, described
 from stream_dedup.article import Article
@@ -31,6 +31,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.version import __version__
 
 _MOST_LATEST = 200
+_MOST_AT_ONCE = 64  # questions
 _TOKEN_SCHEME = "token"  # noqa: S105  # its name in OpenAPI
 
 
@@ -57,6 +58,7 @@ def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> Fa
 def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
     """Put before an API what looks at requests first. The last one is the outermost."""
     app.add_middleware(BodyLimit, most=settings.api.max_body_bytes)
+    app.add_middleware(CrowdLimit, most=_MOST_AT_ONCE, free=free)
     if settings.api.token:
         app.add_middleware(TokenGuard, token=settings.api.token, free=free)
     else:

@@ -139,6 +139,38 @@ class BodyLimit:
                 return b"".join(parts)
 
 
+class CrowdLimit:
+    """Refuses questions beyond so many at once: they would wait for each other, and hold memory meanwhile.
+
+    Args:
+        app: behind it.
+        most: questions at once.
+        free: paths that are not counted.
+    """
+
+    def __init__(self, app: ASGIApp, most: int, free: Collection[str]) -> None:
+        self._app = app
+        self._most = most
+        self._free = frozenset(free)
+        self._asked = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        if scope["type"] != "http" or scope["path"] in self._free:
+            await self._app(scope, receive, send)
+            return
+        if self._asked >= self._most:
+            told = f"{self._most} questions are being answered already: ask again"
+            busy = problem(status.HTTP_503_SERVICE_UNAVAILABLE, Code.BUSY, told, {"Retry-After": "1"})
+            await busy(scope, receive, send)
+            return
+        self._asked += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._asked -= 1
+
+
 class BrowserHeaders:
     """Tells browsers to run nothing but the page's own files, and to keep nothing.
 

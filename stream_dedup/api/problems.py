@@ -41,6 +41,7 @@ class Code(StrEnum):
     WRONG_TYPE = "wrong_type"
     INVALID = "invalid"
     UNAVAILABLE = "unavailable"
+    BUSY = "busy"
 
 
 class Problem(BaseModel):
@@ -74,7 +75,7 @@ _WHEN = {
     status.HTTP_413_CONTENT_TOO_LARGE: "The body is larger than `api.max_body_bytes`.",
     status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The body is not said to be JSON.",
     status.HTTP_422_UNPROCESSABLE_CONTENT: "A parameter, or a member of the body, is wrong.",
-    status.HTTP_503_SERVICE_UNAVAILABLE: "The state or the broker cannot be read now.",
+    status.HTTP_503_SERVICE_UNAVAILABLE: "The state or the broker cannot be read now, or too many ask at once.",
 }
 
 

@@ -24,7 +24,7 @@ from stream_dedup.settings import Settings
 
 _WAIT_SECONDS = 1.0
 _KEEP_ALIVE_SECONDS = 10
-_MOST_AT_ONCE = 64  # requests; beyond: 503
+_MOST_CONNECTIONS = 256  # among them those that browsers keep open; beyond, uvicorn answers 503
 # Looks cost the stream something: so many seconds after the last question there is one a second.
 _ASKING_SECONDS, _UNASKED_SECONDS = 10.0, 1.0
 
@@ -104,7 +104,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=_MOST_AT_ONCE,
+            limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_KEEP_ALIVE_SECONDS,
         )

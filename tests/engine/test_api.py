@@ -1,10 +1,12 @@
 """The API over a state: status codes, who may ask, how much, and what a browser is told."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
 from jsonschema import Draft202012Validator
@@ -26,6 +28,7 @@ _HOSTILE = Article(
     '<script>alert("id")</script>', "正文里有<img src=x onerror=alert(1)>一张图，也有足够多的词语可以比较。" * 3
 )
 _COUNT = 60
+_SECONDS = 30.0
 _JSON = {"content-type": "application/json"}
 _PATHS = ("/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/cluster?id=x", "/v1/reason?id=x", "/openapi.json")
 
@@ -346,6 +349,32 @@ def test_bodies_have_a_bound(locked: TestClient) -> None:
         assert "api.max_body_bytes = 2048" in answer.json()["detail"]
     small = locked.post("/v1/similar", json={"body": "够短的一篇文章。"}, headers=headers)
     assert small.status_code == 200
+
+
+def test_questions_at_once_have_a_bound(directory: Path) -> None:
+    """One more is told so in the shape of all errors; probes are answered meanwhile, and then all of the others."""
+    settings, health, allowed = _settings(directory), Health(60.0), threading.Event()
+
+    def desk_in_time() -> Desk:
+        assert allowed.wait(_SECONDS)
+        raise StoreError("no state yet")
+
+    transport = httpx2.ASGITransport(make_app(desk_in_time, settings, health))
+
+    async def ask() -> None:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            asked = [asyncio.create_task(client.get("/v1/status")) for _ in range(65)]
+            (first,), waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            refused = first.result()
+            assert refused.status_code == 503
+            assert refused.json() == {"detail": "64 questions are being answered already: ask again", "code": "busy"}
+            assert refused.headers["retry-after"] == "1"
+            assert (await client.get("/healthz")).status_code == 200
+            allowed.set()
+            assert {answer.json()["code"] for answer in await asyncio.gather(*waiting)} == {"unavailable"}
+            assert (await client.get("/v1/status")).json()["code"] == "unavailable"
+
+    asyncio.run(ask())
 
 
 def test_without_a_token_pages_of_elsewhere_cannot_ask(client: TestClient) -> None:

@@ -41,6 +41,20 @@ def test_times_may_be_numbers_of_numpy() -> None:
     assert Article("n-1", "正文", published_ms=np.int64(7)).published_ms == 7  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("value", [10**30, -(10**30), 253_402_300_800_000, -2_208_988_800_001])
+def test_time_beyond_what_can_be_stored_is_told(value: int) -> None:
+    """When the article is made, not amid a batch: micro- and nanoseconds taken for milliseconds are."""
+    with pytest.raises(ValueError, match=f"^published_ms of article 'n-1' is {value}, not between 1900 and 10000$"):
+        Article("n-1", "正文", published_ms=value)
+
+
+def test_times_go_from_1900_to_10000() -> None:
+    """The first and the last millisecond of them, by Python's own calendar."""
+    first = datetime(1900, 1, 1, tzinfo=UTC).timestamp() * 1000
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp() * 1000
+    assert [Article("n-1", "正文", published_ms=int(time)).published_ms for time in (first, last)] == [first, last]
+
+
 def test_origin_is_one() -> None:
     """A topic's name is none."""
     with pytest.raises(TypeError, match=r"^origin of the withdrawal 'n-1' is 'articles.in'.*: an Origin is wanted"):

@@ -31,7 +31,7 @@ from stream_dedup.shown.plain import fitted, harmless
 from stream_dedup.shown.reason import differences_shown, measures_shown
 
 _TEXTS = st.text("一二三四。！\nab ", max_size=60)
-_HOSTILE = "\x1b]0;owned\x07\x1b[31m[bold]:smile:\u202e"
+_HOSTILE = "\x1b]0;owned\x07\x1b[31m[bold]:smile:\u202e\u061c"
 
 
 def _width(text: str) -> int:
@@ -120,14 +120,14 @@ def test_chinese_is_fitted_by_its_two_cells(text: str, shown: str) -> None:
 
 def test_terminal_obeys_no_text() -> None:
     """Escape sequences, changes of direction and rich's markup are shown as they stand."""
-    assert harmless(_HOSTILE) == "␛]0;owned␇␛[31m[bold]:smile:�"
+    assert harmless(_HOSTILE) == "␛]0;owned␇␛[31m[bold]:smile:��"
     decision = DecisionAnswer(
         decision="unique", id=_HOSTILE, title=_HOSTILE, output=PlaceAnswer(topic="t", partition=0, offset=0)
     )
     for shown in (decision_line(decision), cluster_shown(_cluster(_HOSTILE))):
         printed = _printed(shown)
         assert "[31m[bold]:smile:" in printed
-        assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+        assert not {"\x1b", "\x07", "\u202e", "\u061c"} & set(printed)
 
 
 def _cluster(source: str) -> ClusterAnswer:
