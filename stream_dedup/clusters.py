@@ -268,18 +268,23 @@ def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:
         cluster: as it is now.
         changed_ms: since when, milliseconds since 1970 in UTC.
     """
-    by_count = sorted(cluster.sources.items(), key=lambda item: (-item[1], item[0]))
+    by_articles = largest(cluster.sources)
     return {
         "canonical": id_of(cluster.canonical),
         "copies": cluster.copies,
         "first_seen": iso(cluster.first_ms),
         "last_seen": iso(cluster.last_ms),
-        "distinct_sources": len(by_count),
-        "sources": [{"source": source, "articles": articles} for source, articles in by_count],
+        "distinct_sources": len(by_articles),
+        "sources": [{"source": source, "articles": articles} for source, articles in by_articles],
         "other_sources_articles": cluster.other_members,
         "updated_at": iso(changed_ms),
         **scope_json(scope_of(cluster.canonical)),
     }
+
+
+def largest(sources: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return sources with the number of their articles, those with most of them first."""
+    return sorted(sources.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _successor(members: Sequence[Member], policy: Policy) -> str | None:

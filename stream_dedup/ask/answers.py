@@ -77,17 +77,25 @@ class MomentAnswer(Answer):
     sources: int = Field(description="Different sources among them.")
 
 
+class SourceAnswer(Answer):
+    """How many articles of a cluster a source has."""
+
+    source: str
+    articles: int
+
+
 class ClusterAnswer(Answer):
-    """An article and its copies."""
+    """An article and its copies, by the names that the topic of clusters has for them."""
 
     number: int
     scope: str
     canonical: str
     copies: int = Field(description="Members beside the canonical article since the cluster began.")
-    first_at: str | None = Field(description="When the first of all members was seen.")
-    last_at: str | None
-    sources: dict[str, int] = Field(description="Members by source, at most 256 of them by name.")
-    other_members: int = Field(description="Members of further sources.")
+    first_seen: str | None = Field(description="When the first of all members was seen.")
+    last_seen: str | None
+    distinct_sources: int = Field(description="Sources that are counted by name, those without one as one.")
+    sources: list[SourceAnswer] = Field(description="Those with most articles first, at most 256.")
+    other_sources_articles: int = Field(description="Articles of further sources.")
     known: int = Field(description="Members that have not expired; those below are some of them.")
     members: list[MemberAnswer] = Field(description="In the order of their publication, or else of their arrival.")
     stretch_seconds: int = Field(description="Length of a stretch of the timeline.")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from stream_dedup.article import Origin, Relation, iso, rounded
-from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, MemberAnswer, PlaceAnswer
+from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, MemberAnswer, PlaceAnswer, SourceAnswer
 from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
-from stream_dedup.clusters import Cluster
+from stream_dedup.clusters import Cluster, largest
 from stream_dedup.index.generations import newest
 from stream_dedup.index.joins import Join, join_key, of_join_key
 from stream_dedup.index.records import ArticleRecord, generation_prefix, key_of
@@ -124,16 +124,18 @@ class Lookup:
         shown = ordered[skipped : skipped + most]
         matched = self._names([joins[name].join.matched for name in shown if name in joins])
         canonical = cluster.canonical if cluster is not None else ordered[0]
+        sources = cluster.sources if cluster is not None else {records[canonical].source: 1}
         stretch, timeline = timeline_of([(_moment(records[name]), records[name].source) for name in ordered])
         return ClusterAnswer(
             number=number,
             scope=scope_of(canonical),
             canonical=id_of(canonical),
             copies=cluster.copies if cluster is not None else len(records) - 1,
-            first_at=iso(cluster.first_ms if cluster is not None else records[canonical].first_ms),
-            last_at=iso(cluster.last_ms if cluster is not None else records[canonical].first_ms),
-            sources=dict(cluster.sources) if cluster is not None else {records[canonical].source: 1},
-            other_members=cluster.other_members if cluster is not None else 0,
+            first_seen=iso(cluster.first_ms if cluster is not None else records[canonical].first_ms),
+            last_seen=iso(cluster.last_ms if cluster is not None else records[canonical].first_ms),
+            distinct_sources=len(sources),
+            sources=[SourceAnswer(source=source, articles=articles) for source, articles in largest(sources)],
+            other_sources_articles=cluster.other_members if cluster is not None else 0,
             known=len(records),
             members=[_member_answer(name, canonical, records[name], joins.get(name), matched) for name in shown],
             stretch_seconds=stretch,

@@ -116,7 +116,7 @@ def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
                 "scope": cluster.scope,
                 "cluster": str(cluster.number),
                 "copies": f"{cluster.copies:,}",
-                "seen": f"{time_shown(cluster.first_at)} to {time_shown(cluster.last_at)}",
+                "seen": f"{time_shown(cluster.first_seen)} to {time_shown(cluster.last_seen)}",
                 "sources": _sources(cluster),
             }
         ),
@@ -250,9 +250,8 @@ def bar(share: float, cells: int = _BAR_CELLS) -> Text:
 
 
 def _sources(cluster: ClusterAnswer) -> str:
-    ordered = _largest(cluster.sources)
-    shown = [f"{source or 'unknown'} {count}" for source, count in ordered[:_SOURCES_SHOWN]]
-    others = sum(count for _, count in ordered[_SOURCES_SHOWN:]) + cluster.other_members
+    shown = [f"{one.source or 'unknown'} {one.articles}" for one in cluster.sources[:_SOURCES_SHOWN]]
+    others = sum(one.articles for one in cluster.sources[_SOURCES_SHOWN:]) + cluster.other_sources_articles
     return ", ".join([*shown, *([f"others {others}"] if others else [])])
 
 

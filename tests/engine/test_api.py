@@ -17,7 +17,7 @@ from stream_dedup.api.app import make_app
 from stream_dedup.ask.answers import PublishedLink
 from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
 from stream_dedup.ask.desk import Desk
-from stream_dedup.encode.shapes import LINK
+from stream_dedup.encode.shapes import CLUSTER, LINK, SOURCE
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.settings import REDACTED, Settings
@@ -448,6 +448,14 @@ def test_the_description_tells_how_to_sign_in(client: TestClient, locked: TestCl
 def test_the_description_has_the_fields_of_published_links() -> None:
     """Those that every format's schema is made of."""
     assert list(PublishedLink.model_fields) == [field.name for field in LINK.fields]
+
+
+def test_a_cluster_is_told_as_on_its_topic(client: TestClient) -> None:
+    """What both tell has one name and one shape, whoever reads it where."""
+    described = client.get("/openapi.json").json()["components"]["schemas"]
+    published = {field.name for field in CLUSTER.fields} - {"updated_at"}
+    assert published < set(described["ClusterAnswer"]["properties"])
+    assert list(described["SourceAnswer"]["properties"]) == [field.name for field in SOURCE.fields]
 
 
 def test_an_open_port_wants_a_token(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from stream_dedup.ask.answers import (
     PlaceAnswer,
     SimilarAnswer,
     SimilarAnswers,
+    SourceAnswer,
     WordAnswer,
 )
 from stream_dedup.ask.decisions import DecisionAnswer
@@ -158,10 +159,11 @@ def _cluster(source: str) -> ClusterAnswer:
         scope="",
         canonical="n-1",
         copies=2,
-        first_at=None,
-        last_at=None,
-        sources={source: 2},
-        other_members=0,
+        first_seen=None,
+        last_seen=None,
+        distinct_sources=1,
+        sources=[SourceAnswer(source=source, articles=2)],
+        other_sources_articles=0,
         known=3,
         members=members,
         stretch_seconds=60,
