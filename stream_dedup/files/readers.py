@@ -121,8 +121,10 @@ class _Unpacked(io.RawIOBase):
 
 
 def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
-    for record in _lines_of(sys.stdin.buffer):
-        yield record, Progress(0, 0)
+    # Not by `sys.stdin`, which Python closes at its end: it would wait for, or abort, a thread that reads it.
+    with open(sys.stdin.fileno(), "rb", closefd=False) as lines:
+        for record in _lines_of(lines):
+            yield record, Progress(0, 0)
 
 
 def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:

@@ -6,9 +6,10 @@ Knows the batches and what becomes of each record; knows nothing of formats or o
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
 import orjson
 
@@ -22,6 +23,8 @@ from stream_dedup.index.ledger import Positions
 from stream_dedup.judged import Change
 from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
+
+_LEAVE_SECONDS = 2.0  # a batch out of a file takes less
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +198,28 @@ def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[S
 
 def _one_ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     """Yield batches; while one is at work, the next one is made in another thread."""
-    with ThreadPoolExecutor(1, "reader") as thread:
-        coming = thread.submit(next, batches, None)
+    coming = _begun(batches)
+    try:
         while (batch := coming.result()) is not None:
-            coming = thread.submit(next, batches, None)
+            coming = _begun(batches)
             yield batch
+    finally:
+        # What is being made is made of what the caller closes next.
+        wait([coming], _LEAVE_SECONDS)
+
+
+def _begun(batches: Iterator[_Batch]) -> "Future[_Batch | None]":
+    """Begin to make the next batch, in a thread that the end of a run need not wait for: its pipe may bring nothing."""
+    coming: Future[_Batch | None] = Future()
+
+    def make() -> None:
+        try:
+            coming.set_result(next(batches, None))
+        except BaseException as error:  # noqa: BLE001  # whoever waits for the batch raises it
+            coming.set_exception(error)
+
+    Thread(target=make, name="reader", daemon=True).start()
+    return coming
 
 
 class _Run:
