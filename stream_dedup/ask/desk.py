@@ -20,9 +20,10 @@ from stream_dedup.ask.answers import (
     StatusAnswer,
     TextAnswer,
 )
+from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.figures import ShadowFigures, figures_of
 from stream_dedup.ask.follower import Follower, View
-from stream_dedup.ask.lookup import MOST_SHOWN, Lookup, place_answer
+from stream_dedup.ask.lookup import Lookup, place_answer
 from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import Like, asked, similar
 from stream_dedup.ask.texts import Texts
@@ -311,8 +312,8 @@ class Desk(SelfClosing):
 def _no_reason(article_id: str, *, unique: bool) -> NoReasonError:
     name = "name an article to compare it with (`other`, on the command line `--other`)"
     if unique:
-        return UniqueArticleError(f"{article_id[:MOST_SHOWN]!r} is unique, a copy of no article: {name}")
-    return NoReasonError(f"the article that {article_id[:MOST_SHOWN]!r} is a copy of has expired: {name}")
+        return UniqueArticleError(f"{quoted(article_id)} is unique, a copy of no article: {name}")
+    return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired: {name}")
 
 
 def _directory_of(settings: Settings) -> Path:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from stream_dedup.article import Origin, Relation, iso, rounded
 from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, MemberAnswer, PlaceAnswer, SourceAnswer
+from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
 from stream_dedup.clusters import Cluster, largest
@@ -19,7 +20,6 @@ from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.versions import load_records
 
 MOST_MEMBERS = 10_000  # looked at of a cluster
-MOST_SHOWN = 200  # characters of an id, in errors
 
 
 class UnknownArticleError(LookupError):
@@ -57,10 +57,9 @@ class Lookup:
         """
         record = load_records(self._view.store, self._live, {name}).get(name)
         if record is None:
-            shown = id_of(name)[:MOST_SHOWN]
             raise UnknownArticleError(
-                f"no article {shown!r} is known{_in_scope(scope_of(name))}: it was never judged, was withdrawn, "
-                "or is older than the window"
+                f"no article {quoted(id_of(name))} is known{_in_scope(scope_of(name))}: it was never judged, was "
+                "withdrawn, or is older than the window"
             )
         return record
 

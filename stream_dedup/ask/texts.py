@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 
 from stream_dedup.article import Article, Origin
+from stream_dedup.ask.bounds import quoted
 from stream_dedup.decode import Decoder
 from stream_dedup.stream.decoded import decode_all
 from stream_dedup.stream.messages import Messages
@@ -48,11 +49,11 @@ class Texts:
             RegistryError: the schema registry does not, where the message wants a schema.
         """
         if origin is None:
-            raise LostTextError(f"the article {article_id!r} came with no message: its text is in no topic")
+            raise LostTextError(f"the article {quoted(article_id)} came with no message: its text is in no topic")
         if self._from_files:
             raise LostTextError(
-                f"the article {article_id!r} is record {origin.offset} of the file {origin.topic}, not in a topic: "
-                "compare texts out of files with `stream-dedup explain A.txt B.txt`"
+                f"the article {quoted(article_id)} is record {origin.offset} of the file {origin.topic}, not in a "
+                "topic: compare texts out of files with `stream-dedup explain A.txt B.txt`"
             )
         with self._lock:
             known = self._kept.get(origin)
@@ -63,10 +64,10 @@ class Texts:
         items = decode_all([message], self._decoder).items if message is not None else ()
         place = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
         if not items:
-            raise LostTextError(f"the text of {article_id!r} is not in its topic any more ({place})")
+            raise LostTextError(f"the text of {quoted(article_id)} is not in its topic any more ({place})")
         _, article = items[0]
         if not isinstance(article, Article):
-            raise LostTextError(f"there is no article where the text of {article_id!r} was ({place})")
+            raise LostTextError(f"there is no article where the text of {quoted(article_id)} was ({place})")
         self._keep(origin, article)
         return article
 

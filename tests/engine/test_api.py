@@ -27,6 +27,7 @@ _TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # of this test alone
 _HOSTILE = Article(
     '<script>alert("id")</script>', "正文里有<img src=x onerror=alert(1)>一张图，也有足够多的词语可以比较。" * 3
 )
+_LONG = Article("长" * 5000, "这篇稿件的编号特别长，正文倒是平平常常，说的是一座小镇的集市如何一年年热闹起来。" * 3)
 _COUNT = 60
 _SECONDS = 30.0
 _JSON = {"content-type": "application/json"}
@@ -40,10 +41,10 @@ def _settings(directory: Path, **api: object) -> Settings:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state with some articles, one of them hostile."""
+    """A state with some articles, one of them hostile, one of a long id."""
     directory = tmp_path_factory.mktemp("api") / "state"
     with Deduplicator(directory, _settings(directory)) as engine:
-        engine.process([*articles()[:_COUNT], _HOSTILE])
+        engine.process([*articles()[:_COUNT], _HOSTILE, _LONG])
     return directory
 
 
@@ -72,7 +73,7 @@ def locked(directory: Path) -> Iterator[TestClient]:
 def test_status_tells_how_far_the_state_has_come(client: TestClient) -> None:
     """Where no service answers, that is told and not guessed."""
     status = client.get("/v1/status").json()
-    assert (status["articles_judged"], status["unseen_entries"], status["running"]) == (_COUNT + 1, 0, False)
+    assert (status["articles_judged"], status["unseen_entries"], status["running"]) == (_COUNT + 2, 0, False)
     assert (status["decisions"], status["consumer_lag"]) == ({}, None)
     assert (status["ready"], status["not_ready"]) == (None, "")
 
@@ -156,6 +157,14 @@ def test_a_text_that_is_in_no_topic_is_gone(client: TestClient) -> None:
     """What came with no message cannot be read again."""
     answer = client.get("/v1/reason", params={"id": _HOSTILE.id, "other": articles()[0].id})
     assert answer.status_code == 410
+
+
+def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
+    """One that is known too, of up to 64 KiB."""
+    answer = client.get("/v1/reason", params={"id": _LONG.id, "other": _HOSTILE.id})
+    assert (answer.status_code, answer.json()["code"]) == (410, "lost_text")
+    assert "'长长长" in answer.json()["detail"]
+    assert len(answer.json()["detail"]) < 400
 
 
 @pytest.mark.parametrize(
