@@ -72,6 +72,9 @@ bench: $(READY) ## The whole service beside its references: rates, ratios, laten
 		$(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
 	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 
+bench-hotspots: $(READY) ## Where the CPU of a decision goes, by function and compiled loop (ARTICLES=)
+	@$(BIN)/python -m tests.benchmarks.hotspots $(if $(ARTICLES),--articles $(ARTICLES))
+
 bench-scale: $(READY) ## The index as it grows to N=1M entries: rate, memory, disk, start; a table, JSON and a plot (OUT=)
 	@$(BIN)/python -m tests.benchmarks.scale $(if $(N),--entries $(N)) --out $(or $(OUT),out)
 
@@ -162,4 +165,4 @@ clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit tour lint format broker bench bench-scale bench-window bench-ask bench-footprint bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page metrics-page events-page dashboards dashboard-pictures image image-test licences audit sbom dist version notes chart up down clean
+.PHONY: help setup demo test unit tour lint format broker bench bench-hotspots bench-scale bench-window bench-ask bench-footprint bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page metrics-page events-page dashboards dashboard-pictures image image-test licences audit sbom dist version notes chart up down clean
