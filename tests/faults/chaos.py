@@ -23,8 +23,8 @@ from stream_dedup.stream.protocol import Step
 from tests.stream.harness import Service, Topics, wait_until
 
 SHIPPED = ("stream_dedup",)
-START_SECONDS = 40.0
-_PROCESS_SECONDS = 90.0
+START_SECONDS = 90.0
+_PROCESS_SECONDS = 150.0
 _QUERY_SECONDS = 2.0
 _LOOK_SECONDS = 0.05
 _FLIPPED_BYTES = 64

@@ -47,7 +47,7 @@ _FLAGS = (
 _AT_LEAST_ONCE = "commit.guarantee=at_least_once"
 # The smallest that RocksDB takes: the state then has tables on disk, not only a log.
 _SMALL_BUFFERS = "state.write_buffer_bytes=1048576"
-_PATIENCE_SECONDS = 45.0
+_PATIENCE_SECONDS = 90.0
 _SLOW_LINE = slow(0.005, 1_000_000)
 _LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)
 

@@ -107,7 +107,7 @@ def test_api_reads_what_the_service_reads_and_writes(bootstrap: str, tmp_path: P
     more = ("api.enabled=true", "api.port=0", "api.refresh_ms=100")
     with Service(tmp_path, bootstrap, topics, *flags, *more) as service:
         collect(bootstrap, topics, 2, service)
-        wait_until(lambda: bool(service.events("answering")), "the API", 60)
+        wait_until(lambda: bool(service.events("answering")), "the API")
         with httpx2.Client(base_url=service.events("answering")[-1]["api"], timeout=20) as asking:
             known = partial(asking.get, "/v1/article", params={"id": "copy"})
             wait_until(lambda: known().status_code == 200, "the API has seen the copy")
@@ -150,7 +150,7 @@ def test_registry_that_is_away_loses_nothing(bootstrap: str, tmp_path: Path, reg
     values = [sample(client, "avro", id=f"{n}", body=f"{n} {_TEXT}") for n in range(20)]
     produce(bootstrap, topics.input, [Incoming(value) for value in values])
     with Service(tmp_path, bootstrap, topics, *flags) as service:
-        wait_until(lambda: bool(service.events("registry_out_of_reach")), "the outage is told", 60)
+        wait_until(lambda: bool(service.events("registry_out_of_reach")), "the outage is told")
         assert service.ask("/healthz").status == 200
         # All the time, whatever its loop is at: longer than the pauses between two attempts are at first.
         for _ in range(100):
@@ -160,7 +160,7 @@ def test_registry_that_is_away_loses_nothing(bootstrap: str, tmp_path: Path, reg
         assert service.metrics().series("registry_waiting") == [1.0]
         service.stop()
     with Service(tmp_path, bootstrap, topics, *flags) as service:
-        wait_until(lambda: bool(service.events("registry_out_of_reach")), "the outage is told again", 60)
+        wait_until(lambda: bool(service.events("registry_out_of_reach")), "the outage is told again")
         assert collect(bootstrap, topics, 0).total() == 0
         registry.away.clear()
         outputs = collect(bootstrap, topics, len(values), service)

@@ -107,7 +107,7 @@ def run(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory
         wait_until(lambda: bool(service.events("answering")), "the API", _START_SECONDS)
         _ask(service.events("answering")[-1]["api"])
         os.kill(service.pid, signal.SIGUSR1)
-        wait_until(lambda: bool(service.events("stacks_asked_for")), "the stacks", 10)
+        wait_until(lambda: bool(service.events("stacks_asked_for")), "the stacks")
         service.stop()
         log = service.log()
     return Run(outputs, [json.loads(line) for line in log.splitlines()], log)
@@ -160,7 +160,7 @@ def test_end_with_a_message_is_an_event(bootstrap: str, tmp_path: Path) -> None:
     """What people get as a line of text is an event in JSON, with the exit code."""
     topics = fresh_topics(bootstrap)
     with Service(tmp_path, bootstrap, topics, "http.host=no-such-host.invalid") as service:
-        assert service.wait_end(30) == 1
+        assert service.wait_end() == 1
     lines = [json.loads(line) for line in service.log().splitlines()]
     assert [(line["event"], line["level"], line["exit_code"]) for line in lines][-1] == ("failed", "error", 1)
     assert "http.host" in lines[-1]["error"]

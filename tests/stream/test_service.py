@@ -62,7 +62,6 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _DEFAULT_LIMIT = 1_048_588  # Kafka's own max.message.bytes
 _LARGEST_VALUE = _DEFAULT_LIMIT - (64 << 10)  # what is over is for key and headers
 _SECRET = "correct-horse-battery-staple"  # noqa: S105  # invented, and looked for in logs
-_UNREACHABLE_SECONDS = 30.0
 
 
 @cache
@@ -315,7 +314,7 @@ def test_topic_of_clusters_agrees_with_the_links(bootstrap: str, sampled: Sample
     counted_here = counted(recount(sampled.outputs, _number))
     assert sum(copies for copies, _ in counted_here.values()) > 200
     # The topics of one transaction need not show it in the same moment.
-    wait_until(lambda: _told(bootstrap, sampled.topics) == counted_here, "the clusters agree", 10)
+    wait_until(lambda: _told(bootstrap, sampled.topics) == counted_here, "the clusters agree")
 
 
 def _told(bootstrap: str, topics: Topics) -> dict[str, tuple[int, Counter[str]]]:
@@ -368,7 +367,7 @@ def test_second_instance_on_the_same_state_is_refused(bootstrap: str, sampled: S
     """A second instance ends with exit code 3 and names the directory; the first goes on."""
     first = sampled.service
     with Service(first.directory, bootstrap, sampled.topics) as second:
-        assert second.wait_end(20) == 3
+        assert second.wait_end() == 3
     assert f"state directory {first.state} is in use" in second.log()
     assert first.running
     assert first.ask("/readyz").status == 200
@@ -378,7 +377,7 @@ def test_taken_http_port_is_named(bootstrap: str, sampled: Sampled, tmp_path: Pa
     """A port that is taken ends the service with exit code 1 and a message that names the port."""
     _, port = sampled.service.address
     with Service(tmp_path, bootstrap, sampled.topics, f"http.port={port}") as second:
-        assert second.wait_end(20) == 1
+        assert second.wait_end() == 1
     assert str(port) in second.log()
 
 
@@ -823,7 +822,7 @@ def test_missing_output_topics_are_not_created_against_the_settings(bootstrap: s
     topics = named_topics()
     create_topic(bootstrap, topics.duplicates)
     with Service(tmp_path, bootstrap, topics, "output.create=false") as service:
-        assert service.wait_end(20) == 1
+        assert service.wait_end() == 1
     own = (f"{topics.group}.changelog.{service.events('starting')[0]['state'][-8:]}", f"{topics.group}.owner")
     missing = sorted({topics.clusters, topics.dead, topics.unique, *own})
     assert f"no topic {', '.join(missing)}: create it, or set output.create" in service.log()
@@ -950,7 +949,7 @@ def test_lost_state_and_changelog_are_made_again_in_silence(bootstrap: str, tmp_
     for name in changelogs(bootstrap, topics):
         delete_topic(bootstrap, name)
     with Service(tmp_path, bootstrap, topics) as service:
-        assert service.wait_end(30) == 1
+        assert service.wait_end() == 1
     assert "the topic was deleted and made anew" in service.log()
     shutil.rmtree(tmp_path / "state")
     produce(bootstrap, topics.input, [*stock.copies("abc"), *stock.articles("d")])
@@ -1036,14 +1035,14 @@ def _lose_broker(directory: Path) -> Ended:
             Service(directory, broker.bootstrap, topics, "commit.articles=16") as service,
             Arrivals(broker.bootstrap, topics) as arrivals,
         ):
-            wait_until(lambda: arrivals.count() > 100, "outputs", 60)
+            wait_until(lambda: arrivals.count() > 100, "outputs")
             broker.kill()
             return service.terminate()
 
 
 def test_unreachable_broker_is_named(background: Background) -> None:
     """A broker that does not answer ends the service with exit code 1 and a message that says what to check."""
-    assert background.left_alone.wait_end(_UNREACHABLE_SECONDS) == 1
+    assert background.left_alone.wait_end() == 1
     log = background.left_alone.log()
     assert "no broker answers at 127.0.0.1:" in log
     assert "kafka.bootstrap.servers" in log
@@ -1051,7 +1050,7 @@ def test_unreachable_broker_is_named(background: Background) -> None:
 
 def test_secrets_never_appear_in_the_log(background: Background) -> None:
     """The log of a service with all debugging on does not hold the SASL password from its environment."""
-    background.left_alone.wait_end(_UNREACHABLE_SECONDS)
+    background.left_alone.wait_end()
     log = background.left_alone.log()
     assert "sasl" in log.lower()
     assert _SECRET not in log
@@ -1129,7 +1128,7 @@ def test_state_of_other_settings_is_refused_by_name(bootstrap: str, tmp_path: Pa
         with Service(
             tmp_path, bootstrap, topics, *(flag.replace("elsewhere", f"{tmp_path}/e") for flag in flags)
         ) as other:
-            assert other.wait_end(30) == 1
+            assert other.wait_end() == 1
         assert named in other.log()
         assert "state rebuild" in other.log()
         assert "Traceback" not in other.log()
@@ -1142,7 +1141,7 @@ def test_state_directory_of_the_old_format_is_refused(bootstrap: str, tmp_path: 
     Deduplicator(tmp_path / "state").close()
     before = sorted(path.name for path in (tmp_path / "state").iterdir())
     with Service(tmp_path, bootstrap, named_topics()) as service:
-        assert service.wait_end(30) == 1
+        assert service.wait_end() == 1
     assert "Choose a new directory (state.directory)" in service.log()
     assert "Traceback" not in service.log()
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == before

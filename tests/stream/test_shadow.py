@@ -166,7 +166,7 @@ def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: st
         service.stop()
         assert service.events("shadow_begins")
     with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
-        wait_until(lambda: bool(service.events("active")), "active", 60)
+        wait_until(lambda: bool(service.events("active")), "active")
         wait_until(lambda: bool(service.events("shadow_goes_on")), "the shadow goes on")
         produce(bootstrap, topics.input, _MESSAGES[half:])
         collect(bootstrap, topics, len(_MESSAGES), service)
@@ -175,11 +175,11 @@ def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: st
     assert _disagreements(bootstrap, topics, len(expected)) == expected
     # Without a shadow its state is of no use any more.
     with Service(tmp_path, bootstrap, topics, *_LIVE) as service:
-        wait_until(lambda: bool(service.events("active")), "active", 60)
+        wait_until(lambda: bool(service.events("active")), "active")
         wait_until(lambda: not (tmp_path / "state" / "shadow").exists(), "its state is gone")
         service.stop()
     with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
-        wait_until(lambda: bool(service.events("shadow_begins")), "the shadow begins anew", 60)
+        wait_until(lambda: bool(service.events("shadow_begins")), "the shadow begins anew")
         assert service.events("shadow_begins")[0]["judged"] > 0
 
 

@@ -82,7 +82,7 @@ def scene(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
             wait_until(lambda: arrivals.count() == share, "the first part is out")
             scene.standby = _observed(first, second)
             with Service(tmp_path_factory.mktemp("refused"), bootstrap, scene.topics, "sketch.gram=6") as refused:
-                scene.refused = refused.wait_end(30), refused.log(), changelogs(bootstrap, scene.topics)
+                scene.refused = refused.wait_end(), refused.log(), changelogs(bootstrap, scene.topics)
             produce(bootstrap, scene.topics.input, sent[share : 2 * share])
             scene.after["SIGTERM"] = _handed_over(arrivals, first.stop, second)
             with Service(one, bootstrap, scene.topics, _SMALL_COMMITS) as third:
@@ -260,7 +260,7 @@ def test_fenced_owner_ends_with_its_own_exit_code(bootstrap: str, alone: Alone) 
     usurper = Producer({"bootstrap.servers": bootstrap, "transactional.id": changelog, "log_level": 0})
     usurper.init_transactions(30)
     produce(bootstrap, alone.topics.input, [article("two", _OTHER)])
-    assert alone.service.wait_end(30) == 4
+    assert alone.service.wait_end() == 4
     assert "another process writes" in alone.service.log()
     assert collect(bootstrap, alone.topics, 0).total() == 1
 
@@ -280,7 +280,7 @@ def test_owner_that_was_passed_over_stands_by_and_owns_again_later(bootstrap: st
         produce(bootstrap, topics.input, [article("two", _OTHER)])
         assert len(collect(bootstrap, topics, 2, second).unique) == 2
         second.stop()
-    wait_until(lambda: first.metrics().series("ready") == [1.0], "the first reads again", 20)
+    wait_until(lambda: first.metrics().series("ready") == [1.0], "the first reads again")
     produce(bootstrap, topics.input, [article("three", f"本报讯 {_OTHER}")])
     outputs = collect(bootstrap, topics, 3, first)
     assert outputs.links()["three"]["duplicate_of"] == "two"
