@@ -17,6 +17,7 @@ from stream_dedup.settings.schema import Settings
 
 _NEAR = 0.75  # of names that have nothing but letters in common: less is chance
 _MOST_NEAR = 3  # names that are suggested
+_NO_TABLE = ("model_type", "dict_type")  # what pydantic calls a value where a table should be
 _Path = tuple[str, ...]
 
 
@@ -73,6 +74,12 @@ def _reason(path: _Path, fault: ErrorDetails) -> str:
     field = _field(path)
     if fault["type"] == "string_pattern_mismatch" and field is not None and (words := form_of(field)):
         return f"it must be {words}"
+    if fault["type"] in _NO_TABLE:
+        group = _group(path)
+        inside = (
+            f", of {', '.join('.'.join([*path, name]) for name in group.model_fields)}" if group is not None else ""
+        )
+        return f"it must be a table{inside}"
     return fault["msg"].removeprefix("Value error, ")  # pydantic's name for a fault that we found
 
 

@@ -211,6 +211,19 @@ def test_fault_tells_what_the_setting_is_for() -> None:
     assert "(Messages after which a commit is due)" in _faults("commit.articles=0")
 
 
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("window=3", "window = '3': it must be a table, of window.days, window.late"),
+        ("shadow.verify=3", "shadow.verify = '3': it must be a table (The thresholds"),
+    ],
+)
+def test_value_in_the_place_of_a_group_is_told_in_words(flag: str, told: str) -> None:
+    """Whoever reads it knows settings, not the classes that hold them."""
+    assert told in _faults(flag)
+    assert "dictionary" not in _faults(flag)
+
+
 def test_several_faults_are_listed_at_once() -> None:
     """Each fault has a line of its own, whatever kind it is of."""
     flags = ("foo", "commit=1", "commit.articles=3", "bar", "window.days=-1", "text.segmenter=x", "nope.x=1")
