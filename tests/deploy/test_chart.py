@@ -127,6 +127,7 @@ def test_a_mistake_is_found(full: Manifests) -> None:
         ({"http": {"port": 70_000}}, "port"),
         ({"image": {"digest": "sha256:1"}}, "digest"),
         ({"env": {"STREAM_DEDUP_WINDOW__DAYS": 7}}, "DAYS"),
+        ({"env": {"STREAM_DEDUP_HTTP__PORT": "9999"}}, "STREAM_DEDUP_HTTP__PORT"),
         ({"persistence": {"accessModes": ["ReadWriteMany"]}}, "accessModes"),
         ({"terminationGracePeriodSeconds": 5}, "terminationGracePeriodSeconds"),
         ({"api": {"enabled": True}}, "api.tokenSecret.name"),
