@@ -26,6 +26,11 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
         return StoreFullError(
             f"cannot {action} the state directory {directory}: its disk is full; free space on it ({text})"
         )
+    if "Permission denied" in text or "Read-only file system" in text:
+        return StoreError(
+            f"cannot {action} the state directory {directory}: this process may not write there; give it to the user "
+            f"that the service runs as, or name another directory (state.directory) ({text})"
+        )
     missing = "No such file" in text and any(directory.glob("CURRENT"))
     if "Corruption" in text or missing:
         return StoreDamagedError(
@@ -33,4 +38,4 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
             "changelog (`stream-dedup state restore --fresh`), put a snapshot in its place, or remove "
             f"it for a new one ({text})"
         )
-    return StoreError(f"cannot {action} the state directory {directory}: {text}")
+    return StoreError(f"cannot {action} the state directory {directory}: {text}; see state.directory")

@@ -404,6 +404,15 @@ def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int, tmp_path: Path) -> None:
+    """A volume of another user, or one that is mounted to be read, names the setting and what to do."""
+    store = _rocks(tmp_path)
+    with pytest.raises(StoreError, match=rf"{tmp_path}.*the user that the service runs as.*state\.directory"):
+        _fail_to_make(store, "run", OSError(number, os.strerror(number)))
+    store.close()
+
+
 def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
     """Whoever opens a directory to read it sees its files, and leaves them all there."""
     store = _rocks(tmp_path)
