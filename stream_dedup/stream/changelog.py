@@ -69,7 +69,7 @@ class ChangelogReader:
         self._topic = topic
         self._while_waiting = while_waiting
         self._seconds = settings.commit.deadline_seconds
-        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings, topic), told)
+        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings), told)
         self._position = self._end = 0
         self._reads = False
         self._record_bytes = 0.0  # of a typical record of late

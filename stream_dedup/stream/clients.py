@@ -150,7 +150,7 @@ def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
     return {**chosen, "client.id": _client_id("owner"), "group.id": group}
 
 
-def changelog_properties(settings: Settings, topic: str) -> dict[str, str]:
+def changelog_properties(settings: Settings) -> dict[str, str]:
     """Return the properties of the changelog's reader, which belongs to no group and replays as fast as it can.
 
     Raises:
@@ -161,7 +161,8 @@ def changelog_properties(settings: Settings, topic: str) -> dict[str, str]:
         **chosen,
         # What is set for the input's consumer holds here as far as it is about the way to the broker.
         "client.id": _client_id("changelog"),
-        "group.id": topic,  # librdkafka wants one; nothing joins it
+        # librdkafka wants one and asks who coordinates it, which takes the right to read it; nothing joins it here.
+        "group.id": settings.input.group,
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",  # an offset that is gone must not be passed over in silence
         "enable.partition.eof": "true",
@@ -180,7 +181,7 @@ def browsing_properties(settings: Settings) -> dict[str, str]:
         SettingsError: a property is set that the service depends on.
     """
     return {
-        **changelog_properties(settings, "browser"),
+        **changelog_properties(settings),
         "client.id": _client_id("browser"),
         "fetch.message.max.bytes": str(_FETCH_BYTES),
         "queued.max.messages.kbytes": str(_BROWSED_KILOBYTES),

@@ -196,7 +196,7 @@ class Topics:
                 log.info("topic_created", topic=name)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise BrokerError(f"cannot create topic {name}: {error.args[0].str()}") from None
+                    raise BrokerError(f"cannot create topic {name}: {_why_not(error.args[0])}") from None
 
     def _check(self, state: StateTopics, existing: Mapping[str, int]) -> None:
         for name in (state.owner, state.changelog):
@@ -270,6 +270,12 @@ def _patiently(ask: Callable[[], "Future[_Answer]"]) -> _Answer:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
                 raise
         time.sleep(_UNKNOWN_PAUSE_SECONDS)
+
+
+def _why_not(error: KafkaError) -> str:
+    if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+        return f"{error.str()} It takes the right Create; or create the topic beforehand, with output.create = false"
+    return error.str()
 
 
 def _remedy(topic: str) -> str:

@@ -5,6 +5,7 @@ Certificates and passwords are made here; the broker's other listener, without e
 
 import ipaddress
 import json
+import shutil
 import threading
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,12 @@ from urllib.parse import parse_qs
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -37,7 +43,7 @@ _PASSWORD = "right-pass-phrase"  # noqa: S105  # of this broker alone
 _WRONG = "wrong-pass-phrase"
 _KAFKA = "org.apache.kafka.common.security"
 _LOGINS = {
-    "plain": f'{_KAFKA}.plain.PlainLoginModule required user_alice="{_PASSWORD}";',
+    "plain": f'{_KAFKA}.plain.PlainLoginModule required user_alice="{_PASSWORD}" user_bob="{_PASSWORD}";',
     "scram-sha-512": f"{_KAFKA}.scram.ScramLoginModule required;",
     "oauthbearer": f'{_KAFKA}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
 }
@@ -92,7 +98,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Secured]:
         "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
         **{f"{name}.sasl.jaas.config": login for name, login in _LOGINS.items()},
     }
-    with KafkaBroker(secured=properties) as broker:
+    rights = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:alice",  # all but bob
+    }
+    with KafkaBroker(rights, secured=properties) as broker:
         _add_alice(broker.bootstrap)
         yield _Secured(broker.bootstrap, broker.secured_address, folder / "authority.pem", folder / "stranger.pem")
 
@@ -246,3 +256,48 @@ def test_service_that_is_not_let_in_says_so_at_once(
     assert told in service.log()
     assert "no broker answers" not in service.log()
     assert _WRONG not in service.log()
+
+
+def test_documented_rights_are_enough(secured: _Secured, tmp_path: Path) -> None:
+    """A user with the rights that deploy/README.md lists, and no others, runs the service and restores its state."""
+    topics = fresh_topics(secured.open)
+    produce(secured.open, topics.input, [article("story", _TEXT), article("copy", f"本报讯 {_TEXT}")])
+    literal, prefixed, of = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED, AclOperation
+    outputs = [topics.unique, topics.duplicates, topics.dead, topics.clusters]
+    _allow(
+        secured.open,
+        (ResourceType.TOPIC, topics.input, literal, [of.READ]),
+        (ResourceType.GROUP, topics.group, literal, [of.READ]),
+        (ResourceType.GROUP, f"{topics.group}.owner", literal, [of.READ]),
+        *((ResourceType.TOPIC, name, literal, [of.WRITE, of.CREATE, of.DESCRIBE_CONFIGS]) for name in outputs),
+        (ResourceType.TOPIC, f"{topics.group}.owner", literal, [of.READ, of.CREATE]),
+        (
+            ResourceType.TOPIC,
+            f"{topics.group}.changelog.",
+            prefixed,
+            [of.READ, of.WRITE, of.CREATE, of.DESCRIBE_CONFIGS, of.DELETE],
+        ),
+        (ResourceType.TRANSACTIONAL_ID, f"{topics.group}.changelog.", prefixed, [of.WRITE]),
+    )
+    flags, secret = secured.flags("PLAIN", **{"sasl.username": "bob"}), _secret("PLAIN", _PASSWORD)
+    with Service(tmp_path, secured.open, topics, *flags, environment=secret) as service:
+        published = collect(secured.open, topics, 2, service)
+        service.stop()
+    assert published.links()["copy"]["duplicate_of"] == "story"
+    shutil.rmtree(service.state)
+    with Service(tmp_path, secured.open, topics, *flags, environment=secret) as service:
+        service.wait_ready()
+        service.stop()
+        assert [event["articles"] for event in service.events("restored")] == [2]
+        assert "uthorization" not in service.log()
+
+
+def _allow(bootstrap: str, *rights: tuple[ResourceType, str, ResourcePatternType, list[AclOperation]]) -> None:
+    bindings = [
+        AclBinding(kind, name, pattern, "User:bob", "*", operation, AclPermissionType.ALLOW)
+        for kind, name, pattern, operations in rights
+        for operation in operations
+    ]
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # held: a client that is forgotten drops its requests
+    for future in admin.create_acls(bindings).values():
+        future.result(20)
