@@ -120,6 +120,21 @@ def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
     assert str(record["published_at"]).startswith("2026-10-18T12:00:00")
 
 
+def test_times_that_python_lacks_end_no_file(tmp_path: Path) -> None:
+    """Nanoseconds, which pandas writes, are cut off; a row with a time beyond Python's is told, the next one read."""
+    moments = pa.array([1_792_324_800_123_456_789, None, -1], pa.timestamp("ns", "UTC"))
+    days = pa.array([1, 2**31 - 1, None], pa.date32())
+    columns = {"body": ["a", "b", "c"], "at": moments, "clock": pa.array([1, 2, None], pa.time64("ns")), "day": days}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    records = [record for record, _ in reader_for(tmp_path / "a.parquet")(tmp_path / "a.parquet")]
+    first, second, third = (orjson.loads(record.value) for record in records)
+    assert (first["at"], first["day"]) == ("2026-10-18T12:00:00.123456+00:00", "1970-01-02")
+    assert (second["body"], second["at"], second["day"]) == ("b", None, None)
+    assert third["at"].startswith("1970-01-01T00:00:00")
+    assert [record.number for record in records] == [1, 2, 3]
+    assert [record.fault and record.fault.partition(":")[0] for record in records] == [None, "day", None]
+
+
 def test_empty_files_have_no_records(tmp_path: Path) -> None:
     """A file of nothing is no error."""
     for name, content in (
