@@ -80,6 +80,8 @@ class Rebuild:
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
                         break
+                    if not messages:
+                        continue
                     try:
                         commit_in_silence(messages, engine, decoder, writer, identity)
                     except AbortedError as error:
@@ -144,14 +146,14 @@ class History:
             raise BrokerError(f"cannot read the input: {error.args[0].str()}") from None
 
     def batches(self, size: int) -> Iterator[list[Message]]:
-        """Yield batches of messages.
+        """Yield batches of messages, and empty ones while none comes: who takes them may give up meanwhile.
 
         Raises:
             BrokerError: the broker refuses.
         """
         batch: list[Message] = []
         while self._ends or any(self._queues.values()):
-            self._fetch()
+            some = self._fetch()
             # A partition of which nothing is here yet may hold what comes first.
             while any(self._queues.values()) and all(self._queues[place] for place in self._ends):
                 waiting = [place for place, queue in self._queues.items() if queue]
@@ -161,6 +163,8 @@ class History:
                 if len(batch) == size:
                     yield batch
                     batch = []
+            if not some:
+                yield []
         if batch:
             yield batch
 
@@ -178,19 +182,21 @@ class History:
         ]
         for place in self._consumer.committed(places, timeout=_ASK_SECONDS) if places else ():
             key = place.topic, place.partition
-            start = positions.get(key, 0)
-            if place.offset > start:
-                first, _ = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
-                start = max(first, start)
-            if place.offset > start:
-                self._queues[key], self._ends[key] = deque(), place.offset
+            start, stop = positions.get(key, 0), place.offset
+            if stop > start:
+                first, end = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
+                # What the broker has lost, as after an unclean election, does not come any more.
+                start, stop = max(first, start), min(end, stop)
+            if stop > start:
+                self._queues[key], self._ends[key] = deque(), stop
                 self._starts.append(TopicPartition(*key, start))
-                self.total += place.offset - start
+                self.total += stop - start
         self._consumer.assign(self._starts)
 
-    def _fetch(self) -> None:
-        """Take what is there into the queues, and hold back partitions that are far ahead of the others."""
-        for message in self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS):
+    def _fetch(self) -> bool:
+        """Take what is there into the queues, hold back partitions that are far ahead; return whether there was any."""
+        messages = self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS)
+        for message in messages:
             error = message.error()
             if error is not None and not passes(error):
                 raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
@@ -202,6 +208,7 @@ class History:
         self._consumer.pause([TopicPartition(*key) for key in full - self._paused])
         self._consumer.resume([TopicPartition(*key) for key in self._paused - full])
         self._paused = full
+        return bool(messages)
 
     def _end(self) -> None:
         """Note which partitions are read to their end: by position, since transactions end with a marker."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
+from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
 from stream_dedup.dedup import Deduplicator
@@ -331,18 +332,24 @@ class Service:
             advance = Advance("messages")
             self._health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):
-                judged = parts.engine.progress.judged
-                try:
-                    commit_in_silence(messages, parts.engine, decoder, writer, parts.identity)
-                except AbortedError as error:
-                    self._bear(parts, error)
+                if messages and not self._judge_in_silence(parts, messages, decoder, writer):
                     return False
-                parts.meter.judged_in_silence(parts.engine.progress.judged - judged)
-                self._aborting_since = None
                 self._heartbeat()
                 self._health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
                 if self._stopping.is_set():
                     raise StoppedError("what the group has decided was being judged again: the next start goes on")
+        return True
+
+    def _judge_in_silence(self, parts: _Parts, messages: Sequence[Message], decoder: Decoder, writer: Writer) -> bool:
+        """Judge a batch that the group has decided; return whether it is committed."""
+        judged = parts.engine.progress.judged
+        try:
+            commit_in_silence(messages, parts.engine, decoder, writer, parts.identity)
+        except AbortedError as error:
+            self._bear(parts, error)
+            return False
+        parts.meter.judged_in_silence(parts.engine.progress.judged - judged)
+        self._aborting_since = None
         return True
 
     @contextmanager

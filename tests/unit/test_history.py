@@ -1,0 +1,91 @@
+"""What the input holds that the group has decided, on a client that gives what the test says."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream import rebuild
+from stream_dedup.stream.rebuild import History
+
+
+class _Message:
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def error(self) -> None:
+        """Return that it is a message."""
+
+    def topic(self) -> str:
+        return "in"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._offset
+
+
+class _Client:
+    """Of one partition: hands over what is in `coming`, a list at a time, and nothing behind that."""
+
+    def __init__(self, coming: Sequence[Sequence[int]], committed: int, end: int) -> None:
+        self._coming = deque(coming)
+        self._committed = committed
+        self._end = end
+        self._position = -1001  # as librdkafka's, before the first message
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        assert timeout
+        return SimpleNamespace(topics={"in": SimpleNamespace(partitions={0: None})})
+
+    def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        assert timeout
+        return [TopicPartition(place.topic, place.partition, self._committed) for place in places]
+
+    def get_watermark_offsets(self, _place: TopicPartition, timeout: float) -> tuple[int, int]:
+        assert timeout
+        return 0, self._end
+
+    def consume(self, _most: int, _seconds: float) -> list[_Message]:
+        offsets = self._coming.popleft() if self._coming else ()
+        self._position = max((self._position, *(offset + 1 for offset in offsets)))
+        return [_Message(offset) for offset in offsets]
+
+    def position(self, _places: list[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition("in", 0, self._position)]
+
+    def assign(self, _places: list[TopicPartition]) -> None:
+        """Do nothing."""
+
+    pause = resume = assign
+
+
+def _batches(
+    monkeypatch: pytest.MonkeyPatch, coming: Sequence[Sequence[int]], committed: int = 4, end: int = 4
+) -> Iterator[list[int | None]]:
+    monkeypatch.setattr(rebuild, "make_consumer", lambda _: _Client(coming, committed, end))
+    history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
+    return ([message.offset() for message in batch] for batch in history.batches(2))
+
+
+def test_ends_where_the_group_has_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what comes beyond nothing is told."""
+    assert list(_batches(monkeypatch, [[0, 1, 2], [3, 4, 5]], end=6)) == [[0, 1], [2, 3]]
+
+
+def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While no broker answers whoever takes the batches goes on living, and can be ended."""
+    assert list(islice(_batches(monkeypatch, [[0], [], [1, 2]]), 4)) == [[], [0, 1], [], []]
+
+
+def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a topic ends before what the group has decided, as after an unclean election, there is no more to come."""
+    assert list(islice(_batches(monkeypatch, [[0, 1], [2]], committed=9, end=3), 3)) == [[0, 1], [2]]
