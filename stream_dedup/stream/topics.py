@@ -192,7 +192,7 @@ class Topics:
     def _create(self, topics: list[NewTopic]) -> None:
         for name, future in self._admin.create_topics(topics).items() if topics else ():
             try:
-                future.result(_ADMIN_SECONDS)
+                _result(future)
                 log.info("topic_created", topic=name)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -265,7 +265,7 @@ def _patiently(ask: Callable[[], "Future[_Answer]"]) -> _Answer:
     deadline = time.monotonic() + _UNKNOWN_SECONDS
     while True:
         try:
-            return ask().result(_ADMIN_SECONDS)
+            return _result(ask())
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
                 raise
@@ -276,6 +276,16 @@ def _why_not(error: KafkaError) -> str:
     if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
         return f"{error.str()} It takes the right Create; or create the topic beforehand, with output.create = false"
     return error.str()
+
+
+def _result(future: "Future[_Answer]") -> _Answer:
+    """Return an answer of the broker; raise as the client does where there is none in time."""
+    try:
+        return future.result(_ADMIN_SECONDS)
+    except TimeoutError:
+        # The client itself goes on waiting for a minute; this exception has no words.
+        silence = f"no answer within {_ADMIN_SECONDS:.0f} s"
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, silence)) from None  # noqa: SLF001  # librdkafka's name
 
 
 def _remedy(topic: str) -> str:

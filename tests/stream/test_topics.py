@@ -1,6 +1,7 @@
 """The topics that the service creates, those that it refuses, and the cutting off of a changelog's beginning."""
 
 import re
+import socket
 import threading
 from collections.abc import Mapping
 from uuid import uuid4
@@ -208,6 +209,18 @@ def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) ->
         assert Topics(settings(bootstrap, name)).identity(name).startswith(f"{name}/")
     finally:
         later.join()
+
+
+def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for what it must know hears why there is no answer; what can be assumed is."""
+    monkeypatch.setattr("stream_dedup.stream.topics._ADMIN_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asking = Topics(settings(f"127.0.0.1:{silent.getsockname()[1]}", name))
+        with pytest.raises(BrokerError, match=f"cannot describe {name}: no answer within"):
+            asking.identity(name)
+        with capture_logs() as lines:
+            assert asking.room(name) > 0
+    assert [line["event"] for line in lines] == ["topic_limit_unknown"]
 
 
 def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
