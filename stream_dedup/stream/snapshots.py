@@ -35,14 +35,20 @@ class SnapshotDesk:
     def serve(self) -> None:
         """Make the snapshot that was asked for, if there is a request."""
         request = self._directory / _REQUEST
-        if not request.is_file():
-            return
+        if request.is_file():
+            # Whatever becomes of a request, the stream goes on.
+            try:
+                self._serve(request)
+            except OSError as error:
+                log.warning("snapshot_failed", error=str(error))
+
+    def _serve(self, request: Path) -> None:
         try:
             target = Path(orjson.loads(request.read_bytes())["directory"])
             self._store.checkpoint(target / self._digest)
             answer = {"directory": str(target), "error": None}
             log.info("snapshot_made", directory=str(target))
-        except (StoreError, OSError, ValueError, KeyError) as error:
+        except (StoreError, OSError, ValueError, TypeError, KeyError) as error:
             answer = {"directory": "", "error": str(error)}
             log.warning("snapshot_failed", error=str(error))
         request.unlink(missing_ok=True)
