@@ -6,6 +6,7 @@ Knows the process; knows nothing of what it serves.
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -56,23 +57,44 @@ class ApiProcess:
                 if self._ending.is_set():
                     return
                 self._process = process = self._started()
-            code = process.wait()
+            code = _code_of(process) if process is not None else None
             if self._ending.wait(pause):
                 return
-            log.warning("api_ended", exit_code=code, then="started again")
+            if code is not None:
+                log.warning("api_ended", exit_code=code, then="started again")
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-m", "stream_dedup.api"], stdin=subprocess.PIPE)
+    def _started(self) -> subprocess.Popen[bytes] | None:
+        """Start it; return None where the system has no room for another process."""
+        try:
+            process = subprocess.Popen([sys.executable, "-m", "stream_dedup.api"], stdin=subprocess.PIPE)
+        except OSError as error:
+            log.warning("api_not_started", error=str(error), then="tried again")
+            return None
         if process.stdin is not None:
-            process.stdin.write(self._settings.model_dump_json().encode() + b"\n")
-            process.stdin.flush()
+            # One that has ended already is waited for like any other.
+            with suppress(BrokenPipeError):
+                process.stdin.write(self._settings.model_dump_json().encode() + b"\n")
+                process.stdin.flush()
         return process
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _code_of(process: subprocess.Popen[bytes]) -> int:
+    """Wait until a process has ended; return its exit code."""
+    code = process.wait()
+    _close(process)
+    return code
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """Close the input of a process, by which it is told to end."""
     if process.stdin is not None:
-        process.stdin.close()
+        with suppress(BrokenPipeError):  # what it has not read is still to be written
+            process.stdin.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _close(process)
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:

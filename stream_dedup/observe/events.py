@@ -234,6 +234,13 @@ _API = (
     Event("api_waits", "info", "The API listens, but there is no state to read yet.", ("api", "detail")),
     Event("answering", "info", "The API answers.", ("api",)),
     Event("api_ended", "warning", "The API's process has ended and is started again.", ("exit_code", "then")),
+    Event(
+        "api_not_started",
+        "warning",
+        "The system has no room for the API's process, which is tried again.",
+        ("error", "then"),
+        "memory, and the number of processes that are allowed",
+    ),
     Event("api_not_served", "error", "It cannot listen.", ("error",), "another `api.port`"),
     Event(
         "question_not_answered",
