@@ -104,8 +104,8 @@ def _command_line(process: psutil.Process) -> str:
 
 
 def wait_until_gone(process: psutil.Process) -> bool:
-    """Tell whether the process ends within 5 s; one that only waits for init to collect it has ended."""
-    deadline = time.monotonic() + 5
+    """Tell whether the process ends within 30 s; one that only waits for init to collect it has ended."""
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if not process.is_running() or _status(process) == psutil.STATUS_ZOMBIE:
             return True

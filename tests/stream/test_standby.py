@@ -35,7 +35,7 @@ from tests.stream.harness import (
 pytestmark = pytest.mark.usefixtures("compiled")
 
 _AFTER_SIGTERM = 5.0  # seconds; about one on a machine at rest
-_AFTER_SIGKILL = 15.0  # seconds, of which the session of the input's group takes up to ten
+_AFTER_SIGKILL = 30.0  # seconds, of which the session of the input's group takes up to ten
 _SMALL_COMMITS = "commit.articles=4"
 _OTHER = "今年的龙舟赛改在城南水库举行，共有四十支队伍报名参加，水上公安派出八艘快艇维持秩序。"
 _SHARES = 3  # of the stream: one for each life

@@ -611,7 +611,7 @@ def test_caller_may_give_up_while_the_broker_is_silent(frail: KafkaBroker, step:
             with pytest.raises(BrokerError, match="stopped"):
                 writer.commit(RECORDS, {(stage.input, 0): 1}, consumer.consumer_group_metadata())
             writer.close()
-            assert time.monotonic() - began < 6
+            assert time.monotonic() - began < 15  # of 30 that it is silent
 
 
 def test_opening_without_a_broker_ends_at_the_deadline(stage: Stage) -> None:
