@@ -52,7 +52,7 @@ class Origin:
         topic: of the input.
         partition: of the topic.
         offset: in the partition.
-        timestamp_ms: the message's own time, milliseconds since 1970 in UTC; None where it has none.
+        timestamp_ms: the message's own time, milliseconds since 1970 in UTC; None where it has none that can be.
         trace: the trace context that it came with; no part of what is remembered.
     """
 

@@ -5,8 +5,9 @@ Knows what each field means and how large it may be; knows nothing of paths, of 
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
-from stream_dedup.article import Article, Origin, Withdrawal
+from stream_dedup.article import EARLIEST_MS, Article, Origin, Withdrawal
 from stream_dedup.decode.fields import Fields, Paths, checked_name, encodable
 from stream_dedup.decode.format import json_fields
 from stream_dedup.decode.moment import milliseconds_of
@@ -56,6 +57,8 @@ class Decoder:
             UndecodableError: it holds neither, or one that is out of bounds.
             RegistryError: the schema registry refuses, or is asked no more, where the format wants one.
         """
+        if origin is not None and not self._is_time(origin.timestamp_ms, now_ms):
+            origin = replace(origin, timestamp_ms=None)
         if value is None:
             return Withdrawal(self._id_of_key(key), origin=origin, scope=self._scopes.scope({}, headers))
         self._check_size(len(value), beside)
@@ -64,6 +67,13 @@ class Decoder:
     def _fields(self, value: bytes, _origin: Origin | None, _headers: Sequence[Header]) -> Fields:
         """Return the object that a value holds; here of JSON in UTF-8."""
         return json_fields(value, self._paths)
+
+    def _is_time(self, timestamp_ms: int | None, now_ms: int) -> bool:
+        """Tell whether a message can have been sent then: where it cannot, the stream's time must not go there.
+
+        Microseconds that were taken for milliseconds would age all that is remembered.
+        """
+        return timestamp_ms is None or EARLIEST_MS <= timestamp_ms <= now_ms + 1000 * self._settings.max_future_seconds
 
     def _check_size(self, size: int, beside: int) -> None:
         most, most_out = self._settings.max_message_bytes, self._max_output_bytes

@@ -121,7 +121,8 @@ class InputSettings(Group):
         ge=0,
         le=10**10,
         json_schema_extra=unit("seconds"),
-        description="How far ahead of the clock a time of publication may be.",
+        description="How far ahead of the clock a time of publication may be. A message's own timestamp that is "
+        "further ahead counts as none.",
     )
 
     _split_topics = field_validator("topics", mode="before")(split_commas)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -257,6 +258,15 @@ def test_time_may_be_ahead_by_what_the_settings_allow() -> None:
     """By default a day; the clock decides."""
     assert _published(_NOW + _DAY) == _NOW + _DAY
     assert _reason(_message(published_at=_NOW + 1001), max_future_seconds=1) is Reason.FUTURE_TIME
+
+
+@pytest.mark.parametrize("wild", [_NOW + _DAY + 1, 1000 * _NOW, 2**63 - 1, -(2**62)])
+@pytest.mark.parametrize("value", [_message(published_at=...), None], ids=["article", "withdrawal"])
+def test_timestamp_that_no_message_can_have_is_none(value: bytes | None, wild: int) -> None:
+    """Else the stream's time would go there, and all that is remembered would have expired."""
+    for timestamp, told in ((wild, None), (_NOW + _DAY, _NOW + _DAY), (_NOW, _NOW)):
+        item = _decoder().decode(value, _NOW, replace(_ORIGIN, timestamp_ms=timestamp), key=b"n-1")
+        assert item.origin == replace(_ORIGIN, timestamp_ms=told)
 
 
 def test_milliseconds_before_1973_are_taken_for_seconds_of_the_future() -> None:
