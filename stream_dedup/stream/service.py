@@ -62,7 +62,7 @@ from stream_dedup.version import __version__
 if TYPE_CHECKING:
     from stream_dedup.stream.spans import Spans  # of the extra `otel`
 
-_STOP_SECONDS = 4.0  # what the last commit may still take of the ten seconds to closing; closing takes some too
+_STOP_SECONDS = 3.0  # what the last commit may still take of the ten seconds to closing; closing takes some too
 _REPORT_SECONDS = 5.0  # between two lines about a long restore
 _CLOSE_SECONDS = 4.5
 _FOLLOW_SECONDS = 0.1  # that a standby waits for the next record
