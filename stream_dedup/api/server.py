@@ -23,6 +23,7 @@ from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings
 
 _WAIT_SECONDS = 1.0
+_BEATS = 4  # at least, before the loop would count as stuck
 _KEEP_ALIVE_SECONDS = 10
 _MOST_CONNECTIONS = 256  # among them those that browsers keep open; beyond, uvicorn answers 503
 # Looks cost the stream something: so many seconds after the last question there is one a second.
@@ -152,8 +153,15 @@ class Server:
                 self._complaints.warning("state_not_read", error=kind, detail=str(error), then="looked for again")
             else:
                 self._health.wait_for("")
+            self._rest(self._pause())
+
+    def _rest(self, seconds: float) -> None:
+        """Wait for the next look, and tell meanwhile that the loop goes round, however long that is."""
+        slice_seconds = self._health.patience() / _BEATS
+        end = time.monotonic() + seconds
+        self._health.beat()
+        while (left := end - time.monotonic()) > 0 and not self._stopping.wait(min(left, slice_seconds)):
             self._health.beat()
-            self._stopping.wait(self._pause())
 
     def _pause(self) -> float:
         """Return the seconds between two looks at the state."""

@@ -27,7 +27,7 @@ class Desk:
             {look}
 
 server.Desk = Desk
-server.Server(load_settings(flags=["http.stuck_seconds=1", "api.port=0"])).run()
+server.Server(load_settings(flags=["http.stuck_seconds=3", "api.port=0"])).run()
 """
 
 
@@ -40,3 +40,26 @@ def test_ends_with_its_stacks_told(look: str, told: str) -> None:
     said = ended.stdout + ended.stderr
     assert told in said
     assert "refresh" in said
+
+
+_RESTS = """
+import threading
+from stream_dedup.api import server
+from stream_dedup.settings import load_settings
+
+class Desk:
+    def __init__(self, settings): pass
+    def warm_up(self): pass
+    def close(self): pass
+    def refresh(self): threading.Timer(6, one.stop).start()
+
+server.Desk = Desk
+one = server.Server(load_settings(flags=["http.stuck_seconds=3", "api.refresh_ms=60000", "api.port=0"]))
+one.run()
+"""
+
+
+def test_looks_far_apart_are_no_standstill() -> None:
+    """A process that waits for its next look longer than one that hangs may stand still goes on."""
+    ended = subprocess.run([sys.executable, "-c", _RESTS], capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.returncode, "loop_stuck" in ended.stdout + ended.stderr) == (0, False), ended.stderr
