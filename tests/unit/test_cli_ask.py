@@ -90,7 +90,8 @@ def test_cluster_has_its_members_in_the_order_of_publication(invoke: Invoke) -> 
     assert [member["id"] for member in told["members"]] == ["一", "two", "三"]
     assert [member["link"] and member["link"]["relation"] for member in told["members"]] == [None, "near", "contained"]
     assert sum(moment["articles"] for moment in told["timeline"]) == 3
-    assert told["sources"] == {"一报": 1, "two报": 1, "三报": 1}
+    assert {one["source"]: one["articles"] for one in told["sources"]} == {"一报": 1, "two报": 1, "三报": 1}
+    assert (told["distinct_sources"], told["other_sources_articles"]) == (3, 0)
 
 
 def test_cluster_is_shown_in_parts(invoke: Invoke) -> None:
