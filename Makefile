@@ -16,7 +16,7 @@ VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' stream_dedup/version.p
 LOCK := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 help: ## Show this list
-	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the virtual environment from the lock file
 

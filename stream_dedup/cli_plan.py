@@ -30,7 +30,7 @@ from stream_dedup.planner import (
 )
 from stream_dedup.planner.quantity import article_count, quantity
 from stream_dedup.settings import Settings
-from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, fail, guarded, out, settings_of
+from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, as_option, fail, guarded, out, settings_of
 
 _INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
 
@@ -38,7 +38,9 @@ _INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
 def plan_command(
     articles: Annotated[
         float,
-        typer.Option("--articles", parser=article_count, help="Articles of a window: 50M, 2.5e6.", metavar="NUMBER"),
+        typer.Option(
+            "--articles", parser=as_option(article_count), help="Articles of a window: 50M, 2.5e6.", metavar="NUMBER"
+        ),
     ],
     recall: Annotated[
         float,
@@ -49,11 +51,15 @@ def plan_command(
     ] = 0.8,
     memory: Annotated[
         float | None,
-        typer.Option("--memory", parser=quantity, help="Most memory of the process, bytes: 4G.", metavar="BYTES"),
+        typer.Option(
+            "--memory", parser=as_option(quantity), help="Most memory of the process, bytes: 4G.", metavar="BYTES"
+        ),
     ] = None,
     disk: Annotated[
         float | None,
-        typer.Option("--disk", parser=quantity, help="Most disk of the state, bytes: 200G.", metavar="BYTES"),
+        typer.Option(
+            "--disk", parser=as_option(quantity), help="Most disk of the state, bytes: 200G.", metavar="BYTES"
+        ),
     ] = None,
     unique_share: Annotated[
         float | None,

@@ -49,6 +49,22 @@ def _complete_setting(begun: str) -> list[str]:
     return complete_setting(begun, _typed_setting)
 
 
+def as_option(parse: Callable[[str], float]) -> Callable[[str], float]:
+    """Return a parser of an option whose errors are told in their own words: typer would put its own before these.
+
+    Args:
+        parse: raises a `ValueError`.
+    """
+
+    def parsed(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parsed
+
+
 Fail = Callable[[str, int], NoReturn]
 
 log = structlog.get_logger()

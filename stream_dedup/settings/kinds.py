@@ -4,7 +4,7 @@ Knows forms of values; knows nothing of which settings there are.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
@@ -83,6 +83,9 @@ def split_pairs(value: object) -> object:
     if not isinstance(value, str):
         return value
     pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"{name.strip()!r} is no pair: write name=value, name=value")
     return {name.strip(): item.strip() for name, _, item in pairs}
 
 
@@ -91,6 +94,17 @@ def as_text(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     return {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
+
+
+def check_property_names(names: Iterable[str]) -> None:
+    """Check that a client's properties have names: a value for the whole group has none.
+
+    Raises:
+        ValueError: one has none.
+    """
+    for name in names:
+        if not name.strip():
+            raise ValueError(f"{name!r} is no name of a property")
 
 
 def check_pattern(pattern: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from stream_dedup.settings.engine import EngineSettings, VerifySettings
-from stream_dedup.settings.kinds import as_text, check_url
+from stream_dedup.settings.kinds import as_text, check_property_names, check_url
 from stream_dedup.settings.redaction import REDACTED, is_secret
 from stream_dedup.settings.serving import ApiSettings, HttpSettings, LogSettings, ShadowSettings, TracingSettings
 from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, takes_in
@@ -40,22 +40,21 @@ class Settings(EngineSettings):
 
     @field_validator("registry", mode="before")
     @classmethod
-    def _registryas_text(cls, value: object) -> object:
+    def _registry_as_text(cls, value: object) -> object:
         given = as_text(value)
         if isinstance(given, Mapping):
+            check_property_names(given)
             for url in str(given.get("url", "http://")).split(","):
                 check_url("registry.url", url.strip(), "registry.basic.auth.user.info")
         return given
 
     @field_validator("kafka", mode="before")
     @classmethod
-    def _kafkaas_text(cls, value: object) -> object:
+    def _kafka_as_text(cls, value: object) -> object:
         given = as_text(value)
         if not isinstance(given, dict):
             return given
-        for name in given:
-            if not name.removeprefix("consumer.").removeprefix("producer.").strip():
-                raise ValueError(f"{name!r} is no name of a property")
+        check_property_names(name.removeprefix("consumer.").removeprefix("producer.") for name in given)
         if not given.get("bootstrap.servers", "-").strip():
             raise ValueError("bootstrap.servers is empty: name at least one broker, as host:port")
         return {"bootstrap.servers": "127.0.0.1:9092", **given}

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import structlog
@@ -103,16 +103,18 @@ class Shadow:
         """Return an engine on the state that is there, if it has judged all that the live one has."""
         if not self._directory.is_dir():
             return None
-        try:
-            engine = self._opened()
-        except StoreError as error:
-            log.warning("shadow_unreadable", error=str(error))
-            return None
-        if (engine.positions(), engine.progress.judged) == (self._live.positions(), self._live.progress.judged):
-            log.info("shadow_goes_on", judged=engine.progress.judged)
-            return engine
-        log.info("shadow_discarded", judged=engine.progress.judged, live=self._live.progress.judged)
-        engine.close()
+        with ExitStack() as closing_unless_kept:
+            try:
+                engine = closing_unless_kept.enter_context(self._opened())
+                has_judged = engine.positions(), engine.progress.judged
+            except StoreError as error:
+                log.warning("shadow_unreadable", error=str(error))
+                return None
+            if has_judged == (self._live.positions(), self._live.progress.judged):
+                log.info("shadow_goes_on", judged=engine.progress.judged)
+                closing_unless_kept.pop_all()
+                return engine
+            log.info("shadow_discarded", judged=engine.progress.judged, live=self._live.progress.judged)
         return None
 
     def _begun(self, store: RocksStore) -> Deduplicator:

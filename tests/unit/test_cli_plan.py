@@ -105,3 +105,10 @@ def test_a_sample_that_is_missing_is_named_once() -> None:
 def test_arguments_out_of_bounds_are_a_usage_error(arguments: tuple[str, ...]) -> None:
     """Exit code 2, as for all commands."""
     assert _plan(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--articles", "--memory", "--disk"])
+def test_what_is_no_number_is_told_in_our_words(option: str) -> None:
+    """With what to write, and without the name of a class."""
+    told = _plan("--articles", "1M", "--recall", "0.9", option, "many").stderr
+    assert f"Invalid value for '{option}': 'many' is no positive number: write" in told

@@ -350,6 +350,12 @@ def test_properties_without_a_name_are_refused() -> None:
     """A value for the group itself is no property."""
     assert "kafka" in _faults("kafka=hunter2")
     assert "kafka" in _faults(environment={"STREAM_DEDUP_KAFKA": "x"})
+    assert "registry: '' is no name of a property" in _faults("registry=http://r")
+
+
+def test_formats_of_topics_are_pairs() -> None:
+    """A format for the group itself is of no topic."""
+    assert "input.formats = 'json': 'json' is no pair: write name=value, name=value" in _faults("input.formats=json")
 
 
 def test_relative_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
