@@ -16,8 +16,8 @@ from tests.stream.harness import wait_until
 INTERVAL_SECONDS = 0.25
 FLAGS = ("kafka.statistics.interval.ms=500", "commit.articles=16", "idf.first_epoch_articles=100")
 _ALERT_SECONDS = 90.0
-# Where the disk of the tests is nearly full these are true of any service, and say nothing of the one that is tested.
-_OF_THE_MACHINE = frozenset({"StreamDedupDiskNearlyFull", "StreamDedupDiskFull"})
+# Where the disk of the tests fills up these are true of any service, and say nothing of the one that is tested.
+_OF_THE_MACHINE = frozenset({"StreamDedupDiskFillsUp", "StreamDedupDiskNearlyFull", "StreamDedupDiskFull"})
 
 
 def free_port() -> int:
