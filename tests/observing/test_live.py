@@ -14,13 +14,14 @@ from deploy.dashboards.queries import metric_names
 from deploy.demo.samples import sample_stream
 from deploy.prometheus.ruleset import Rule, all_rules
 from deploy.prometheus.server import Prometheus
+from stream_dedup.stream.snapshots import ask
 from tests.observing.scraped import FLAGS, INTERVAL_SECONDS, firing, free_port, scraped
-from tests.stream.harness import Incoming, Service, collect, fresh_topics, produce, wait_until
+from tests.stream.harness import PATIENCE_SECONDS, Incoming, Service, collect, fresh_topics, produce, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _SHADOW = ("shadow.enabled=true", "shadow.verify.near_jaccard=0.9", "shadow.verify.min_containment=0.97")
 _PAUSE_SECONDS = 0.25
-_BATCH = 20
+_BATCH, _FLUSHED_AFTER = 20, 200
 _WITHOUT_DATA = {
     "ALERTS{": "no alert fires in this stream; test_tour.py looks at it while one does",
     "offset 1d": "there is no yesterday",
@@ -59,6 +60,9 @@ def stage(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             standby.wait_ready()
             messages = [*samples, *withdrawn]
             for first in range(0, len(messages), _BATCH):
+                if first == _FLUSHED_AFTER:
+                    # It writes out what the write buffers hold: of reading these the block cache knows nothing.
+                    ask(active.directory / "state", directory / "snapshot", PATIENCE_SECONDS)
                 produce(bootstrap, topics.input, messages[first : first + _BATCH])
                 time.sleep(_PAUSE_SECONDS)
             collect(bootstrap, topics, len(messages), active)
