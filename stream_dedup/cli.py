@@ -142,7 +142,11 @@ def dedup(
     """
     settings = settings_of(config, flags)
     signal.signal(signal.SIGTERM, _end)
-    summary = Summary()
+    summary, heard = Summary(), list[int]()
+
+    def look() -> None:
+        if heard:
+            _end(heard[0], None)
 
     def work() -> None:
         check_files(files)
@@ -151,7 +155,10 @@ def dedup(
         store = open_store(state, settings.state) if state else MemoryStore()
         try:
             with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:
-                dedup_files(files, results, engine, settings, report, summary)
+                # From here on there are batches, amid which nothing may be raised.
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, lambda number, _: heard.append(number))
+                dedup_files(files, results, engine, settings, report, summary, look)
         except (KeyboardInterrupt, SystemExit, OSError, StoreError):
             if state is not None and summary.records():
                 errors.print("not finished: the same command goes on from there")
@@ -167,7 +174,7 @@ def dedup(
 
 
 def _end(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @app.command("config")

@@ -5,11 +5,12 @@ Knows the batches and what becomes of each record; knows nothing of formats or o
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 
 import orjson
 
@@ -25,6 +26,7 @@ from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
 
 _LEAVE_SECONDS = 2.0  # a batch out of a file takes less
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def dedup_files(
     settings: Settings,
     report: Callable[[Path, Progress], None],
     summary: Summary,
+    look: Callable[[], None] = lambda: None,
 ) -> None:
     """Judge the records of files in order and write the results.
 
@@ -74,6 +77,8 @@ def dedup_files(
         settings: field names, bounds and batch size.
         report: called now and then with the file and how far it has been read.
         summary: counts what is written, also where this fails.
+        look: called between batches, and while none comes; may raise to end the run. A handler of signals may not, as
+            compiled loops do not bear it.
 
     Raises:
         FileFormatError: a file cannot be read; what stands before that is written.
@@ -92,9 +97,11 @@ def dedup_files(
     with Results(out, start.kept, sync=settings.state.sync) as results:
         run = _Run(engine, results, summary, place)
         reading = _Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
-        for batch in _one_ahead(reading.batches()):
-            run.batch(batch)
-            report(batch.path, batch.progress)
+        # Closed before the engine is, whatever ends the run.
+        with closing(_one_ahead(reading, look)) as batches:
+            for batch in batches:
+                run.batch(batch)
+                report(batch.path, batch.progress)
         run.finish()
 
 
@@ -149,6 +156,8 @@ class _Reading:
         self._engine = engine
         self._size = size
         self._done = done
+        self._at_work = Lock()
+        self._left = False
 
     def batches(self) -> Iterator[_Batch]:
         """Yield the records in order; no batch has those of two files.
@@ -159,7 +168,16 @@ class _Reading:
         for file, ((path, reader), done) in enumerate(zip(self._files, self._done, strict=True)):
             records = (one for one in reader(path) if one[0].number > done)
             for some in _groups(records, self._size):
-                yield self._batch(path, file, [record for record, _ in some], some[-1][1])
+                with self._at_work:
+                    if self._left:
+                        return
+                    batch = self._batch(path, file, [record for record, _ in some], some[-1][1])
+                yield batch
+
+    def leave(self) -> None:
+        """Wait until no batch is worked through; none is any more, whatever the files bring."""
+        with self._at_work:
+            self._left = True
 
     def _batch(self, path: Path, file: int, records: Sequence[Record], progress: Progress) -> _Batch:
         now_ms = time.time_ns() // 1_000_000
@@ -196,16 +214,25 @@ def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[S
         yield group
 
 
-def _one_ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+def _one_ahead(reading: _Reading, look: Callable[[], None]) -> Generator[_Batch]:
     """Yield batches; while one is at work, the next one is made in another thread."""
+    batches = reading.batches()
     coming = _begun(batches)
     try:
-        while (batch := coming.result()) is not None:
+        while (batch := _awaited(coming, look)) is not None:
             coming = _begun(batches)
             yield batch
     finally:
-        # What is being made is made of what the caller closes next.
+        # It is made with what the caller closes next; but a pipe that brings nothing is not waited for.
         wait([coming], _LEAVE_SECONDS)
+        reading.leave()
+
+
+def _awaited(coming: "Future[_Batch | None]", look: Callable[[], None]) -> _Batch | None:
+    look()
+    while not wait([coming], _LOOK_SECONDS).done:
+        look()
+    return coming.result()
 
 
 def _begun(batches: Iterator[_Batch]) -> "Future[_Batch | None]":
