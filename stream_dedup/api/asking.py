@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from stream_dedup.api.problems import Code, RefusedError, quoted
+from stream_dedup.api.problems import Code, RefusedError, sent
 from stream_dedup.ask.bounds import MOST_SIMILAR
 from stream_dedup.scope import SEPARATOR
 
@@ -138,5 +138,5 @@ def _check_parameters(request: Request, known: list[str]) -> None:
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
         there = f"there are {', '.join(known)}" if known else "there are none"
-        told = f"{quoted(unknown)} is no parameter of this path: {there}"
+        told = f"{sent(unknown)} is no parameter of this path: {there}"
         raise RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)

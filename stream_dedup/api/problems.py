@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.desk import NoReasonError, UniqueArticleError
 from stream_dedup.ask.lookup import UnknownArticleError
 from stream_dedup.ask.texts import LostTextError
@@ -99,9 +100,9 @@ def problem(status: int, code: Code, detail: str, headers: Mapping[str, str] | N
     return JSONResponse(Problem(detail=detail, code=code).model_dump(mode="json"), status, headers)
 
 
-def quoted(text: str) -> str:
+def sent(text: str) -> str:
     """Return what somebody sent as it can be shown: its beginning, quoted, and nothing that is obeyed."""
-    return repr(text[:_LONGEST_NAME]) + ("…" if len(text) > _LONGEST_NAME else "")
+    return quoted(text, _LONGEST_NAME)
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -152,7 +153,7 @@ def _mistake(mistake: Mapping[str, Any]) -> str:
     """Return a mistake in words, without the value: that may be long, and somebody's text."""
     place = [part for part in mistake["loc"][1:] if isinstance(part, str)]
     if mistake["type"] == "extra_forbidden":
-        return f"{quoted(place[-1])} is no member of the body: /openapi.json tells which there are"
+        return f"{sent(place[-1])} is no member of the body: /openapi.json tells which there are"
     # Of texts that cannot be UTF-8 pydantic tells no place.
     told = "half a surrogate pair is no text" if mistake["type"] == "string_unicode" else mistake["msg"]
     return f"{place[-1] if place else 'the body'}: {told}"

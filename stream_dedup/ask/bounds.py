@@ -8,6 +8,6 @@ MOST_SIMILAR = 100
 _MOST_QUOTED = 200  # characters
 
 
-def quoted(article_id: str) -> str:
-    """Return an id as errors name it: quoted, and no more of it than can be read."""
-    return repr(article_id[:_MOST_QUOTED]) + ("…" if len(article_id) > _MOST_QUOTED else "")
+def quoted(text: str, most: int = _MOST_QUOTED) -> str:
+    """Return an id, or what somebody sent, as errors name it: its beginning, quoted, and nothing that is obeyed."""
+    return repr(text[:most]) + ("…" if len(text) > most else "")

@@ -7,7 +7,7 @@ import argparse
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from cProfile import Profile
 from pathlib import Path
 from pstats import Stats
@@ -17,13 +17,12 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from stream_dedup import Article, Decision, Deduplicator
+from stream_dedup import Decision, Deduplicator
 from stream_dedup.article import link_fields
-from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.settings import Settings, load_settings
-from tests.benchmarks.throughput.articles import read_articles, sample_articles
+from tests.benchmarks.throughput.articles import decoded, read_articles, sample_articles
 
 _PACKAGE = "stream_dedup"
 _AREAS, _SHOWN = 12, 25
@@ -56,7 +55,7 @@ def judge(values: Sequence[bytes], settings: Settings, profile: Profile | None =
         settings: of the engine.
         profile: looks on, but not while the loops compile.
     """
-    decoder, now_ms = Decoder(settings.input), time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // 1_000_000
     with (
         tempfile.TemporaryDirectory() as directory,
         Deduplicator(settings=settings, store=RocksStore(Path(directory) / "state")) as engine,
@@ -66,7 +65,7 @@ def judge(values: Sequence[bytes], settings: Settings, profile: Profile | None =
         if profile is not None:
             profile.enable()
         for start in range(0, len(values), settings.commit.articles):
-            judged = engine.decide(_decoded(decoder, values[start : start + settings.commit.articles], now_ms))
+            judged = engine.decide(decoded(values[start : start + settings.commit.articles], settings.input))
             for outcome in judged.outcomes:
                 if isinstance(outcome, Decision) and outcome.link is not None:
                     orjson.dumps(link_fields(outcome, outcome.link, now_ms))
@@ -75,18 +74,6 @@ def judge(values: Sequence[bytes], settings: Settings, profile: Profile | None =
         if profile is not None:
             profile.disable()
         return time.thread_time() - began
-
-
-def _decoded(decoder: Decoder, values: Iterable[bytes], now_ms: int) -> list[Article]:
-    found = []
-    for value in values:
-        try:
-            item = decoder.decode(value, now_ms)
-        except UndecodableError:
-            continue
-        if isinstance(item, Article):
-            found.append(item)
-    return found
 
 
 def own_times(profile: Profile) -> list[Own]:
