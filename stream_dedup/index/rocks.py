@@ -4,12 +4,10 @@ Knows RocksDB; knows nothing of what keys and values mean.
 """
 
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from operator import ge
 from pathlib import Path
@@ -28,6 +26,7 @@ from rocksdict import (
 )
 
 from stream_dedup.index.rocks_errors import store_error
+from stream_dedup.index.rocks_figures import Figures, figure, figures_of
 from stream_dedup.index.rocks_options import access_of, options_of, write_options
 from stream_dedup.index.store import (
     Drop,
@@ -51,33 +50,6 @@ _REMOVAL_SECONDS = 0.5
 _REMOVALS = 4
 # Between two attempts to write while writes have to wait for compaction.
 _STALL_SECONDS = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """How RocksDB is doing.
-
-    Attributes:
-        cache_bytes: in the block cache.
-        cache_hits: blocks found in the cache since opening.
-        cache_misses: blocks read from files since opening.
-        memtable_bytes: written and not yet in files.
-        table_reader_bytes: of indexes and filters of open files, as far as they are not in the block cache.
-        pending_compaction_bytes: what compaction has yet to rewrite, as RocksDB estimates it.
-        running_compactions: how many now.
-        running_flushes: how many write buffers are being written out.
-        writes_delayed: compaction falls behind, and writes wait for it.
-    """
-
-    cache_bytes: int
-    cache_hits: int
-    cache_misses: int
-    memtable_bytes: int
-    table_reader_bytes: int
-    pending_compaction_bytes: int
-    running_compactions: int
-    running_flushes: int
-    writes_delayed: bool
 
 
 class RocksStore:
@@ -342,22 +314,11 @@ class RocksStore:
 
     def sizes(self) -> dict[Family, int]:
         """Return the bytes of each family's files. What is only in write buffers and the log is not in it."""
-        return {family: self._figure("live-sst-files-size", family) for family in Family}
+        return {family: figure("live-sst-files-size", database) for family, database in self._families.items()}
 
     def figures(self) -> Figures:
         """Return how RocksDB is doing, in less than a millisecond."""
-        hits, misses = self._cache_counts()
-        return Figures(
-            cache_bytes=self._figure("block-cache-usage"),
-            cache_hits=hits,
-            cache_misses=misses,
-            memtable_bytes=self._total("cur-size-all-mem-tables"),
-            table_reader_bytes=self._total("estimate-table-readers-mem"),
-            pending_compaction_bytes=self._total("estimate-pending-compaction-bytes"),
-            running_compactions=self._figure("num-running-compactions"),
-            running_flushes=self._figure("num-running-flushes"),
-            writes_delayed=any(map(self._figure, ("is-write-stopped", "actual-delayed-write-rate"))),
-        )
+        return figures_of(self._database, [*self._families.values()])
 
     def close(self) -> None:
         """See `Store`. Closing twice does no harm.
@@ -440,10 +401,10 @@ class RocksStore:
 
     def _lingering(self, family: Family) -> bool:
         with self._upkeep:
-            return not self._closing.is_set() and (
-                self._figure("obsolete-sst-files-size") > 0
-                or self._figure("total-sst-files-size", family) > self._figure("live-sst-files-size", family)
-            )
+            if self._closing.is_set():
+                return False
+            files, obsolete = self._families[family], figure("obsolete-sst-files-size", self._database)
+            return obsolete + figure("total-sst-files-size", files) > figure("live-sst-files-size", files)
 
     def _flush(self) -> None:
         for database in self._families.values():
@@ -453,17 +414,6 @@ class RocksStore:
         # A checkpoint does this too, but without releasing the GIL: 0.5 s.
         self._flush()
         Checkpoint(self._database).create_checkpoint(str(directory))
-
-    def _figure(self, name: str, family: Family = Family.META) -> int:
-        return self._families[family].property_int_value(f"rocksdb.{name}") or 0
-
-    def _total(self, name: str) -> int:
-        return sum(self._figure(name, family) for family in Family)
-
-    def _cache_counts(self) -> tuple[int, int]:
-        statistics = self._database.property_value("rocksdb.options-statistics") or ""
-        counts = dict(re.findall(r"^rocksdb\.block\.cache\.(hit|miss) COUNT : (\d+)", statistics, re.MULTILINE))
-        return int(counts.get("hit", 0)), int(counts.get("miss", 0))
 
 
 def open_store(directory: Path, settings: StateSettings) -> RocksStore:

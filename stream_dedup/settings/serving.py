@@ -22,7 +22,7 @@ class HttpSettings(Group):
     )
     stuck_seconds: float = Field(
         60.0,
-        ge=1,
+        ge=3,  # waits for the broker go round about once a second, some every other
         le=3600,
         json_schema_extra=unit("seconds"),
         description="Silence of the poll loop after which /healthz fails and the stacks of all threads are logged.",

@@ -1,8 +1,10 @@
 """Snapshots of a state, also while a service runs on it: asked for and answered by files in the state's directory.
 
-Knows the two files; knows nothing of what a state holds. Whoever may write into the directory may ask.
+Knows the two files; knows nothing of what a state holds. Whoever may write into the directory may ask; each who asks
+has a name for the request, which the answer bears too.
 """
 
+import secrets
 import time
 from pathlib import Path
 
@@ -12,14 +14,16 @@ import structlog
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import StoreError
 
-_REQUEST, _ANSWER = "snapshot.request", "snapshot.answer"
+_NAME = "snapshot-{}"
+_REQUEST, _ANSWER = ".request", ".answer"
+_NAME_BYTES = 8
 _LOOK_SECONDS = 0.1
 
 log = structlog.get_logger()
 
 
 class SnapshotDesk:
-    """The service's side: looks for a request now and then and does what it asks.
+    """The service's side: looks for requests now and then and does what they ask.
 
     Args:
         directory: `state.directory`.
@@ -33,14 +37,13 @@ class SnapshotDesk:
         self._digest = digest
 
     def serve(self) -> None:
-        """Make the snapshot that was asked for, if there is a request."""
-        request = self._directory / _REQUEST
-        if request.is_file():
-            # Whatever becomes of a request, the stream goes on.
-            try:
+        """Make the snapshots that were asked for."""
+        # Whatever becomes of a request, the stream goes on.
+        try:
+            for request in sorted(self._directory.glob(_NAME.format("*") + _REQUEST)):
                 self._serve(request)
-            except OSError as error:
-                log.warning("snapshot_failed", error=str(error))
+        except OSError as error:
+            log.warning("snapshot_failed", error=str(error))
 
     def _serve(self, request: Path) -> None:
         try:
@@ -51,8 +54,10 @@ class SnapshotDesk:
         except (StoreError, OSError, ValueError, TypeError, KeyError) as error:
             answer = {"directory": "", "error": str(error)}
             log.warning("snapshot_failed", error=str(error))
-        request.unlink(missing_ok=True)
-        _write(self._directory / _ANSWER, answer)
+        # Nobody waits for the answer to one that was taken back.
+        if request.exists():
+            request.unlink()
+            _write(request.with_suffix(_ANSWER), answer)
 
 
 def ask(directory: Path, target: Path, seconds: float) -> None:
@@ -66,13 +71,13 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
     Raises:
         StoreError: the service could not, or did not answer.
     """
-    answer = directory / _ANSWER
-    answer.unlink(missing_ok=True)
-    _write(directory / _REQUEST, {"directory": str(target.absolute())})
+    request = directory / (_NAME.format(secrets.token_hex(_NAME_BYTES)) + _REQUEST)
+    answer = request.with_suffix(_ANSWER)
+    _write(request, {"directory": str(target.absolute())})
     deadline = time.monotonic() + seconds
     while not answer.is_file():
         if time.monotonic() > deadline:
-            (directory / _REQUEST).unlink(missing_ok=True)
+            request.unlink(missing_ok=True)
             raise StoreError(f"the process that holds {directory} made no snapshot within {seconds:.0f} s")
         time.sleep(_LOOK_SECONDS)
     told = orjson.loads(answer.read_bytes())

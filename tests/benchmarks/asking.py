@@ -1,6 +1,9 @@
 """`python -m tests.benchmarks.asking`: how fast the API answers at full load, and what it costs the stream.
 
 Knows questions and how often they are asked; asserts nothing: it prints figures of one run.
+
+A machine's rates differ by more from run to run than the API takes, so that its CPU time is told besides: of two busy
+cores it is what the stream cannot have.
 """
 
 import argparse
@@ -8,33 +11,56 @@ import json
 import multiprocessing
 import random
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from http.client import HTTPConnection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import orjson
+import psutil
 from rich.console import Console
 from rich.table import Table
 
 from deploy.broker import kafka_for_session
 from tests.benchmarks.throughput.articles import read_articles, sample_articles
-from tests.benchmarks.throughput.service import Variant, run_service
-from tests.stream.harness import Service, wait_until
+from tests.benchmarks.throughput.figures import steady_rate
+from tests.benchmarks.throughput.service import PARTITIONS, collect, cpu_seconds, decided, fill
+from tests.stream.harness import Service, fresh_topics, wait_until
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
 _FLAGS = ("api.enabled=true", "api.port=0")
 _START_SECONDS = 120.0
+_BEFORE = 3  # a third of the articles is decided before anything is measured: whatever starts has started by then
 _WITHOUT, _UNASKED, _ASKED = "no API", "API, not asked", "API, asked"
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 Latencies = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was seen of one run.
+
+    Attributes:
+        rate: articles decided a second, by the outputs' own times.
+        stream: CPU seconds a second of the service, the API left out.
+        api: of the API's process.
+        asker: of the process that asked.
+    """
+
+    rate: float
+    stream: float
+    api: float
+    asker: float
 
 
 class Asker:
@@ -51,23 +77,27 @@ class Asker:
         self._rate = rate
         self._seed = seed
         self.latencies: Latencies = {}
+        self.cpu_seconds = 0.0
 
     @contextmanager
     def beside(self, service: Service) -> Iterator[None]:
         """Ask the API of a service."""
-        wait_until(lambda: bool(service.events("answering")), "the API", _START_SECONDS)
         address = service.events("answering")[-1]["api"]
         here, there = multiprocessing.Pipe()
         asking = multiprocessing.Process(target=_ask, args=(address, self._articles, self._rate, self._seed, there))
         asking.start()
         yield
         here.send(None)
-        self.latencies = here.recv()
+        self.latencies, self.cpu_seconds = here.recv()
         asking.join()
 
 
 def _ask(address: str, articles: Sequence[bytes], rate: float, seed: int, told: Connection) -> None:
-    """Ask until told to end, then tell the latencies in milliseconds by question; those that failed under `failed`."""
+    """Ask until told to end; then tell the latencies in milliseconds by question, and the CPU time that asking took.
+
+    Questions that failed count under `failed`.
+    """
+    began = time.process_time()
     chance = random.Random(seed)
     where = urlsplit(address)
     connection = HTTPConnection(str(where.hostname), where.port, timeout=10)
@@ -85,7 +115,7 @@ def _ask(address: str, articles: Sequence[bytes], rate: float, seed: int, told: 
             judged = orjson.loads(content)["articles_judged"]
         latencies[question if answer.status in {200, 404, 409} else "failed"].append(spent)
         due = max(due + chance.expovariate(rate), time.perf_counter() - 1.0)
-    told.send(dict(latencies))
+    told.send((dict(latencies), time.process_time() - began))
 
 
 def _request(question: str, articles: Sequence[bytes], judged: int, chance: random.Random) -> tuple[str, str, bytes]:
@@ -102,23 +132,24 @@ def main() -> None:
     options = _options().parse_args()
     articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
     articles = [article for copy in range(options.copies) for article in _copied(articles, copy)]
-    rates: dict[str, list[float]] = defaultdict(list)
+    runs: dict[str, list[Taken]] = {name: [] for name in (_WITHOUT, _UNASKED, _ASKED)}
     latencies: dict[str, list[float]] = defaultdict(list)
     with kafka_for_session() as bootstrap:
         for number in range(options.rounds):
             for name in (_WITHOUT, _UNASKED, _ASKED)[:: 1 if number % 2 else -1]:
                 asker = Asker(articles, options.rate, number)
                 flags = () if name == _WITHOUT else _FLAGS
-                rate = _rate(bootstrap, articles, flags, asker if name == _ASKED else None)
-                console.print(f"round {number + 1}, {name}: {rate:,.0f} articles/s", style="dim")
-                rates[name].append(rate)
+                run = _run(bootstrap, articles, flags, asker if name == _ASKED else None)
+                console.print(f"round {number + 1}, {name}: {run.rate:,.0f} articles/s", style="dim")
+                runs[name].append(run)
                 for question, spent in asker.latencies.items():
                     latencies[question] += spent
-    for table in _tables(rates, latencies, options.rate):
+    for table in _tables(runs, latencies, options.rate):
         console.print(table)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps({"rates": rates, "latencies_ms": latencies}, indent=1) + "\n")
+        taken = {name: [asdict(run) for run in some] for name, some in runs.items()}
+        options.json.write_text(json.dumps({"runs": taken, "latencies_ms": latencies}, indent=1) + "\n")
 
 
 def _copied(articles: Sequence[bytes], copy: int) -> Iterator[bytes]:
@@ -129,19 +160,58 @@ def _copied(articles: Sequence[bytes], copy: int) -> Iterator[bytes]:
         yield orjson.dumps({**fields, "id": f"{fields['id']}-{copy}", "url": ""}) if copy else article
 
 
-def _rate(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asker: Asker | None) -> float:
-    def beside(service: Service) -> AbstractContextManager[None]:
-        return asker.beside(service) if asker is not None else nullcontext()
+def _run(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asker: Asker | None) -> Taken:
+    topics, first = fresh_topics(bootstrap, partitions=PARTITIONS), len(articles) // _BEFORE
+    fill(bootstrap, topics.input, articles[:first])
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
+        decided(service, first)
+        if flags:
+            wait_until(lambda: bool(service.events("answering")), "the API", _START_SECONDS)
+        fill(bootstrap, topics.input, articles[first:])
+        began = _moment(service)
+        with asker.beside(service) if asker is not None else nullcontext():
+            decided(service, len(articles))
+            ended = _moment(service)
+        service.stop()
+        outputs = collect(bootstrap, topics, len(articles))
+    seconds = ended.at - began.at
+    return Taken(
+        rate=steady_rate([output.stamp_ms for output in outputs if output.stamp_ms >= 1000 * began.at]),
+        stream=(ended.stream - began.stream) / seconds,
+        api=(ended.api - began.api) / seconds,
+        asker=asker.cpu_seconds / seconds if asker is not None else 0.0,
+    )
 
-    return run_service(bootstrap, articles, Variant("exactly_once", "exactly_once"), flags, beside).rate
+
+class _Moment(NamedTuple):
+    """CPU time so far.
+
+    Attributes:
+        at: the moment, seconds.
+        stream: seconds of the service, the API left out.
+        api: seconds of this.
+    """
+
+    at: float
+    stream: float
+    api: float
 
 
-def _tables(rates: Mapping[str, Sequence[float]], latencies: Latencies, rate: float) -> Iterator[Table]:
-    table = Table(title="The stream's rate beside the API", title_justify="left")
-    for name in ("", "articles/s", "ratio"):
+def _moment(service: Service) -> _Moment:
+    process = psutil.Process(service.pid)
+    api = sum(cpu_seconds(child) for child in process.children() if "stream_dedup.api" in child.cmdline())
+    return _Moment(time.time(), cpu_seconds(process) - api, api)
+
+
+def _tables(runs: Mapping[str, Sequence[Taken]], latencies: Latencies, rate: float) -> Iterator[Table]:
+    table = Table(title="The stream beside the API, cores of CPU", title_justify="left")
+    for name in ("", "articles/s", "ratio", "service", "its API", "who asks"):
         table.add_column(name, justify="right" if name else "left")
-    for name in (_WITHOUT, _UNASKED, _ASKED):
-        table.add_row(name, f"{median(rates[name]):,.0f}", f"{median(rates[name]) / median(rates[_WITHOUT]):.3f}")
+    alone = median(run.rate for run in runs[_WITHOUT])
+    for name, some in runs.items():
+        found = median(run.rate for run in some)
+        cores = ([run.stream for run in some], [run.api for run in some], [run.asker for run in some])
+        table.add_row(name, f"{found:,.0f}", f"{found / alone:.3f}", *(f"{median(values):.3f}" for values in cores))
     yield table
     table = Table(title=f"Answers at that load, {rate:g} questions a second", title_justify="left")
     for name in ("question", "asked", "median ms", "p95 ms", "p99 ms", "most ms"):

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from deploy.broker import kafka_for_session
 from tests.benchmarks.throughput.articles import read_articles, sample_articles
-from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, fill
+from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, cpu_seconds, family, fill
 from tests.stream.harness import Service, fresh_topics, wait_until
 
 _LOOK_SECONDS = 0.5
@@ -67,7 +67,7 @@ class Phases:
         """Watch the service as long as the context lasts."""
         peaks, ended = [0, 0], Event()
         watching = Thread(target=self._watch, args=(peaks, ended), daemon=True)
-        decided, spent, began = self.decided(), self._cpu_seconds(), time.perf_counter()
+        decided, spent, began = self.decided(), cpu_seconds(self._process), time.perf_counter()
         watching.start()
         try:
             yield
@@ -75,7 +75,7 @@ class Phases:
             ended.set()
             watching.join()
         seconds = time.perf_counter() - began
-        rate, cores = (self.decided() - decided) / seconds, (self._cpu_seconds() - spent) / seconds
+        rate, cores = (self.decided() - decided) / seconds, (cpu_seconds(self._process) - spent) / seconds
         self.seen.append(Footprint(name, rate, cores, *peaks))
 
     def decided(self) -> float:
@@ -92,15 +92,9 @@ class Phases:
 
     def _watch(self, peaks: list[int], ended: Event) -> None:
         while not ended.wait(_LOOK_SECONDS):
-            taken = [one.memory_info() for one in self._family()]
+            taken = [one.memory_info() for one in family(self._process)]
             peaks[0] = max(peaks[0], sum(memory.rss - memory.shared for memory in taken))
             peaks[1] = max(peaks[1], sum(memory.rss for memory in taken))
-
-    def _cpu_seconds(self) -> float:
-        return sum(times.user + times.system for times in (one.cpu_times() for one in self._family()))
-
-    def _family(self) -> list[psutil.Process]:
-        return [self._process, *self._process.children(recursive=True)]
 
 
 def watch(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], options: argparse.Namespace) -> Phases:

@@ -26,7 +26,7 @@ from tests.stream.harness import (
     wait_until,
 )
 
-_PATIENCE = "http.stuck_seconds=2"
+_PATIENCE = "http.stuck_seconds=3"
 _STUCK_SECONDS = 8  # that the loop stands still
 _HELD = " in _hold\n"  # as the timer without the interpreter writes it
 _COUNT = 400

@@ -1,5 +1,8 @@
 """Requests for snapshots that are none, and answers that nobody can be given: the stream goes on."""
 
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
@@ -7,7 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.stream.snapshots import SnapshotDesk
+from stream_dedup.index.store import StoreError
+from stream_dedup.stream.snapshots import SnapshotDesk, ask
 
 
 @pytest.fixture
@@ -19,7 +23,7 @@ def desk(tmp_path: Path) -> SnapshotDesk:
 @pytest.mark.parametrize("request_", [b"", b"[]", b"null", b"5", b"{}", b'{"directory": 5}', b'{"directory": null}'])
 def test_request_that_is_none_is_answered_with_an_error(request_: bytes, desk: SnapshotDesk, tmp_path: Path) -> None:
     """Whoever may write into the directory may write anything."""
-    request, answer = tmp_path / "snapshot.request", tmp_path / "snapshot.answer"
+    request, answer = tmp_path / "snapshot-1.request", tmp_path / "snapshot-1.answer"
     request.write_bytes(request_)
     desk.serve()
     assert not request.exists()
@@ -28,8 +32,48 @@ def test_request_that_is_none_is_answered_with_an_error(request_: bytes, desk: S
 
 def test_answer_that_cannot_be_written_is_told(desk: SnapshotDesk, tmp_path: Path) -> None:
     """A full disk, or rights that are missing: the log has it, and whoever asked hears nothing."""
-    (tmp_path / "snapshot.request").write_bytes(b"{}")
-    (tmp_path / "snapshot.part").mkdir()
+    (tmp_path / "snapshot-1.request").write_bytes(b"{}")
+    (tmp_path / "snapshot-1.part").mkdir()
     with capture_logs() as lines:
         desk.serve()
     assert [line["event"] for line in lines] == ["snapshot_failed", "snapshot_failed"]
+
+
+def test_each_who_asks_has_an_answer_of_its_own(tmp_path: Path) -> None:
+    """Two ask at once, one of them for what cannot be: neither takes the other's answer for its own."""
+    made: list[Path] = []
+    desk = SnapshotDesk(tmp_path, _store(made), "digest")
+    with ThreadPoolExecutor(2) as threads:
+        asked = {name: threads.submit(ask, tmp_path, tmp_path / name, 60.0) for name in ("right", "wrong")}
+        while len(list(tmp_path.glob("*.request"))) < len(asked):
+            time.sleep(0.01)
+        desk.serve()
+        assert asked["right"].result() is None
+        with pytest.raises(StoreError, match="there is something already"):
+            asked["wrong"].result()
+    assert made == [tmp_path / "right" / "digest"]
+    assert not [path for path in tmp_path.iterdir() if path.is_file()]
+
+
+def test_request_that_was_taken_back_leaves_no_answer(tmp_path: Path) -> None:
+    """Who has waited long enough is gone when the snapshot is there."""
+    request = tmp_path / "snapshot-1.request"
+    request.write_bytes(orjson.dumps({"directory": str(tmp_path / "right")}))
+    SnapshotDesk(tmp_path, _store([], request.unlink), "digest").serve()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _store(made: list[Path], meanwhile: Callable[[], None] = lambda: None) -> RocksStore:
+    """Return a store that notes of what copies were made, and refuses one under the name `wrong`."""
+
+    class Noting(RocksStore):
+        def __init__(self) -> None:
+            pass
+
+        def checkpoint(self, directory: Path) -> None:
+            if directory.parent.name == "wrong":
+                raise StoreError("there is something already")
+            made.append(directory)
+            meanwhile()
+
+    return Noting()

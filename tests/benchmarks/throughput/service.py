@@ -68,7 +68,16 @@ class ServiceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
+class Output:
+    """A message of an output topic.
+
+    Attributes:
+        topic: its name.
+        key: of the message.
+        value: of the message.
+        stamp_ms: when it was written.
+    """
+
     topic: str
     key: bytes
     value: bytes
@@ -123,10 +132,10 @@ class _Awaited(NamedTuple):
 
 def _awaited(service: Service, count: int) -> _Awaited:
     process = psutil.Process(service.pid)
-    seen, cpu_before = _decided(service, 1), _cpu_seconds(process)
-    _decided(service, count)
-    cpu_after = _cpu_seconds(process)
-    return _Awaited(seen, cpu_after - cpu_before, sum(one.memory_info().rss for one in _family(process)))
+    seen, cpu_before = decided(service, 1), cpu_seconds(process)
+    decided(service, count)
+    cpu_after = cpu_seconds(process)
+    return _Awaited(seen, cpu_after - cpu_before, sum(one.memory_info().rss for one in family(process)))
 
 
 def _measured(
@@ -135,7 +144,7 @@ def _measured(
     stages = service.metrics().by("stage_seconds_total", "stage")
     service.stop()
     # Not before: whoever reads along takes a part of the cores, and the outputs know when they were written.
-    outputs = _collect(bootstrap, topics, len(articles))
+    outputs = collect(bootstrap, topics, len(articles))
     disk = sum(path.stat().st_size for path in (service.directory / "state").rglob("*") if path.is_file())
     count = len(articles)
     return ServiceRun(
@@ -173,34 +182,45 @@ def reader(bootstrap: str, topics: Topics) -> Consumer:
     return consumer
 
 
-def _decided(service: Service, wanted: int) -> int:
-    """Wait until so many articles are decided; return how many are."""
+def decided(service: Service, wanted: int) -> int:
+    """Wait until so many articles are decided; return how many are.
+
+    Raises:
+        TimeoutError: it takes too long.
+    """
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while (decided := sum(service.metrics().series("commit_messages_sum"))) < wanted:
+    while (count := sum(service.metrics().series("commit_messages_sum"))) < wanted:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"only {decided:.0f} of {wanted} articles were decided within {TIMEOUT_SECONDS:.0f} s")
+            raise TimeoutError(f"only {count:.0f} of {wanted} articles were decided within {TIMEOUT_SECONDS:.0f} s")
         time.sleep(_LOOK_SECONDS)
-    return int(decided)
+    return int(count)
 
 
-def _collect(bootstrap: str, topics: Topics, expected: int) -> list[_Output]:
+def collect(bootstrap: str, topics: Topics, expected: int) -> list[Output]:
+    """Read so many outputs.
+
+    Raises:
+        TimeoutError: they do not come.
+    """
     consumer = reader(bootstrap, topics)
-    outputs: list[_Output] = []
+    outputs: list[Output] = []
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while len(outputs) < expected:
         for message in consumer.consume(2000, 0.2):
             if message.error() is None:
                 key, value = bytes(message.key() or b""), bytes(message.value() or b"")
-                outputs.append(_Output(str(message.topic()), key, value, message.timestamp()[1]))
+                outputs.append(Output(str(message.topic()), key, value, message.timestamp()[1]))
         if time.monotonic() > deadline:
             raise TimeoutError(f"only {len(outputs)} of {expected} articles came out within {TIMEOUT_SECONDS:.0f} s")
     consumer.close()
     return outputs
 
 
-def _family(process: psutil.Process) -> list[psutil.Process]:
+def family(process: psutil.Process) -> list[psutil.Process]:
+    """Return a process and those that it has started."""
     return [process, *process.children(recursive=True)]
 
 
-def _cpu_seconds(process: psutil.Process) -> float:
-    return sum(times.user + times.system for times in (one.cpu_times() for one in _family(process)))
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return the CPU time of a process and those that it has started, seconds."""
+    return sum(times.user + times.system for times in (one.cpu_times() for one in family(process)))
