@@ -13,6 +13,7 @@ from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
 from stream_dedup.batch import Batch
 from stream_dedup.closing import SelfClosing
 from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.foresight import Foresight
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
 from stream_dedup.index.rocks import RocksStore
@@ -66,6 +67,7 @@ class Deduplicator(SelfClosing):
         try:
             shared = beside.fingerprinter if beside is not None else None
             self._parts = parts_of(self._settings, self.state, shared)
+            self._foresight = Foresight()
         except BaseException:
             self.close()
             raise
@@ -113,7 +115,10 @@ class Deduplicator(SelfClosing):
         """Compile all loops now and not amid the stream: a minute or two once an installation, a second later."""
         with Deduplicator(settings=rehearsed(self._settings)) as engine:
             engine.state.index.shelf.young_entries = YOUNG_ENTRIES
-            rehearse(engine.process, self._settings.window.days)
+            rehearse(
+                lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
+                self._settings.window.days,
+            )
             engine.state.index.shelf.finish_merges(engine.progress)
 
     def prepare(self, items: Sequence[Article | Withdrawal]) -> Prepared | None:
@@ -126,7 +131,9 @@ class Deduplicator(SelfClosing):
         """
         check_items(items, _ITEMS, _ITEM)
         articles = [item for item in items if isinstance(item, Article)]
-        return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch) if articles else None
+        if not articles:
+            return None
+        return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch, self._foresight)
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before the next batch is decided.

@@ -13,6 +13,7 @@ from stream_dedup.article import Article
 from stream_dedup.clusters import Policy, policy_of
 from stream_dedup.compare import RELATIONS, Limits, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.foresight import Foresight
 from stream_dedup.hashing import U64
 from stream_dedup.linker import Linker
 from stream_dedup.prepared import Prepared
@@ -47,11 +48,15 @@ class Parts:
     limits: Limits
     duplicates: NDArray[np.bool_]
 
-    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch) -> Prepared:
-        """Return what can be worked out of articles before anything is looked up."""
+    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch, foresight: Foresight) -> Prepared:
+        """Return what can be worked out of articles before anything is looked up.
+
+        Where copies are not cut into words, those are not that will probably turn out to be some.
+        """
         features = self.features(articles, learnt)
-        every = self.settings.text.segment == "all"
-        return Prepared(self.fingerprinter.ahead(features, epoch) if every else features, learnt)
+        if self.settings.text.segment == "unproved":
+            features = self.fingerprinter.segmented(features, ~foresight.copies(features.sketches.landmarks))
+        return Prepared(self.fingerprinter.ahead(features, epoch), learnt)
 
     def features(self, articles: Sequence[Article], learnt: U64) -> Features:
         """Return the features of articles, as far as they are computed before anything is looked up."""

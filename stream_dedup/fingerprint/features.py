@@ -52,6 +52,11 @@ class Weighted(NamedTuple):
         fingerprints, sums = [part.fingerprints for part in known], [part.sums for part in known]
         return cls(known[0].epoch, np.concatenate(fingerprints), np.concatenate(sums))
 
+    def mixed(self, kept: NDArray[np.bool_], others: "Weighted") -> "Weighted":
+        """Return these of some articles, shape (n,), and others of the same epoch in the place of the rest."""
+        sums = np.where(kept[:, np.newaxis], self.sums, others.sums)
+        return Weighted(self.epoch, np.where(kept, self.fingerprints, others.fingerprints), sums)
+
     def part(self, start: int, stop: int) -> "Weighted":
         """Return those of the articles from `start` up to, not including, `stop`."""
         return Weighted(self.epoch, self.fingerprints[start:stop], self.sums[start:stop])
@@ -62,7 +67,8 @@ class Features:
     """Features of a batch of n articles.
 
     Attributes:
-        terms: of the bodies' content; of an article that is not segmented there are none.
+        cut: which articles are cut into words, shape (n,).
+        terms: of the bodies' content; of an article that is not cut into words there are none.
         titles: of the titles, likewise; None where the profile has no title factor.
         sketches: of the n-grams of the bodies' content; the content hash is that of the whole bodies.
         numbers: sketches of their numbers.
@@ -74,6 +80,7 @@ class Features:
         weighted: fingerprints, where they were computed ahead: with the weights of the epoch that was in force then.
     """
 
+    cut: NDArray[np.bool_]
     terms: Terms
     titles: Terms | None
     sketches: Sketches
@@ -92,6 +99,7 @@ class Features:
             return parts[0]
         titled = parts[0].titles is not None
         return cls(
+            np.concatenate([part.cut for part in parts]),
             joined_terms([part.terms for part in parts]),
             joined_terms([part.titles for part in parts if part.titles is not None]) if titled else None,
             Sketches(*map(np.concatenate, zip(*(part.sketches for part in parts), strict=True))),
@@ -107,6 +115,7 @@ class Features:
     def part(self, start: int, stop: int) -> "Features":
         """Return the features of the articles from `start` up to, not including, `stop`."""
         return Features(
+            self.cut[start:stop],
             self.terms.part(start, stop),
             self.titles.part(start, stop) if self.titles is not None else None,
             self.sketches.part(start, stop),
@@ -169,13 +178,25 @@ class Fingerprinter:
         return self.segmented(self.unsegmented(articles, learnt), np.ones(len(articles), np.bool_))
 
     def segmented(self, features: Features, wanted: NDArray[np.bool_]) -> Features:
-        """Return the same features with the terms of some articles, shape (n,)."""
-        titles = features.title_texts
+        """Return the same features with the terms of some articles, shape (n,), and of these alone.
+
+        Those that are cut into words already are not cut again, nor weighed.
+        """
+        if np.array_equal(wanted, features.cut):
+            return features
+        kept, missing = wanted & features.cut, wanted & ~features.cut
+        terms, titles = self._terms(features.texts.only(missing)), None
+        if features.titles is not None and features.title_texts is not None:
+            titles = self._terms(features.title_texts.only(missing))
+        weighted = features.weighted
+        if weighted is not None:
+            weighted = weighted.mixed(kept, Weighted(weighted.epoch, *self.weighted(terms, titles, weighted.epoch)))
         return replace(
             features,
-            terms=self._terms(features.texts.only(wanted)),
-            titles=self._terms(titles.only(wanted)) if titles is not None else None,
-            weighted=None,
+            cut=wanted,
+            terms=features.terms.mixed(kept, terms),
+            titles=features.titles.mixed(kept, titles) if features.titles is not None and titles is not None else None,
+            weighted=weighted,
         )
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
@@ -184,6 +205,7 @@ class Fingerprinter:
         titles = self._normal.all([article.title for article in articles]) if self.profile.title else None
         contents, lines = self._peeled(self._content(bodies), articles, learnt)
         return Features(
+            np.zeros(len(articles), np.bool_),
             Terms.none(len(articles)),
             Terms.none(len(articles)) if titles is not None else None,
             self._sketches(contents.texts, bodies, articles),

@@ -71,6 +71,11 @@ class Terms:
         at = np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.entries[at], self.markers[at])
 
+    def mixed(self, kept: Bool, others: "Terms") -> "Terms":
+        """Return the terms of some articles, shape (n,), and others in the place of those of the rest."""
+        articles = np.arange(len(kept))
+        return joined_terms([self, others]).only(articles + len(kept) * ~kept) if kept.any() else others
+
 
 def joined_terms(parts: Sequence[Terms]) -> Terms:
     """Return the terms of several batches, at least one, as those of one."""

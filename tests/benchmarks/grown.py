@@ -116,8 +116,8 @@ class Filling:
             _small(contents, members, size)
             for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
         )
-        bare, lines, none = np.zeros(count, np.bool_), EndLines.none(count), NormalTexts.none(count)
-        return Features(Terms.none(count), None, sketches, of_numbers, of_places, bare, lines, none, None)
+        (cut, bare), lines, none = np.zeros((2, count), np.bool_), EndLines.none(count), NormalTexts.none(count)
+        return Features(cut, Terms.none(count), None, sketches, of_numbers, of_places, bare, lines, none, None)
 
 
 @dataclass(frozen=True, slots=True)

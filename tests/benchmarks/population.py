@@ -92,8 +92,8 @@ class Population:
                 (TYPICAL_PLACES, settings.sketch.places),
             )
         )
-        bare, lines, none = np.zeros(count, np.bool_), EndLines.none(count), NormalTexts.none(count)
-        return Features(Terms.none(count), None, sketches, numbers, places, bare, lines, none, None)
+        (cut, bare), lines, none = np.zeros((2, count), np.bool_), EndLines.none(count), NormalTexts.none(count)
+        return Features(cut, Terms.none(count), None, sketches, numbers, places, bare, lines, none, None)
 
     def _hashes(self, count: int) -> U32:
         return self._chance.integers(1 << 32, size=count, dtype=np.uint32)

@@ -1,12 +1,16 @@
-"""Promises of the features: those of a batch are those of its articles, and what stands for the whole body does."""
+"""Promises of the features: those of a batch are those of its articles, whoever asks for their words when."""
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
 
-from stream_dedup import Article
+from stream_dedup import Article, EngineSettings
 from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.text.idf import Epoch
+from stream_dedup.text.texts import Texts
+from stream_dedup.text.words import Words
 
 _LINE = "责任编辑：王芳"
 _LINK = "https://t.cn/A6xYz01"
@@ -51,6 +55,52 @@ def test_part_of_features_is_that_of_the_articles(fingerprinter: Fingerprinter, 
     articles = _articles(bodies)
     part, alone = fingerprinter.features(articles).part(2, 7), fingerprinter.features(articles[2:7])
     assert [_of(part, place) for place in range(5)] == [_of(alone, place) for place in range(5)]
+
+
+@pytest.mark.parametrize("titled", [False, True])
+def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, titled: bool) -> None:
+    """Whichever articles were cut into words before: those that are wanted have their terms, weighed, and no others."""
+    weights = {"title": 2.0} if titled else {}
+    fingerprinter = Fingerprinter(EngineSettings.model_validate({"weights": weights}))
+    plain, every = fingerprinter.unsegmented(_articles(bodies)), fingerprinter.features(_articles(bodies))
+    epoch, chance = Epoch(), np.random.default_rng(7)
+    fingerprints, sums = fingerprinter.fingerprints(every, epoch)
+    everywhere = np.ones(len(plain.cut), np.bool_)
+    masks = [everywhere, ~everywhere, *(chance.random((6, len(everywhere))) < 0.5)]
+    for ahead, wanted in product(masks, masks):
+        before = fingerprinter.ahead(fingerprinter.segmented(plain, ahead), epoch)
+        features = fingerprinter.segmented(before, wanted)
+        assert features.weighted is not None
+        assert features.cut.tolist() == wanted.tolist()
+        for place in range(len(wanted)):
+            for terms, others in ((features.terms, every.terms), (features.titles, every.titles)):
+                if terms is not None and others is not None:
+                    own, expected = terms.part(place, place + 1), others.part(place, place + 1)
+                    assert own.hashes.tolist() == (expected.hashes.tolist() if wanted[place] else [])
+        found, bits = fingerprinter.fingerprints(features, epoch)
+        assert found.tolist() == np.where(wanted, fingerprints, 0).tolist()
+        assert bits.tolist() == np.where(wanted[:, np.newaxis], sums, 0).tolist()
+
+
+def test_words_that_are_there_are_not_cut_again(
+    fingerprinter: Fingerprinter, bodies: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was cut ahead is kept; the segmenter gets the texts that are missing alone, and none where none is."""
+    features, masks = fingerprinter.unsegmented(_articles(bodies)), list[list[bool]]()
+    cut = fingerprinter._cut  # noqa: SLF001  # who cuts is nobody else's business
+
+    def noting(texts: Texts) -> Words:
+        masks.append((texts.lengths() > 0).tolist())
+        return cut(texts)
+
+    monkeypatch.setattr(fingerprinter, "_cut", noting)
+    every = np.ones(len(features.cut), np.bool_)
+    some = np.arange(len(every)) % 3 == 0
+    features = fingerprinter.segmented(features, some)
+    features = fingerprinter.segmented(features, every)
+    fingerprinter.segmented(features, every)
+    lengths = features.texts.lengths() > 0
+    assert masks == [(some & lengths).tolist(), (~some & lengths).tolist()]
 
 
 def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
