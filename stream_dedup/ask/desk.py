@@ -46,7 +46,7 @@ from stream_dedup.versions import load_records
 from stream_dedup.window import Window
 
 _WARM_UP = Article("?", "一篇没有人见过的文章，足够长，可以切成词语并比较。" * 4)
-# Entries that are made to be found in a second, 10 us each: while searches come, and else.
+# Entries that are made to be found in a second, some 20 us each: while searches come, and else.
 _SEARCHED, _UNSEARCHED = 2_048, 512
 _AT_ONCE = 2_048  # at most, since questions wait meanwhile
 _SEARCH_SECONDS = 60.0  # that a search is not the last

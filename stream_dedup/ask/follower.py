@@ -96,8 +96,8 @@ class Follower(SelfClosing):
         """Look what was written since. Another state in the same directory is taken for what it is.
 
         Args:
-            most: entries that are made to be found at most: the rest waits for the next look, and under load for a
-                run that holds it; None for all.
+            most: entries that are made to be found at most: the rest waits for the next look. Where more than that
+                came since the last one, none are: the writer puts them into a run before long. None for all.
 
         Raises:
             StoreError: there is none, or it cannot be read; the next look may find one.
@@ -156,6 +156,8 @@ class Follower(SelfClosing):
 
     def _caught_up(self, view: View, most: int | None) -> View:
         progress = load_progress(view.store)
+        if most is not None and progress.entries - view.progress.entries > most:
+            most = 0
         view.index.shelf.follow()
         view.index.load_young(self._store, progress, most)
         return replace(view, progress=progress)

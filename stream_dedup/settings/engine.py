@@ -22,7 +22,7 @@ class TextSettings(Group):
         "all",
         description="Which articles are cut into words. `unproved`: not those that their content or their landmarks "
         "prove to be copies; their links have no Hamming distance and no fingerprint. That saves CPU, most with a "
-        "slow segmenter, but the words of the others are no longer cut ahead in the other thread.",
+        "slow segmenter.",
     )
     hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")
     simplify: bool = Field(True, description="Whether traditional characters count as their simplified ones.")

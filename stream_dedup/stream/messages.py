@@ -6,6 +6,7 @@ Knows offsets and how long to wait; knows nothing of what messages hold.
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -14,8 +15,8 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
 
 _SECONDS = 2.0  # that an answer of the broker is waited for
-_POLL_SECONDS = 0.01
-_AT_ONCE = 256
+# consume() waits its whole time unless it gets all it asks for: so one message is waited for, then more are taken.
+_POLLS = ((1, 0.1), (256, 0.0))
 BEHIND = 2  # of each message that is read before the end of a partition: transactions leave marks among them
 
 
@@ -32,6 +33,7 @@ class Messages:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._consumer: Consumer | None = None
+        self._known: set[str] = set()  # topics of which the consumer has heard where they are
         self._lock = threading.Lock()
 
     def at(self, origin: Origin) -> Message | None:
@@ -42,8 +44,9 @@ class Messages:
         """
         with self._lock:
             consumer = self._opened()
-            consumer.assign([TopicPartition(origin.topic, origin.partition, origin.offset)])
-            message = next(_events(consumer, [origin.topic]))
+            self._look_for(origin.topic, consumer)
+            with _assigned(consumer, [TopicPartition(origin.topic, origin.partition, origin.offset)]):
+                message = next(_events(consumer, [origin.topic]))
         return message if message is not None and message.offset() == origin.offset else None
 
     def newest(self, topic: str, count: int) -> list[Message]:
@@ -59,14 +62,14 @@ class Messages:
                 for partition, low, high in bounds_of(consumer, topic)
                 if low < high
             ]
-            consumer.assign(places)
-            events = _events(consumer, [topic])
             found = []
-            while places:
-                if (message := next(events)) is not None:
-                    found.append(message)
-                else:
-                    places.pop()
+            with _assigned(consumer, places):
+                events = _events(consumer, [topic])
+                while places:
+                    if (message := next(events)) is not None:
+                        found.append(message)
+                    else:
+                        places.pop()
         return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
 
     def close(self) -> None:
@@ -75,6 +78,12 @@ class Messages:
             if self._consumer is not None:
                 self._consumer.close()
                 self._consumer = None
+
+    def _look_for(self, topic: str, consumer: Consumer) -> None:
+        """Ask where a topic is: librdkafka alone may find that out a second after its first assignment."""
+        if topic not in self._known:
+            partitions_of(consumer, topic)
+            self._known.add(topic)
 
     def _opened(self) -> Consumer:
         if self._consumer is None:
@@ -88,14 +97,22 @@ def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
     Raises:
         BrokerError: the broker does not answer in time, or refuses.
     """
-    try:
-        bounds = []
-        for partition in consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions:
+    bounds = []
+    for partition in partitions_of(consumer, topic):
+        with _told(topic):
             offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
-            bounds.append((partition, *(offsets or (0, 0))))
-    except KafkaException as error:
-        raise broker_error(f"cannot read the topic {topic}", error.args[0]) from None
+        bounds.append((partition, *(offsets or (0, 0))))
     return bounds
+
+
+def partitions_of(consumer: Consumer, topic: str) -> list[int]:
+    """Return the partitions of a topic, none of a missing one.
+
+    Raises:
+        BrokerError: the broker does not answer in time, or refuses.
+    """
+    with _told(topic):
+        return list(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
 
 
 _WAY = "see kafka.bootstrap.servers"
@@ -113,6 +130,24 @@ ENDS = {
 }
 
 
+@contextmanager
+def _told(topic: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise broker_error(f"cannot read the topic {topic}", error.args[0]) from None
+
+
+@contextmanager
+def _assigned(consumer: Consumer, places: list[TopicPartition]) -> Iterator[None]:
+    """Read from some places as long as the context lasts: a reader that waits at an end asks again and again."""
+    consumer.assign(places)
+    try:
+        yield
+    finally:
+        consumer.unassign()
+
+
 def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | None]:
     """Yield the messages of the assigned partitions, and None for each end of one that is reached.
 
@@ -121,7 +156,7 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | Non
     """
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
-        for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+        for message in (message for most, seconds in _POLLS for message in consumer.consume(most, seconds)):
             error = message.error()
             if error is None:
                 yield message

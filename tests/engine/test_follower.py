@@ -164,6 +164,30 @@ def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path
     assert not faults
 
 
+def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> None:
+    """Not those of a look at which more than may be have come since the last one; the next looks make good for it."""
+    directory = tmp_path / "state"
+
+    def unseen(follower: Follower) -> int:
+        with follower.view() as view:
+            return view.unseen
+
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(articles()[:1])
+        with Follower(directory, _settings(directory)) as follower:
+            assert unseen(follower) == 0
+            before = engine.progress.entries
+            engine.process(articles()[1:_BATCH])
+            new = engine.progress.entries - before
+            follower.refresh(new - 1)
+            assert unseen(follower) == new
+            follower.refresh(new - 1)
+            assert unseen(follower) == 1
+            engine.process(articles()[_BATCH : _BATCH + 3])
+            follower.refresh(10)
+            assert unseen(follower) == 0
+
+
 def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path) -> None:
     """As after a restore from the changelog, which throws the directory away."""
     directory = tmp_path / "state"
