@@ -39,7 +39,7 @@ def options_of(cache_bytes: int, write_buffer_bytes: int, *, follows: bool) -> M
             chosen.set_max_open_files(-1)
             # Else each look starts fifteen threads for each family, which takes longer than most looks themselves.
             chosen.set_max_file_opening_threads(1)
-            # More is written, all of it once more here, than is ever looked for.
+            # Every key is written here once more, and few are ever looked for: filters would cost more than they save.
             chosen.set_memtable_whole_key_filtering(False)
             chosen.set_memtable_prefix_bloom_ratio(0.0)
     return options

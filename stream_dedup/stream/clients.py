@@ -186,9 +186,6 @@ def browsing_properties(settings: Settings) -> dict[str, str]:
         "fetch.message.max.bytes": str(_FETCH_BYTES),
         "queued.max.messages.kbytes": str(_BROWSED_KILOBYTES),
         "fetch.wait.max.ms": "10",
-        # Else it asks for more as soon as it has some, and whoever comes next waits for that answer.
-        "queued.min.messages": "1",
-        "fetch.queue.backoff.ms": "5",
     }
 
 

@@ -17,6 +17,8 @@ from stream_dedup.stream.clients import BrokerError, browsing_properties, make_c
 _SECONDS = 2.0  # that an answer of the broker is waited for
 # consume() waits its whole time unless it gets all it asks for: so one message is waited for, then more are taken.
 _POLLS = ((1, 0.1), (256, 0.0))
+# Else a reader asks for more as soon as it has some, and whoever comes next waits for that answer.
+_NO_MORE = {"queued.min.messages": "1", "fetch.queue.backoff.ms": "5"}
 BEHIND = 2  # of each message that is read before the end of a partition: transactions leave marks among them
 
 
@@ -78,6 +80,7 @@ class Messages:
             if self._consumer is not None:
                 self._consumer.close()
                 self._consumer = None
+                self._known.clear()
 
     def _look_for(self, topic: str, consumer: Consumer) -> None:
         """Ask where a topic is: librdkafka alone may find that out a second after its first assignment."""
@@ -87,7 +90,7 @@ class Messages:
 
     def _opened(self) -> Consumer:
         if self._consumer is None:
-            self._consumer = make_consumer(self._settings, browsing_properties(self._settings))
+            self._consumer = make_consumer(self._settings, {**browsing_properties(self._settings), **_NO_MORE})
         return self._consumer
 
 
