@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
 
 from confluent_kafka import Producer
 
@@ -20,7 +19,6 @@ from tests.stream.harness import Service, Topics, fresh_topics
 
 WARM_UP = 1_024  # articles that are through before the load begins: a start takes seconds
 _STEP_SECONDS = 0.001  # between looks at what is due
-_ID = "id of the article"  # where none is yet
 
 
 def measure_latency(
@@ -40,8 +38,7 @@ def measure_latency(
         TimeoutError: not all articles came out.
         ValueError: there are none but for the warm-up.
     """
-    frames = [_frame(article, id_path) for article in articles[: WARM_UP + round(rate * seconds)]]
-    load = frames[WARM_UP:]
+    load = articles[WARM_UP : WARM_UP + round(rate * seconds)]
     if not load:
         raise ValueError(f"{len(articles)} articles are too few: {WARM_UP} of them are for the warm-up")
     topics = fresh_topics(bootstrap, partitions=PARTITIONS)
@@ -52,8 +49,8 @@ def measure_latency(
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
         service.wait_ready()
         reading.start()
-        load_at = _Load(bootstrap, topics.input, rate)
-        load_at.produce(frames[:WARM_UP])
+        load_at = _Load(bootstrap, topics.input, rate, id_path)
+        load_at.produce(articles[:WARM_UP])
         # Only now producer and reader are connected.
         _answer(ours)
         load_at.produce(load)
@@ -62,33 +59,22 @@ def measure_latency(
     return latency_of(rate, latencies)
 
 
-class _Frame(NamedTuple):
-    """An article as JSON, cut where its id goes: so that the load takes little of the cores that it shares."""
-
-    before: bytes
-    after: bytes
-
-
-def _frame(article: bytes, id_path: str) -> _Frame:
-    before, _, after = renamed(article, id_path, _ID).partition(_ID.encode())
-    return _Frame(before, after)
-
-
 class _Load:
     """A constant load."""
 
-    def __init__(self, bootstrap: str, topic: str, rate: float) -> None:
+    def __init__(self, bootstrap: str, topic: str, rate: float, id_path: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
         self._topic = topic
         self._rate = rate
+        self._id_path = id_path
 
-    def produce(self, frames: Sequence[_Frame]) -> None:
+    def produce(self, articles: Sequence[bytes]) -> None:
         """Produce articles, each with the time in its id, and wait until all are there."""
         began, sent = time.monotonic(), 0
-        while sent < len(frames):
-            due = min(len(frames), int((time.monotonic() - began) * self._rate))
+        while sent < len(articles):
+            due = min(len(articles), int((time.monotonic() - began) * self._rate))
             for number in range(sent, due):
-                value = f"{time.time_ns()}-{number}".encode().join(frames[number])
+                value = renamed(articles[number], self._id_path, f"{time.time_ns()}-{number}")
                 self._producer.produce(self._topic, value, partition=number % PARTITIONS)
             self._producer.poll(0)
             sent = max(sent, due)
