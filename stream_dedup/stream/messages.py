@@ -15,8 +15,8 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
 
 _SECONDS = 2.0  # that an answer of the broker is waited for
-# consume() waits its whole time unless it gets all it asks for: so one message is waited for, then more are taken.
-_POLLS = ((1, 0.1), (256, 0.0))
+_POLL_SECONDS = 0.1
+_AT_ONCE = 256
 # Else a reader asks for more as soon as it has some, and whoever comes next waits for that answer.
 _NO_MORE = {"queued.min.messages": "1", "fetch.queue.backoff.ms": "5"}
 BEHIND = 2  # of each message that is read before the end of a partition: transactions leave marks among them
@@ -159,7 +159,7 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | Non
     """
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
-        for message in (message for most, seconds in _POLLS for message in consumer.consume(most, seconds)):
+        for message in _polled(consumer):
             error = message.error()
             if error is None:
                 yield message
@@ -168,6 +168,12 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | Non
             elif not passes(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
     raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {_WAY}")
+
+
+def _polled(consumer: Consumer) -> Iterator[Message]:
+    """Yield what comes: `consume` waits its whole time for as many as it is asked for, so at first it is for one."""
+    yield from consumer.consume(1, _POLL_SECONDS)
+    yield from consumer.consume(_AT_ONCE, 0.0)
 
 
 def broker_error(what: str, error: KafkaError) -> BrokerError:

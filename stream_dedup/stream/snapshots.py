@@ -38,12 +38,12 @@ class SnapshotDesk:
 
     def serve(self) -> None:
         """Make the snapshots that were asked for."""
-        # Whatever becomes of a request, the stream goes on.
-        try:
-            for request in sorted(self._directory.glob(_NAME.format("*") + _REQUEST)):
+        for request in filter(Path.is_file, sorted(self._directory.glob(_NAME.format("*") + _REQUEST))):
+            # Whatever becomes of a request, the others are served and the stream goes on.
+            try:
                 self._serve(request)
-        except OSError as error:
-            log.warning("snapshot_failed", error=str(error))
+            except OSError as error:
+                log.warning("snapshot_failed", error=str(error))
 
     def _serve(self, request: Path) -> None:
         try:
@@ -54,10 +54,11 @@ class SnapshotDesk:
         except (StoreError, OSError, ValueError, TypeError, KeyError) as error:
             answer = {"directory": "", "error": str(error)}
             log.warning("snapshot_failed", error=str(error))
-        # Nobody waits for the answer to one that was taken back.
-        if request.exists():
+        try:
             request.unlink()
-            _write(request.with_suffix(_ANSWER), answer)
+        except FileNotFoundError:
+            return  # taken back: nobody waits for an answer
+        _write(request.with_suffix(_ANSWER), answer)
 
 
 def ask(directory: Path, target: Path, seconds: float) -> None:

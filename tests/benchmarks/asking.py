@@ -33,12 +33,10 @@ from rich.table import Table
 from deploy.broker import kafka_for_session
 from tests.benchmarks.throughput.articles import read_articles, sample_articles
 from tests.benchmarks.throughput.figures import steady_rate
-from tests.benchmarks.throughput.service import PARTITIONS, collect, cpu_seconds, decided, fill
-from tests.stream.harness import Service, fresh_topics, wait_until
+from tests.benchmarks.throughput.service import API, PARTITIONS, api_of, await_decided, collect, cpu_seconds, fill
+from tests.stream.harness import Service, fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
-_FLAGS = ("api.enabled=true", "api.port=0")
-_START_SECONDS = 120.0
 _BEFORE = 3  # a third of the articles is decided before anything is measured: whatever starts has started by then
 _WITHOUT, _UNASKED, _ASKED = "no API", "API, not asked", "API, asked"
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
@@ -82,9 +80,9 @@ class Asker:
     @contextmanager
     def beside(self, service: Service) -> Iterator[None]:
         """Ask the API of a service."""
-        address = service.events("answering")[-1]["api"]
         here, there = multiprocessing.Pipe()
-        asking = multiprocessing.Process(target=_ask, args=(address, self._articles, self._rate, self._seed, there))
+        where = api_of(service)
+        asking = multiprocessing.Process(target=_ask, args=(where, self._articles, self._rate, self._seed, there))
         asking.start()
         yield
         here.send(None)
@@ -138,7 +136,7 @@ def main() -> None:
         for number in range(options.rounds):
             for name in (_WITHOUT, _UNASKED, _ASKED)[:: 1 if number % 2 else -1]:
                 asker = Asker(articles, options.rate, number)
-                flags = () if name == _WITHOUT else _FLAGS
+                flags = () if name == _WITHOUT else API
                 run = _run(bootstrap, articles, flags, asker if name == _ASKED else None)
                 console.print(f"round {number + 1}, {name}: {run.rate:,.0f} articles/s", style="dim")
                 runs[name].append(run)
@@ -164,13 +162,13 @@ def _run(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asker:
     topics, first = fresh_topics(bootstrap, partitions=PARTITIONS), len(articles) // _BEFORE
     fill(bootstrap, topics.input, articles[:first])
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
-        decided(service, first)
+        await_decided(service, first)
         if flags:
-            wait_until(lambda: bool(service.events("answering")), "the API", _START_SECONDS)
+            api_of(service)
         fill(bootstrap, topics.input, articles[first:])
         began = _moment(service)
         with asker.beside(service) if asker is not None else nullcontext():
-            decided(service, len(articles))
+            await_decided(service, len(articles))
             ended = _moment(service)
         service.stop()
         outputs = collect(bootstrap, topics, len(articles))

@@ -21,13 +21,20 @@ from rich.table import Table
 
 from deploy.broker import kafka_for_session
 from tests.benchmarks.throughput.articles import read_articles, sample_articles
-from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, cpu_seconds, family, fill
+from tests.benchmarks.throughput.service import (
+    API,
+    PARTITIONS,
+    TIMEOUT_SECONDS,
+    api_of,
+    cpu_seconds,
+    decided,
+    family,
+    fill,
+)
 from tests.stream.harness import Service, fresh_topics, wait_until
 
 _LOOK_SECONDS = 0.5
 _STEP_SECONDS = 0.005
-_API = ("api.enabled=true", "api.port=0")
-_START_SECONDS = 120.0
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
@@ -67,7 +74,7 @@ class Phases:
         """Watch the service as long as the context lasts."""
         peaks, ended = [0, 0], Event()
         watching = Thread(target=self._watch, args=(peaks, ended), daemon=True)
-        decided, spent, began = self.decided(), cpu_seconds(self._process), time.perf_counter()
+        before, spent, began = decided(self._service), cpu_seconds(self._process), time.perf_counter()
         watching.start()
         try:
             yield
@@ -75,12 +82,8 @@ class Phases:
             ended.set()
             watching.join()
         seconds = time.perf_counter() - began
-        rate, cores = (self.decided() - decided) / seconds, (cpu_seconds(self._process) - spent) / seconds
+        rate, cores = (decided(self._service) - before) / seconds, (cpu_seconds(self._process) - spent) / seconds
         self.seen.append(Footprint(name, rate, cores, *peaks))
-
-    def decided(self) -> float:
-        """Return the articles decided so far."""
-        return sum(self._service.metrics().series("commit_messages_sum"))
 
     def await_decided(self, wanted: float) -> None:
         """Wait until so many articles are decided.
@@ -88,7 +91,7 @@ class Phases:
         Raises:
             TimeoutError: it takes too long.
         """
-        wait_until(lambda: self.decided() >= wanted, f"{wanted:.0f} decisions", TIMEOUT_SECONDS)
+        wait_until(lambda: decided(self._service) >= wanted, f"{wanted:.0f} decisions", TIMEOUT_SECONDS)
 
     def _watch(self, peaks: list[int], ended: Event) -> None:
         while not ended.wait(_LOOK_SECONDS):
@@ -104,7 +107,7 @@ def watch(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], optio
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
         service.wait_ready()
         if flags:
-            wait_until(lambda: bool(service.events("answering")), "the API", _START_SECONDS)
+            api_of(service)
         phases = Phases(service)
         with phases.phase("at rest, new"):
             time.sleep(options.seconds)
@@ -148,7 +151,7 @@ def main() -> None:
     articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
     found = {}
     with kafka_for_session() as bootstrap:
-        for title, flags in (("The service", ()), ("The service with its API, not asked", _API)):
+        for title, flags in (("The service", ()), ("The service with its API, not asked", API)):
             seen = watch(bootstrap, articles, flags, options).seen
             console.print(table_of(title, seen))
             found[title] = [asdict(one) for one in seen]

@@ -16,8 +16,8 @@ from stream_dedup.stream.snapshots import SnapshotDesk, ask
 
 @pytest.fixture
 def desk(tmp_path: Path) -> SnapshotDesk:
-    """A desk in a directory of its own, before a store that is never asked."""
-    return SnapshotDesk(tmp_path, RocksStore.__new__(RocksStore), "digest")
+    """A desk in a directory of its own."""
+    return SnapshotDesk(tmp_path, _store([]), "digest")
 
 
 @pytest.mark.parametrize("request_", [b"", b"[]", b"null", b"5", b"{}", b'{"directory": 5}', b'{"directory": null}'])
@@ -37,6 +37,16 @@ def test_answer_that_cannot_be_written_is_told(desk: SnapshotDesk, tmp_path: Pat
     with capture_logs() as lines:
         desk.serve()
     assert [line["event"] for line in lines] == ["snapshot_failed", "snapshot_failed"]
+
+
+def test_what_cannot_be_served_keeps_no_other_waiting(desk: SnapshotDesk, tmp_path: Path) -> None:
+    """Neither a directory under the name of a request nor an answer that cannot be written."""
+    (tmp_path / "snapshot-1.request").mkdir()
+    (tmp_path / "snapshot-2.request").write_bytes(b"{}")
+    (tmp_path / "snapshot-2.part").mkdir()
+    (tmp_path / "snapshot-3.request").write_bytes(orjson.dumps({"directory": str(tmp_path / "right")}))
+    desk.serve()
+    assert orjson.loads((tmp_path / "snapshot-3.answer").read_bytes())["error"] is None
 
 
 def test_each_who_asks_has_an_answer_of_its_own(tmp_path: Path) -> None:

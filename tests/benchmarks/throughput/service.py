@@ -5,8 +5,8 @@ Knows how to run and to measure it once; knows nothing of references or of how f
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +16,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from tests.benchmarks.throughput.cores import pinned
 from tests.benchmarks.throughput.figures import steady_rate
-from tests.stream.harness import Service, Topics, fresh_topics
+from tests.stream.harness import Service, Topics, fresh_topics, wait_until
 
 PARTITIONS = 3
 TIMEOUT_SECONDS = 600.0
+API = ("api.enabled=true", "api.port=0")  # settings that start it
+_API_SECONDS = 120.0  # that its start may take
 _LOOK_SECONDS = 0.5  # between looks at the metrics, which cost the service some milliseconds each
 
 
@@ -84,16 +86,7 @@ class Output:
     stamp_ms: int
 
 
-Beside = Callable[[Service], AbstractContextManager[None]]
-
-
-def run_service(
-    bootstrap: str,
-    articles: Sequence[bytes],
-    variant: Variant,
-    flags: Sequence[str],
-    beside: Beside = lambda _: nullcontext(),
-) -> ServiceRun:
+def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, flags: Sequence[str]) -> ServiceRun:
     """Fill a topic, run the service over it and measure.
 
     Args:
@@ -101,7 +94,6 @@ def run_service(
         articles: as JSON.
         variant: a way to run the service.
         flags: more settings.
-        beside: what goes on meanwhile.
 
     Raises:
         TimeoutError: not all articles came out.
@@ -111,8 +103,7 @@ def run_service(
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         with pinned(variant.cores):
             service = stack.enter_context(Service(Path(folder), bootstrap, topics, *variant.flags(), *flags))
-        with beside(service):
-            waited = _awaited(service, len(articles))
+        waited = _awaited(service, len(articles))
         return _measured(bootstrap, topics, service, articles, waited)
 
 
@@ -132,8 +123,8 @@ class _Awaited(NamedTuple):
 
 def _awaited(service: Service, count: int) -> _Awaited:
     process = psutil.Process(service.pid)
-    seen, cpu_before = decided(service, 1), cpu_seconds(process)
-    decided(service, count)
+    seen, cpu_before = await_decided(service, 1), cpu_seconds(process)
+    await_decided(service, count)
     cpu_after = cpu_seconds(process)
     return _Awaited(seen, cpu_after - cpu_before, sum(one.memory_info().rss for one in family(process)))
 
@@ -156,6 +147,12 @@ def _measured(
         disk=disk / count,
         stages={stage: 1000 * seconds / count for (stage,), seconds in stages.items()},
     )
+
+
+def api_of(service: Service) -> str:
+    """Wait until the API of a service answers; return where."""
+    wait_until(lambda: bool(service.events("answering")), "the API", _API_SECONDS)
+    return str(service.events("answering")[-1]["api"])
 
 
 def fill(bootstrap: str, topic: str, articles: Sequence[bytes]) -> None:
@@ -182,18 +179,23 @@ def reader(bootstrap: str, topics: Topics) -> Consumer:
     return consumer
 
 
-def decided(service: Service, wanted: int) -> int:
+def decided(service: Service) -> int:
+    """Return how many articles are decided so far."""
+    return int(sum(service.metrics().series("commit_messages_sum")))
+
+
+def await_decided(service: Service, wanted: int) -> int:
     """Wait until so many articles are decided; return how many are.
 
     Raises:
         TimeoutError: it takes too long.
     """
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while (count := sum(service.metrics().series("commit_messages_sum"))) < wanted:
+    while (count := decided(service)) < wanted:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"only {count:.0f} of {wanted} articles were decided within {TIMEOUT_SECONDS:.0f} s")
+            raise TimeoutError(f"only {count} of {wanted} articles were decided within {TIMEOUT_SECONDS:.0f} s")
         time.sleep(_LOOK_SECONDS)
-    return int(count)
+    return count
 
 
 def collect(bootstrap: str, topics: Topics, expected: int) -> list[Output]:
