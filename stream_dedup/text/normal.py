@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.hashing import I64, U32
 from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, forms_of, sprawling
 from stream_dedup.text.markup import strip_html
 from stream_dedup.text.texts import Texts
@@ -59,50 +61,122 @@ class Normaliser:
         """Return the normal forms of texts that may hold HTML or have to be composed."""
         if not texts:
             return Texts.none(0)
-        plain = [strip_html(text) if self._strip_html else text for text in texts]
-        normal, slow = _looked_up(plain, self._fast, markup=False)
-        composed = [self._composed(plain[place]) for place in np.flatnonzero(slow).tolist()]
-        return normal.replaced(slow, Texts.joined(composed))
-
-    def _composed(self, text: str) -> U32:
-        """Return the normal form of a text of which characters expand, or may join with those before them."""
-        raw = code_points(text)
-        points: U32 = np.where(self._fast[raw] == MARKUP, raw, self._fast[raw])
-        pieces, done = list[U32](), 0
-        for start, stop in _spans(np.flatnonzero((points == COMPOSE) | (raw == _ELLIPSIS)).tolist()):
-            own = _without_excess(raw[start:stop], self._settled).tobytes().decode("utf-32-le", "surrogatepass")
-            pieces += [points[done:start], self._settled[code_points(unicodedata.normalize("NFKC", own).lower())]]
-            done = stop
-        joined = np.concatenate([*pieces, points[done:]])
-        left: U32 = joined[joined != DELETE]
-        return left
+        raw = Texts.of_strings([strip_html(text) if self._strip_html else text for text in texts])
+        spans = _spans(raw.points, raw.offsets, self._fast, self._settled, sprawling())
+        # All of them first: an array's step that lets go of Python's lock has to wait for it again.
+        whole = spans.points.tobytes().decode("utf-32-le", "surrogatepass")
+        own = [whole[start:stop] for start, stop in pairwise(spans.offsets.tolist())]
+        forms = Texts.of_strings([unicodedata.normalize("NFKC", span).lower() for span in own])
+        return Texts(*_composed(raw.points, raw.offsets, self._fast, spans, forms.points, forms.offsets, self._settled))
 
 
-def _spans(special: list[int]) -> list[tuple[int, int]]:
-    """Return where what has to be composed begins and ends: at special characters, with the one before them.
+class _Spans(NamedTuple):
+    """What of texts has to be composed: s stretches, none of which joins with what is before or behind it.
+
+    Attributes:
+        starts: where each begins in the texts, ascending, shape (s,).
+        stops: where each ends, shape (s,).
+        points: all of them without what is in excess, one behind the other.
+        offsets: stretch i is points[offsets[i]:offsets[i + 1]], shape (s + 1,).
+    """
+
+    starts: I64
+    stops: I64
+    points: U32
+    offsets: I64
+
+
+@kernel
+def _spans(raw: U32, offsets: I64, table: U32, settled: U32, sprawls: Bool) -> _Spans:
+    """Return what of texts has to be composed: special characters, with the one before them.
 
     The others join with none before them, so the rest of the text needs only be looked up.
 
     Args:
-        special: places of special characters, ascending.
+        raw: code points of the texts.
+        offsets: of each text.
+        table: of a text as it comes, see `forms_of`.
+        settled: of one in NFKC.
+        sprawls: of `sprawling`.
     """
-    spans: list[tuple[int, int]] = []
-    for place in special:
-        if spans and place - spans[-1][1] < _APART:
-            spans[-1] = spans[-1][0], place + 1
-        else:
-            spans.append((max(place - 1, 0), place + 1))
-    return spans
+    starts, stops = np.empty(len(raw), np.int64), np.empty(len(raw), np.int64)
+    found = 0
+    for text in range(len(offsets) - 1):
+        first, last = offsets[text], offsets[text + 1]
+        if not _has(raw[first:last], table, COMPOSE):
+            continue
+        before = found
+        for i in range(first, last):
+            if table[raw[i]] != COMPOSE and raw[i] != _ELLIPSIS:
+                continue
+            if found == before or i - stops[found - 1] >= _APART:
+                starts[found] = max(i - 1, first)
+                found += 1
+            stops[found - 1] = i + 1
+    points, kept = np.empty((stops[:found] - starts[:found]).sum(), np.uint32), np.zeros(found + 1, np.int64)
+    for span in range(found):
+        kept[span + 1] = kept[span] + _without_excess(
+            raw[starts[span] : stops[span]], settled, sprawls, points[kept[span] :]
+        )
+    return _Spans(starts[:found], stops[:found], points[: kept[found]], kept)
 
 
-def _without_excess(raw: U32, settled: U32) -> U32:
-    """Return a text without combining marks in excess, since sorting them is quadratic, and without whole phrases."""
-    kept = ~sprawling()[raw]
-    if len(raw) > _LONGEST_MARKS:
-        place = np.arange(len(raw))
-        kept &= place - np.maximum.accumulate(np.where(settled[raw] == DELETE, -1, place)) <= _LONGEST_MARKS
-    left: U32 = raw[kept]
-    return left
+@kernel
+def _has(raw: U32, table: U32, what: np.uint32) -> bool:
+    for point in raw:  # noqa: SIM110  # compiled code has no generators
+        if table[point] == what:
+            return True
+    return False
+
+
+@kernel
+def _without_excess(raw: U32, settled: U32, sprawls: Bool, kept: U32) -> int:
+    """Write a text without combining marks in excess, since sorting them is quadratic, and without whole phrases."""
+    used = marks = 0
+    for point in raw:
+        marks = marks + 1 if settled[point] == DELETE else 0
+        kept[used] = point
+        used += (marks <= _LONGEST_MARKS) & (not sprawls[point])
+    return used
+
+
+@kernel
+def _composed(
+    raw: U32, offsets: I64, table: U32, spans: _Spans, forms: U32, form_offsets: I64, settled: U32
+) -> tuple[U32, I64]:
+    """Return the normal forms of texts of which some stretches were brought into NFKC and lower case.
+
+    Args:
+        raw: code points of the texts.
+        offsets: of each text.
+        table: of a text as it comes, see `forms_of`.
+        spans: the stretches.
+        forms: what they have become.
+        form_offsets: of each.
+        settled: table of a text in NFKC.
+    """
+    points, stops = np.empty(len(raw) + len(forms), np.uint32), np.zeros(len(offsets), np.int64)
+    used = span = 0
+    for text in range(len(offsets) - 1):
+        done, last = offsets[text], offsets[text + 1]
+        while span < len(spans.starts) and spans.starts[span] < last:
+            used = _settled(raw[done : spans.starts[span]], table, points, used)
+            used = _settled(forms[form_offsets[span] : form_offsets[span + 1]], settled, points, used)
+            done = spans.stops[span]
+            span += 1
+        used = _settled(raw[done:last], table, points, used)
+        stops[text + 1] = used
+    return points[:used], stops
+
+
+@kernel
+def _settled(raw: U32, table: U32, points: U32, used: int) -> int:
+    """Put what a table makes of code points behind the first ones of an array; return how many there are then."""
+    for code_point in raw:
+        point = table[code_point]
+        points[used] = code_point if point == MARKUP else point
+        used += point != DELETE
+    return used
 
 
 @cache
