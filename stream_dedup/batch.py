@@ -212,11 +212,15 @@ class Batch:
     def _features(self, articles: Sequence[Article], numbers: I64) -> Features:
         """Return the features of articles, which are numbered through the batch."""
         learnt = self._epochs.lines.learnt
-        features = self._prepared.of(numbers, learnt) if self._prepared is not None else None
-        if features is None:
-            features = self._parts.features(articles, learnt)
+
+        def anew(places: I64) -> Features:
+            features = self._parts.features([articles[place] for place in places.tolist()], learnt)
             self._watch.lap("features")
-        return features
+            return features
+
+        if self._prepared is None:
+            return anew(np.arange(len(articles)))
+        return self._prepared.of(numbers, learnt, anew)
 
     def _room(self, times: I64) -> int:
         """Return how many articles the next runs may have: up to the end of the epoch or the generation."""

@@ -3,7 +3,7 @@
 Knows what must be the same still when their turn has come; knows nothing of threads or of decisions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,17 +24,23 @@ class Prepared:
     features: Features
     learnt: U64
 
-    def of(self, articles: I64, learnt: U64) -> Features | None:
-        """Return the features of some of the articles; None where other lines are known by now.
+    def of(self, articles: I64, learnt: U64, anew: Callable[[I64], Features]) -> Features:
+        """Return the features of some of the articles.
 
         Args:
             articles: their places, ascending, at least one.
             learnt: the lines that are known by now.
+            anew: returns the features of those at these places among `articles`: of those out of which other lines
+                are taken by now. Not called where there are none.
         """
-        if not np.array_equal(self.learnt, learnt):
-            return None
-        runs = np.split(articles, np.flatnonzero(np.diff(articles) != 1) + 1)
-        return Features.joined([self.features.part(int(run[0]), int(run[-1]) + 1) for run in runs])
+        stale = self.features.lines.told_otherwise(self.learnt, learnt)[articles]
+        own = anew(np.flatnonzero(stale)) if stale.any() else None
+        places = np.where(stale, np.cumsum(stale) - 1, articles)
+        parts = []
+        for run in np.split(np.arange(len(articles)), np.flatnonzero((np.diff(places) != 1) | np.diff(stale)) + 1):
+            features = own if own is not None and stale[run[0]] else self.features
+            parts.append(features.part(int(places[run[0]]), int(places[run[-1]]) + 1))
+        return Features.joined(parts)
 
 
 def joined(parts: Sequence[Prepared]) -> Prepared | None:

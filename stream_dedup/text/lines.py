@@ -77,6 +77,18 @@ class EndLines:
         """Return the numbers of one article's site and lines."""
         return self.keys[self.offsets[article] : self.offsets[article + 1]]
 
+    def told_otherwise(self, learnt: U64, since: U64) -> Bool:
+        """Tell of which articles other lines are taken out with other lines learnt, shape (n,).
+
+        Args:
+            learnt: the lines that were learnt when these were found, see `peel`.
+            since: those that are by now.
+        """
+        # A walk from either end is the same as long as each line that it comes to is told in the same way.
+        if np.array_equal(learnt, since):
+            return np.zeros(len(self.taken), np.bool_)
+        return _told_otherwise(self.offsets, self.keys, learnt, since)
+
     def part(self, start: int, stop: int) -> "EndLines":
         """Return those of the articles from `start` up to, not including, `stop`."""
         first, last = self.offsets[start], self.offsets[stop]
@@ -178,6 +190,16 @@ def _end_lines(
         if side == 1:
             _reverse(spans, before, taken)
     return (used if used > 1 else 0), taken
+
+
+@kernel
+def _told_otherwise(offsets: I64, keys: U64, learnt: U64, since: U64) -> Bool:
+    otherwise = np.zeros(len(offsets) - 1, np.bool_)
+    for article in range(len(otherwise)):
+        for key in keys[offsets[article] + 1 : offsets[article + 1]]:  # behind the site's own number
+            was, is_now = learnt[find_slot(learnt, key)] == key, since[find_slot(since, key)] == key
+            otherwise[article] |= was != is_now
+    return otherwise
 
 
 @kernel

@@ -4,16 +4,21 @@ Knows outcomes and changes with and without; which thread prepares is the matter
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.hashing import I64, U64, empty_table, place_all
 from stream_dedup.index.changelog import LogRecord, commit_records
 from stream_dedup.judged import Judged
 from stream_dedup.prepared import Prepared, joined
+from stream_dedup.text.lines import NOTHING_LEARNT
 from tests.engine.model import DAY, Item
 from tests.engine.samples import articles, settings
 
@@ -46,6 +51,19 @@ def _at_once(engine: Deduplicator, items: Sequence[Item]) -> Prepared | None:
 def _in_parts(engine: Deduplicator, items: Sequence[Item]) -> Prepared | None:
     parts = [engine.prepare(items[at : at + 13]) for at in range(0, len(items), 13)]
     return joined([part for part in parts if part is not None])
+
+
+def _fields(features: Features) -> dict[str, Any]:
+    """Return all that features hold, as lists."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        if is_dataclass(value):
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+    return {field.name: plain(getattr(features, field.name)) for field in fields(features)}
 
 
 def _run(prepare: Prepare | None, size: int, groups: dict[str, dict[str, Any]]) -> tuple[list[Judged], list[LogRecord]]:
@@ -88,6 +106,47 @@ def test_features_are_computed_in_their_turn_only_where_other_lines_are_known_by
     first = next(place for place, one in enumerate(plain) if one.without_lines)
     assert again
     assert all(first <= place <= first + 1 for place in again)
+
+
+def test_only_articles_with_lines_that_are_told_otherwise_are_worked_out_again() -> None:
+    """Of two sites one's header is learnt meanwhile, or forgotten: the other one's articles stay as they were prepared.
+
+    What comes out is what working all of them out again would give.
+    """
+    stream = [
+        Article(one.id, _HEADER + one.body, one.title, source=_SITE) if number % 3 == 1 else one
+        for number, one in enumerate(articles()[:60])
+    ]
+    fingerprinter = Fingerprinter(settings())
+    keys = fingerprinter.features(stream).lines
+    header = keys.of(1)[1]  # behind the site's number
+    learnt = empty_table(2)
+    place_all(learnt, np.array([header]))
+    wanted = np.arange(5, 55)
+    of_site = [place for place, number in enumerate(wanted.tolist()) if number % 3 == 1]
+    for before, since in ((NOTHING_LEARNT, learnt), (learnt, NOTHING_LEARNT)):
+        asked: list[int] = []
+
+        def anew(places: I64, asked: list[int] = asked, since: U64 = since) -> Features:
+            asked += places.tolist()
+            return fingerprinter.features([stream[wanted[place]] for place in places.tolist()], since)
+
+        prepared = Prepared(fingerprinter.features(stream, before), before)
+        assert _fields(prepared.of(wanted, since, anew)) == _fields(fingerprinter.features(stream[5:55], since))
+        assert asked == of_site
+
+
+def test_nothing_is_worked_out_again_where_the_lines_known_are_the_same() -> None:
+    """The same lines in a table of another size are the same lines."""
+    stream = articles()[:20]
+    fingerprinter = Fingerprinter(settings())
+    features = fingerprinter.features(stream)
+
+    def anew(_places: I64) -> Features:
+        raise AssertionError("nothing has changed")
+
+    some = Prepared(features, NOTHING_LEARNT).of(np.array([2, 3, 9]), empty_table(50), anew)
+    assert _fields(some) == _fields(fingerprinter.features([stream[2], stream[3], stream[9]]))
 
 
 def test_nothing_is_prepared_of_withdrawals() -> None:
