@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
+from stream_dedup.prefetch import prefetch
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, Markers, contains_marker
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.texts import offsets_of
@@ -155,14 +156,15 @@ def _find(value: np.uint64, lexicon: _Table) -> tuple[np.int32, bool]:
 
 
 class _Kept(NamedTuple):
-    """The words of an article that are not left out, with room for all of them.
+    """The words of an article but for stop words and marks, with room for all of them.
 
     Attributes:
         entries: in the lexicon; see `_Found`.
         hashes: of the words.
-        markers: whether they are marker words, but for those that the lexicon lacks.
+        markers: whether they are marker words.
         starts: where each begins.
         lengths: in characters.
+        unknown: places of those that the vocabulary lacks.
     """
 
     entries: I32
@@ -170,6 +172,7 @@ class _Kept(NamedTuple):
     markers: Bool
     starts: I64
     lengths: I64
+    unknown: I32
 
 
 @kernel
@@ -182,22 +185,27 @@ def _extract(
     hashes, entries = np.empty(len(stops), np.uint64), np.empty(len(stops), np.int64)
     counts, lengths = np.zeros_like(stops), np.empty_like(stops)
     markers = np.empty(len(stops), np.bool_)
-    seen = np.full(table_size(most), -1, np.int32)
+    keys, terms = np.empty(table_size(most), np.uint64), np.empty(table_size(most), np.int32)
     for article in range(len(articles) - 1):
-        words = _keep(points, stops, articles[article], articles[article + 1], numbers, known, is_word, kept)
-        words = _find_unknown(points, words, is_word, lexicon, kept)
-        used = first = offsets[article]
+        words, unknown = _keep(points, stops, articles[article], articles[article + 1], numbers, known, is_word, kept)
+        _find_unknown(points, kept.unknown[:unknown], is_word, lexicon, kept)
+        used = offsets[article]
         # No longer than this article asks for: one giant must not slow the small ones of its batch.
-        mask = np.uint64(table_size(words) - 1)
+        slots = table_size(words)
+        mask = np.uint64(slots - 1)
+        keys[:slots] = EMPTY
         for word in range(words):
+            if kept.entries[word] == _LEFT_OUT:
+                continue
             value = kept.hashes[word]
             place = value & mask
-            while seen[place] >= first and hashes[seen[place]] != value:
+            while (keys[place] != value) & (keys[place] != EMPTY):
                 place = (place + np.uint64(1)) & mask
             # Written whether it is new or not: that cannot be foretold.
-            is_new = seen[place] < first
-            term = used if is_new else np.int64(seen[place])
-            seen[place], hashes[term], entries[term] = term, value, kept.entries[word]
+            is_new = keys[place] == EMPTY
+            term = used if is_new else np.int64(terms[place])
+            keys[place], terms[place] = value, term
+            hashes[term], entries[term] = value, kept.entries[word]
             markers[term], lengths[term] = kept.markers[word], kept.lengths[word]
             counts[term] += 1
             used += is_new
@@ -214,18 +222,19 @@ def _room_for(words: int) -> _Kept:
         np.empty(words, np.bool_),
         np.empty(words, np.int64),
         np.empty(words, np.int64),
+        np.empty(words, np.int32),
     )
 
 
 @kernel
 def _keep(
     points: U32, stops: I64, first: int, last: int, numbers: I32, known: _Found, is_word: Bool, kept: _Kept
-) -> int:
-    """Keep the words of an article but for stop words and marks, and return how many there are.
+) -> tuple[int, int]:
+    """Keep the words of an article but for stop words and marks; return how many, and how many of them are unknown.
 
     Without any branch: which words these are cannot be foretold.
     """
-    words, start = 0, stops[first - 1] if first else np.int64(0)
+    words, unknown, start = 0, 0, stops[first - 1] if first else np.int64(0)
     for word in range(first, last):
         number = np.uint32(numbers[word])
         entry, length = known.entries[number], stops[word] - start
@@ -234,30 +243,31 @@ def _keep(
             known.hashes[number],
             known.markers[number],
         )
-        kept.starts[words], kept.lengths[words] = start, length
-        is_mark = (entry == _NOT_KNOWN) & (length == 1) & (not is_word[points[start]])
+        kept.starts[words], kept.lengths[words], kept.unknown[unknown] = start, length, words
+        is_unknown = entry == _NOT_KNOWN
+        is_mark = is_unknown & (length == 1) & (not is_word[points[start]])
+        unknown += is_unknown & (not is_mark)
         words += (entry != _LEFT_OUT) & (not is_mark)
         start += length
-    return words
+    return words, unknown
 
 
 @kernel
-def _find_unknown(points: U32, words: int, is_word: Bool, lexicon: _Table, kept: _Kept) -> int:
-    """Look up in the lexicon the words that the vocabulary lacks, and return how many of all are kept then."""
-    used = 0
-    for word in range(words):
-        entry, value, marker = kept.entries[word], kept.hashes[word], kept.markers[word]
-        start, length = kept.starts[word], kept.lengths[word]
-        if entry == _NOT_KNOWN:
-            entry = _LEFT_OUT
-            if _has_word_character(points, start, start + length, is_word):
-                value = hash_span(points, start, start + length)
-                entry, marker = _find(value, lexicon)
+def _find_unknown(points: U32, unknown: I32, is_word: Bool, lexicon: _Table, kept: _Kept) -> None:
+    """Look up in the lexicon the words that the vocabulary lacks; what has no word character is left out."""
+    mask = np.uint64(len(lexicon.keys) - 1)
+    for word in unknown:
+        start = kept.starts[word]
+        kept.hashes[word] = hash_span(points, start, start + kept.lengths[word])
+        prefetch(lexicon.keys, kept.hashes[word] & mask)
+    for word in unknown:
+        start, stop = kept.starts[word], kept.starts[word] + kept.lengths[word]
+        entry, marker = _LEFT_OUT, False
+        if _has_word_character(points, start, stop, is_word):
+            entry, marker = _find(kept.hashes[word], lexicon)
             if entry == _NOT_KNOWN:
-                marker = contains_marker(points, start, start + length, lexicon.markers)
-        kept.entries[used], kept.hashes[used], kept.markers[used], kept.lengths[used] = entry, value, marker, length
-        used += entry != _LEFT_OUT
-    return used
+                marker = contains_marker(points, start, stop, lexicon.markers)
+        kept.entries[word], kept.markers[word] = entry, marker
 
 
 @kernel
