@@ -34,7 +34,7 @@ _START_AND_END = (
     Event("restoring", "info", "Every 5 s while the changelog is replayed.", ("records_remaining", "articles")),
     Event("restored", "info", "The changelog was replayed: so many articles.", ("articles", "seconds")),
     Event("started", "info", "The start is done: it stands by, or is about to read.", ("judged", "idf_epoch")),
-    Event("stopping", "info", "It was stopped while the broker gave no answer.", ("detail",)),
+    Event("stopping", "info", "It was stopped in the middle of something that takes long.", ("detail",)),
     Event("stopped", "info", "It has ended in order.", ("judged",)),
     Event(
         "failed",

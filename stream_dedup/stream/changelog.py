@@ -42,10 +42,6 @@ class ChangelogLostError(BrokerError):
     """The position lies behind the end: this is not the topic that was read before."""
 
 
-def _nothing() -> None:
-    """Wait for nobody."""
-
-
 class ChangelogReader:
     """Reads the committed records of a changelog's only partition.
 
@@ -63,7 +59,7 @@ class ChangelogReader:
         self,
         settings: Settings,
         topic: str,
-        while_waiting: Callable[[], None] = _nothing,
+        while_waiting: Callable[[], None] = lambda: None,
         told: Told | None = None,
     ) -> None:
         self._topic = topic

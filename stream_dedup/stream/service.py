@@ -75,7 +75,7 @@ log = structlog.get_logger()
 
 
 class StoppedError(Exception):
-    """A stop was asked for while the service could not go on anyway."""
+    """A stop was asked for while something took long, or while the service could not go on anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Service:
         check_old_format(self._settings)
         digest = digest_of(self._settings)
         directory = state_directory(self._settings, digest)
-        topics = Topics(self._settings)
+        topics = Topics(self._settings, self._heartbeat)
         self._check_generation(topics, digest, directory)
         with Watchdog(self._health, self._metrics.stack_dumps.inc), traced(self._settings) as self._spans:
             self._run_or_restore(directory, topics, digest)
@@ -184,11 +184,13 @@ class Service:
             gc.freeze()
             gc.set_threshold(_YOUNG_OBJECTS)
             desk = SnapshotDesk(self._settings.state.directory, store, digest)
-            with Upkeep(store, desk) as upkeep, self._connected(engine, store, directory, topics, upkeep) as parts:
+            with (
+                Upkeep(store, desk) as upkeep,
+                _stoppable(),
+                self._connected(engine, store, directory, topics, upkeep) as parts,
+            ):
                 try:
                     self._take_roles(parts)
-                except StoppedError as stopped:
-                    log.info("stopping", detail=str(stopped))
                 finally:
                     self._health.wait_for("the end")
             log.info("stopped", judged=engine.progress.judged)
@@ -238,6 +240,8 @@ class Service:
             if time.monotonic() - reported >= _REPORT_SECONDS:
                 reported = time.monotonic()
                 log.info("restoring", records_remaining=left, articles=follower.replayed)
+            if self._stopping.is_set():
+                raise StoppedError("the changelog was being replayed: the next start goes on")
 
         report(follower.remaining)
         follower.catch_up(report)
@@ -455,3 +459,12 @@ class Service:
             self._stopping_since = self._stopping_since or time.monotonic()
             if time.monotonic() - self._stopping_since > _STOP_SECONDS:
                 raise StoppedError("the broker did not answer: what was not committed will be decided again")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let a stop end what it runs, at whatever step."""
+    try:
+        yield
+    except StoppedError as stopped:
+        log.info("stopping", detail=str(stopped))

@@ -24,7 +24,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, make_admin, refusal_of
 
 _ADMIN_SECONDS = 20.0
-_ADMIN_SLICE_SECONDS = 2.0
+_SLICE_SECONDS = 1.0  # of a wait
 _UNKNOWN_SECONDS = 10.0
 _UNKNOWN_PAUSE_SECONDS = 0.1
 _COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
@@ -92,10 +92,12 @@ class Topics:
 
     Args:
         settings: their names and the way to the broker.
+        while_waiting: called about once a second while the broker has not answered; may raise to give up.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, while_waiting: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
+        self._while_waiting = while_waiting
         self._refusal: KafkaError | None = None
         self._admin = make_admin(settings, self._told)
         self._complaints = Complaints(_COMPLAINT_SECONDS)
@@ -142,7 +144,7 @@ class Topics:
             BrokerError: the broker does not tell.
         """
         try:
-            described = _patiently(lambda: self._admin.describe_topics(TopicCollection([topic]))[topic])
+            described = self._patiently(lambda: self._admin.describe_topics(TopicCollection([topic]))[topic])
         except KafkaException as error:
             raise BrokerError(f"cannot describe {topic}: {error.args[0].str()}") from None
         return f"{topic}/{described.topic_id}"
@@ -192,7 +194,7 @@ class Topics:
     def _create(self, topics: list[NewTopic]) -> None:
         for name, future in self._admin.create_topics(topics).items() if topics else ():
             try:
-                _result(future)
+                self._result(future)
                 log.info("topic_created", topic=name)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -226,7 +228,7 @@ class Topics:
 
     def _configuration(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        entries = _patiently(lambda: self._admin.describe_configs([resource])[resource])
+        entries = self._patiently(lambda: self._admin.describe_configs([resource])[resource])
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def _existing(self) -> dict[str, int]:
@@ -236,11 +238,12 @@ class Topics:
         while True:
             try:
                 # In short calls: a signal is heard between two of them only.
-                topics = self._admin.list_topics(timeout=_ADMIN_SLICE_SECONDS).topics
+                topics = self._admin.list_topics(timeout=_SLICE_SECONDS).topics
                 return {name: len(topic.partitions) for name, topic in topics.items()}
             except KafkaException as error:
                 self._check_refusal()
                 if time.monotonic() < deadline:
+                    self._while_waiting()
                     continue
                 servers = self._settings.kafka["bootstrap.servers"]
                 raise BrokerError(
@@ -259,33 +262,35 @@ class Topics:
             servers, error = self._settings.kafka["bootstrap.servers"], self._refusal
             raise BrokerError(f"the broker at {servers} lets nobody in ({error.str()}): {refusal_of(error)}") from None
 
+    def _patiently(self, ask: Callable[[], "Future[_Answer]"]) -> _Answer:
+        """Ask about a topic that should exist until the broker knows it: that may take a moment after it was made."""
+        deadline = time.monotonic() + _UNKNOWN_SECONDS
+        while True:
+            try:
+                return self._result(ask())
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+                    raise
+            time.sleep(_UNKNOWN_PAUSE_SECONDS)
 
-def _patiently(ask: Callable[[], "Future[_Answer]"]) -> _Answer:
-    """Ask about a topic that should exist until the broker knows it: Kafka says that it is created some time before."""
-    deadline = time.monotonic() + _UNKNOWN_SECONDS
-    while True:
-        try:
-            return _result(ask())
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
-                raise
-        time.sleep(_UNKNOWN_PAUSE_SECONDS)
+    def _result(self, future: "Future[_Answer]") -> _Answer:
+        """Return an answer of the broker; raise as the client does where there is none in time."""
+        deadline = time.monotonic() + _ADMIN_SECONDS
+        while True:
+            try:
+                return future.result(_SLICE_SECONDS)
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    # The client itself goes on waiting for a minute; this exception has no words.
+                    silence = f"no answer within {_ADMIN_SECONDS:.0f} s"
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, silence)) from None  # noqa: SLF001  # librdkafka's name
+            self._while_waiting()
 
 
 def _why_not(error: KafkaError) -> str:
     if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
         return f"{error.str()} It takes the right Create; or create the topic beforehand, with output.create = false"
     return error.str()
-
-
-def _result(future: "Future[_Answer]") -> _Answer:
-    """Return an answer of the broker; raise as the client does where there is none in time."""
-    try:
-        return future.result(_ADMIN_SECONDS)
-    except TimeoutError:
-        # The client itself goes on waiting for a minute; this exception has no words.
-        silence = f"no answer within {_ADMIN_SECONDS:.0f} s"
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, silence)) from None  # noqa: SLF001  # librdkafka's name
 
 
 def _remedy(topic: str) -> str:

@@ -29,7 +29,7 @@ from tests.faults.chaos import (
     truncate_manifest,
 )
 from tests.faults.outcome import Outcome, faults, faults_so_far, read_outcome
-from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, slow
+from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, Traffic, slow
 from tests.faults.workload import Labelled, workload
 from tests.stream.harness import Topics, fresh_topics, produce, wait_until
 
@@ -49,6 +49,7 @@ _AT_LEAST_ONCE = "commit.guarantee=at_least_once"
 _SMALL_BUFFERS = "state.write_buffer_bytes=1048576"
 _PATIENCE_SECONDS = 90.0
 _SLOW_LINE = slow(0.005, 1_000_000)
+_TRICKLE = slow(0.05, 20_000)
 _LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)
 
 
@@ -299,6 +300,27 @@ def test_rebalance_during_replay(run: Run) -> None:
         assert third.service.terminate().code == 0
         run.stage.proxy.set(PASS)
         run.progress.finish([second])
+        second.stop()
+    run.check()
+
+
+@pytest.mark.parametrize("traffic", [_TRICKLE, BLACK_HOLE])
+@_LONG
+def test_stop_during_replay(run: Run, traffic: Traffic) -> None:
+    """A stop during the replay ends the process in order and in time, whether the broker answers or not."""
+    with (
+        run.replica("first") as first,
+        run.replica("second", bootstrap=run.stage.proxy.address) as second,
+    ):
+        run.progress.wait(SIZE * 2 // 3, [first.start()])
+        first.service.kill()
+        run.stage.proxy.set(_TRICKLE)  # the replay would take minutes
+        second.start().wait_role("restoring")
+        run.stage.proxy.set(traffic)
+        second.service.stop()
+        assert second.service.events("stopped")
+        run.stage.proxy.set(PASS)
+        run.progress.finish([second.start()])
         second.stop()
     run.check()
 
