@@ -6,7 +6,6 @@ Knows the way from raw text to terms, sketches and fingerprints; knows nothing o
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,38 +29,6 @@ from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
 
-class Weighted(NamedTuple):
-    """Fingerprints of n articles.
-
-    Attributes:
-        epoch: that the weights come from.
-        fingerprints: shape (n,).
-        sums: of their bits, shape (n, 64).
-    """
-
-    epoch: Epoch
-    fingerprints: U64
-    sums: I64
-
-    @classmethod
-    def joined(cls, parts: Sequence["Weighted | None"]) -> "Weighted | None":
-        """Return those of several batches as those of one; None where some lack them or are of another epoch."""
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts) or any(part.epoch is not known[0].epoch for part in known):
-            return None
-        fingerprints, sums = [part.fingerprints for part in known], [part.sums for part in known]
-        return cls(known[0].epoch, np.concatenate(fingerprints), np.concatenate(sums))
-
-    def mixed(self, kept: NDArray[np.bool_], others: "Weighted") -> "Weighted":
-        """Return these of some articles, shape (n,), and others of the same epoch in the place of the rest."""
-        sums = np.where(kept[:, np.newaxis], self.sums, others.sums)
-        return Weighted(self.epoch, np.where(kept, self.fingerprints, others.fingerprints), sums)
-
-    def part(self, start: int, stop: int) -> "Weighted":
-        """Return those of the articles from `start` up to, not including, `stop`."""
-        return Weighted(self.epoch, self.fingerprints[start:stop], self.sums[start:stop])
-
-
 @dataclass(frozen=True, slots=True)
 class Features:
     """Features of a batch of n articles.
@@ -77,7 +44,6 @@ class Features:
         lines: at the ends of the bodies' content, those that were taken out among them.
         texts: content of the bodies, n of them.
         title_texts: the titles; None where the profile has no title factor.
-        weighted: fingerprints, where they were computed ahead: with the weights of the epoch that was in force then.
     """
 
     cut: NDArray[np.bool_]
@@ -90,7 +56,6 @@ class Features:
     lines: EndLines
     texts: Texts
     title_texts: Texts | None
-    weighted: Weighted | None = None
 
     @classmethod
     def joined(cls, parts: Sequence["Features"]) -> "Features":
@@ -109,7 +74,6 @@ class Features:
             EndLines.of_batches([part.lines for part in parts]),
             Texts.of_batches([part.texts for part in parts]),
             Texts.of_batches([part.title_texts for part in parts if part.title_texts is not None]) if titled else None,
-            Weighted.joined([part.weighted for part in parts]),
         )
 
     def part(self, start: int, stop: int) -> "Features":
@@ -125,7 +89,6 @@ class Features:
             self.lines.part(start, stop),
             self.texts.part(start, stop),
             self.title_texts.part(start, stop) if self.title_texts is not None else None,
-            self.weighted.part(start, stop) if self.weighted is not None else None,
         )
 
 
@@ -180,7 +143,7 @@ class Fingerprinter:
     def segmented(self, features: Features, wanted: NDArray[np.bool_]) -> Features:
         """Return the same features with the terms of some articles, shape (n,), and of these alone.
 
-        Those that are cut into words already are not cut again, nor weighed.
+        Those that are cut into words already are not cut again.
         """
         if np.array_equal(wanted, features.cut):
             return features
@@ -188,15 +151,11 @@ class Fingerprinter:
         terms, titles = self._terms(features.texts.only(missing)), None
         if features.titles is not None and features.title_texts is not None:
             titles = self._terms(features.title_texts.only(missing))
-        weighted = features.weighted
-        if weighted is not None:
-            weighted = weighted.mixed(kept, Weighted(weighted.epoch, *self.weighted(terms, titles, weighted.epoch)))
         return replace(
             features,
             cut=wanted,
             terms=features.terms.mixed(kept, terms),
             titles=features.titles.mixed(kept, titles) if features.titles is not None and titles is not None else None,
-            weighted=weighted,
         )
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
@@ -218,14 +177,7 @@ class Fingerprinter:
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
         """Return fingerprints, shape (n,), and bit sums, shape (n, 64), with the weights of an epoch."""
-        ahead = features.weighted
-        if ahead is not None and ahead.epoch is epoch:
-            return ahead.fingerprints, ahead.sums
         return self.weighted(features.terms, features.titles, epoch)
-
-    def ahead(self, features: Features, epoch: Epoch) -> Features:
-        """Return the same features with their fingerprints, for the case that this epoch is still in force then."""
-        return replace(features, weighted=Weighted(epoch, *self.fingerprints(features, epoch)))
 
     def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
         """Return the same of articles of which the terms alone are known: of the bodies, and `Features.titles`."""

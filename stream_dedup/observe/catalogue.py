@@ -51,9 +51,9 @@ class Rate:
     )
     stage_seconds = counter(
         "seconds",
-        "Time by stage: decode and features (with fingerprints), which the next batch goes through while one is "
-        "committed; await (that they are ready), simhash (of what has to be done again), look_up, judge, change, "
-        "produce, transaction, apply, shadow. Stages overlap: they add up to more than the time that passes.",
+        "Time by stage: decode and features, which the next batch goes through while one is committed; await (that "
+        "they are ready), simhash, look_up, judge, change, produce, transaction, apply, shadow. Stages overlap: they "
+        "add up to more than the time that passes.",
         "Where the time goes. `await` waits for `decode` and `features`, which are CPU; `look_up` and `apply` are the "
         "index and its disk; `produce` and `transaction` the broker.",
         Label("stage", _STAGES),

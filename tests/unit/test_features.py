@@ -59,7 +59,7 @@ def test_part_of_features_is_that_of_the_articles(fingerprinter: Fingerprinter, 
 
 @pytest.mark.parametrize("titled", [False, True])
 def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, titled: bool) -> None:
-    """Whichever articles were cut into words before: those that are wanted have their terms, weighed, and no others."""
+    """Whichever articles were cut into words before: those that are wanted have their terms, and no others."""
     weights = {"title": 2.0} if titled else {}
     fingerprinter = Fingerprinter(EngineSettings.model_validate({"weights": weights}))
     plain, every = fingerprinter.unsegmented(_articles(bodies)), fingerprinter.features(_articles(bodies))
@@ -68,9 +68,7 @@ def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, title
     everywhere = np.ones(len(plain.cut), np.bool_)
     masks = [everywhere, ~everywhere, *(chance.random((6, len(everywhere))) < 0.5)]
     for ahead, wanted in product(masks, masks):
-        before = fingerprinter.ahead(fingerprinter.segmented(plain, ahead), epoch)
-        features = fingerprinter.segmented(before, wanted)
-        assert features.weighted is not None
+        features = fingerprinter.segmented(fingerprinter.segmented(plain, ahead), wanted)
         assert features.cut.tolist() == wanted.tolist()
         for place in range(len(wanted)):
             for terms, others in ((features.terms, every.terms), (features.titles, every.titles)):
