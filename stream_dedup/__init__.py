@@ -3,10 +3,14 @@
 The names below are the embedded API; the service and the command line are built on the same engine.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from stream_dedup.article import Article, Decision, Link, Origin, Relation, Source
-from stream_dedup.dedup import Deduplicator
 from stream_dedup.settings import EngineSettings, Settings, load_settings
 from stream_dedup.version import __version__
+
+if TYPE_CHECKING:
+    from stream_dedup.dedup import Deduplicator
 
 __all__ = [
     "Article",
@@ -21,3 +25,16 @@ __all__ = [
     "__version__",
     "load_settings",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # as the language has it, PEP 562
+    """Load the engine, with its compiled loops, where it is wanted: settings and the command line go without it."""
+    if name != "Deduplicator":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from stream_dedup.dedup import Deduplicator  # noqa: PLC0415  # see above
+
+    return Deduplicator
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,32 +9,20 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import orjson
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from stream_dedup.api.process import ApiProcess
 from stream_dedup.cli_ask import api_command, article_command, cluster_command, similar_command, status_command
 from stream_dedup.cli_evaluate import app as evaluate_app
 from stream_dedup.cli_explain import explain_command
 from stream_dedup.cli_plan import plan_command
 from stream_dedup.cli_state import app as state_app
 from stream_dedup.cli_tail import tail_command
-from stream_dedup.compiled import is_compiled
-from stream_dedup.dedup import Deduplicator
-from stream_dedup.encode.shapes import CLUSTER, LINK
-from stream_dedup.files.readers import FileFormatError, shown
-from stream_dedup.files.readers import Progress as FileProgress
-from stream_dedup.files.run import Summary, check_files, dedup_files
-from stream_dedup.index.rocks import open_store
-from stream_dedup.index.store import MemoryStore, StoreError
-from stream_dedup.observe.strays import catch_strays
 from stream_dedup.settings import FormatName
-from stream_dedup.settings.reference import settings_markdown
-from stream_dedup.stream.service import Service
 from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
@@ -48,6 +36,10 @@ from stream_dedup.terminal import (
     settings_of,
 )
 from stream_dedup.version import __version__
+
+if TYPE_CHECKING:
+    from stream_dedup.files.readers import Progress as FileProgress
+    from stream_dedup.files.run import Summary
 
 app = typer.Typer(
     name="stream-dedup",
@@ -102,6 +94,10 @@ def _common(
 def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Run the service: articles in from Kafka, unique articles and links out."""
     settings = settings_of(config, flags)
+    from stream_dedup.api.process import ApiProcess
+    from stream_dedup.observe.strays import catch_strays
+    from stream_dedup.stream.service import Service
+
     catch_strays()
     service = Service(settings)
 
@@ -141,6 +137,13 @@ def dedup(
     With --state, a run that was ended goes on with the same command.
     """
     settings = settings_of(config, flags)
+    from stream_dedup.compiled import is_compiled
+    from stream_dedup.dedup import Deduplicator
+    from stream_dedup.files.readers import FileFormatError, shown
+    from stream_dedup.files.run import Summary, check_files, dedup_files
+    from stream_dedup.index.rocks import open_store
+    from stream_dedup.index.store import MemoryStore, StoreError
+
     signal.signal(signal.SIGTERM, _end)
     summary, heard = Summary(), list[int]()
 
@@ -190,6 +193,8 @@ def config_command(
 ) -> None:
     """Show or check the effective settings: defaults < file < environment < flags."""
     if reference:
+        from stream_dedup.settings.reference import settings_markdown
+
         sys.stdout.write(settings_markdown())
         return
     settings = settings_of(config, flags)
@@ -205,7 +210,8 @@ def config_command(
 def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
     if name == "json":
         fail("output.format = json: nothing is registered", EXIT_USAGE)
-    from stream_dedup.encode.registered import registration  # noqa: PLC0415  # of the extra `registry`
+    from stream_dedup.encode.registered import registration
+    from stream_dedup.encode.shapes import CLUSTER, LINK
 
     return registration({Shapes.LINK: LINK, Shapes.CLUSTER: CLUSTER}[shape], name)
 
@@ -224,11 +230,11 @@ class _progress_bars:  # noqa: N801  # used as a context manager, like a functio
             console=errors,
         )
 
-    def __enter__(self) -> Callable[[Path, FileProgress], None]:
+    def __enter__(self) -> "Callable[[Path, FileProgress], None]":
         self._progress.start()
         tasks = {path: self._progress.add_task(path.name, total=None) for path in self._files}
 
-        def report(path: Path, progress: FileProgress) -> None:
+        def report(path: Path, progress: "FileProgress") -> None:
             self._progress.update(tasks[path], completed=progress.done, total=progress.total or None)
 
         return report
@@ -237,7 +243,7 @@ class _progress_bars:  # noqa: N801  # used as a context manager, like a functio
         self._progress.stop()
 
 
-def _summary_table(summary: Summary) -> Table:
+def _summary_table(summary: "Summary") -> Table:
     table = Table(title=f"{summary.records()} records", title_justify="left")
     table.add_column("outcome")
     table.add_column("records", justify="right")

@@ -8,25 +8,22 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import RenderableType
-from rich.live import Live
 
-from stream_dedup.api.server import Server
 from stream_dedup.article import Article
-from stream_dedup.ask.answers import Answer, StatusAnswer
 from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
-from stream_dedup.ask.desk import Desk
-from stream_dedup.files.readers import FileFormatError
-from stream_dedup.observe.strays import catch_strays
 from stream_dedup.settings import Settings
-from stream_dedup.shown.answers import article_shown, cluster_shown, similar_shown, status_shown
 from stream_dedup.terminal import ConfigOption, SetOption, failing, guarded, json_line, out, settings_of, text_of
 
+if TYPE_CHECKING:
+    from stream_dedup.ask.answers import Answer, StatusAnswer
+    from stream_dedup.ask.desk import Desk
+
 _LOOK_SECONDS = 1.0
-_Answered = TypeVar("_Answered", bound=Answer)
+_Answered = TypeVar("_Answered", bound="Answer")
 
 IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID")]
 ScopeOption = Annotated[str, typer.Option(help="Of the article; none where there are no scopes.")]
@@ -36,6 +33,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with the f
 def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Serve the HTTP API and its page on the state of a service, beside it."""
     settings = settings_of(config, flags)
+    from stream_dedup.api.server import Server
+    from stream_dedup.observe.strays import catch_strays
+
     catch_strays()
     server = Server(settings)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,9 +57,10 @@ def status_command(
     port (http.host, http.port) and are left out where none answers.
     """
     settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import status_shown
 
     def work() -> None:
-        with Desk(settings) as desk:
+        with _desk(settings) as desk:
             desk.refresh()
             if watch:
                 _watch(desk, max(watch, _LOOK_SECONDS), as_json=as_json)
@@ -81,6 +82,8 @@ def article_command(
     Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import article_shown
+
     _ask(settings, lambda desk: desk.article(article, scope), article_shown, as_json=as_json)
 
 
@@ -98,6 +101,8 @@ def cluster_command(
     Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import cluster_shown
+
     _ask(
         settings, lambda desk: desk.cluster(article, scope, most=limit, skipped=offset), cluster_shown, as_json=as_json
     )
@@ -119,13 +124,15 @@ def similar_command(
     Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
+    from stream_dedup.files.readers import FileFormatError
+    from stream_dedup.shown.answers import similar_shown
 
     def work() -> None:
         body = text_of(file)
         if not body.strip():
             raise FileFormatError(f"{file} is blank: there is nothing to compare")
         asked = Article("?", body, title, url, source, scope=scope)
-        with Desk(settings) as desk:
+        with _desk(settings) as desk:
             desk.catch_up()
             _print(desk.similar(asked, limit), similar_shown, as_json=as_json)
 
@@ -134,16 +141,22 @@ def similar_command(
 
 def _ask(
     settings: Settings,
-    question: Callable[[Desk], _Answered],
+    question: "Callable[[Desk], _Answered]",
     shown: Callable[[_Answered], RenderableType],
     *,
     as_json: bool,
 ) -> None:
     def work() -> None:
-        with Desk(settings) as desk:
+        with _desk(settings) as desk:
             _print(question(desk), shown, as_json=as_json)
 
     guarded(work)
+
+
+def _desk(settings: Settings) -> "Desk":
+    from stream_dedup.ask.desk import Desk
+
+    return Desk(settings)
 
 
 def _print(answer: _Answered, shown: Callable[[_Answered], RenderableType], *, as_json: bool) -> None:
@@ -153,14 +166,18 @@ def _print(answer: _Answered, shown: Callable[[_Answered], RenderableType], *, a
         out.print(shown(answer))
 
 
-def _looked(desk: Desk, seconds: float) -> StatusAnswer:
+def _looked(desk: "Desk", seconds: float) -> "StatusAnswer":
     time.sleep(seconds)
     desk.refresh()
     return desk.status()
 
 
-def _watch(desk: Desk, seconds: float, *, as_json: bool) -> None:
+def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
     """Show the status until Ctrl-C: on a terminal in its place, else one after the other."""
+    from rich.live import Live
+
+    from stream_dedup.shown.answers import status_shown
+
     try:
         if as_json or not out.is_terminal:
             while True:

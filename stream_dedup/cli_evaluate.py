@@ -16,7 +16,6 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from stream_dedup.files.readers import FileFormatError
 from stream_dedup.terminal import (
     EXIT_FAILED,
     EXIT_USAGE,
@@ -135,11 +134,11 @@ def run_command(
 
     def work() -> None:
         with _extra():
-            from stream_dedup.evaluate.replaced import ReplacedOptions  # noqa: PLC0415  # of the extra
-            from stream_dedup.evaluate.runner.plan import Plan  # noqa: PLC0415
-            from stream_dedup.evaluate.runner.run import evaluate  # noqa: PLC0415
-            from stream_dedup.evaluate.selection import Wanted  # noqa: PLC0415
-            from stream_dedup.evaluate.source import Source, take  # noqa: PLC0415
+            from stream_dedup.evaluate.replaced import ReplacedOptions
+            from stream_dedup.evaluate.runner.plan import Plan
+            from stream_dedup.evaluate.runner.run import evaluate
+            from stream_dedup.evaluate.selection import Wanted
+            from stream_dedup.evaluate.source import Source, take
         selection = _selected(
             Wanted(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
         )
@@ -187,8 +186,8 @@ def make_command(
 
     def work() -> None:
         with _extra():
-            from stream_dedup.evaluate.labels import write_labelled  # noqa: PLC0415  # of the extra
-            from stream_dedup.evaluate.source import Source, make  # noqa: PLC0415
+            from stream_dedup.evaluate.labels import write_labelled
+            from stream_dedup.evaluate.source import Source, make
         if result.exists():
             raise FileExistsError(17, "there already", str(result))
         reposts = _reposts(seed, share, copies, chain, edits)
@@ -211,7 +210,7 @@ def report_command(
 
     def work() -> None:
         with _extra():
-            from stream_dedup.evaluate.runner.folder import kept_evaluation  # noqa: PLC0415  # of the extra
+            from stream_dedup.evaluate.runner.folder import kept_evaluation
         _report(kept_evaluation(results), results, markdown, findings=findings)
 
     guarded(work)
@@ -229,8 +228,8 @@ def list_command(
 
     def work() -> None:
         with _extra():
-            from stream_dedup.evaluate.report.terminal import rich_table  # noqa: PLC0415  # of the extra
-            from stream_dedup.evaluate.selection import Wanted  # noqa: PLC0415
+            from stream_dedup.evaluate.report.terminal import rich_table
+            from stream_dedup.evaluate.selection import Wanted
         wanted = Wanted(algorithms or (), segmenters or (), features or (), similarities or ())
         for table in _listed(
             subject or (Subject.ALGORITHMS if any((wanted.algorithms, *wanted.parts)) else None), wanted
@@ -241,7 +240,7 @@ def list_command(
 
 
 def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
-    from stream_dedup.evaluate.report import catalogue  # noqa: PLC0415  # of the extra
+    from stream_dedup.evaluate.report import catalogue
 
     tables: dict[Subject, Callable[[], Table]] = {
         Subject.SEGMENTERS: catalogue.available_segmenters_table,
@@ -259,16 +258,16 @@ def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
 
 
 def _selected(wanted: "Wanted") -> "Selection":
-    from stream_dedup.evaluate.selection import selected  # noqa: PLC0415  # of the extra
+    from stream_dedup.evaluate.selection import selected
 
     with _usage():
         return selected(wanted)
 
 
 def _reposts(seed: int, share: float, copies: float, chain: float, edits: list[str] | None) -> "RepostSettings":
-    from pydantic import ValidationError  # noqa: PLC0415  # beside what wants it
+    from pydantic import ValidationError
 
-    from stream_dedup.evaluate.reposts import RepostSettings  # noqa: PLC0415  # of the extra
+    from stream_dedup.evaluate.reposts import RepostSettings
 
     given = {"seed": seed, "share": share, "copies": copies, "chain": chain, **({"edits": edits} if edits else {})}
     try:
@@ -283,7 +282,8 @@ def _fault(place: tuple[int | str, ...], message: str) -> str:
 
 
 def _taken(take: Callable[[], "Taken"]) -> "Taken":
-    from stream_dedup.evaluate.label_lines import LabelError  # noqa: PLC0415  # of the extra
+    from stream_dedup.evaluate.label_lines import LabelError
+    from stream_dedup.files.readers import FileFormatError
 
     try:
         with errors.status("articles and labels"):
@@ -306,10 +306,10 @@ def _announce(taken: "Taken", selection: "Selection | None" = None) -> None:
 
 def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, findings: bool) -> None:
     with _extra():
-        from stream_dedup.evaluate.findings import findings_of  # noqa: PLC0415  # of the extra
-        from stream_dedup.evaluate.report.files import PAGE, write_files  # noqa: PLC0415
-        from stream_dedup.evaluate.report.markdown import write_markdown  # noqa: PLC0415
-        from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal  # noqa: PLC0415
+        from stream_dedup.evaluate.findings import findings_of
+        from stream_dedup.evaluate.report.files import PAGE, write_files
+        from stream_dedup.evaluate.report.markdown import write_markdown
+        from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
     for table in tables_on_terminal(evaluation):
         _show(table)
     if findings:

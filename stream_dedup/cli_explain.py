@@ -4,20 +4,16 @@ Knows arguments and what is printed; knows nothing of how texts are compared.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_dedup.ask.desk import Desk
-from stream_dedup.ask.measures import measures_of
 from stream_dedup.cli_ask import JsonOption, ScopeOption
-from stream_dedup.explain import explain
-from stream_dedup.index.peek import epoch_of_state, is_state
 from stream_dedup.settings import Settings
-from stream_dedup.shown.reason import differences_shown, measures_shown, reason_shown
-from stream_dedup.stream.states import digest_of, state_directory
 from stream_dedup.terminal import EXIT_USAGE, ConfigOption, SetOption, fail, guarded, out, settings_of, text_of
-from stream_dedup.text.idf import Epoch
+
+if TYPE_CHECKING:
+    from stream_dedup.text.idf import Epoch
 
 
 def explain_command(
@@ -58,6 +54,10 @@ def explain_command(
 
 
 def _explain_files(settings: Settings, first: Path, second: Path, state: Path | None, *, as_json: bool) -> None:
+    from stream_dedup.ask.measures import measures_of
+    from stream_dedup.explain import explain
+    from stream_dedup.shown.reason import differences_shown, measures_shown
+
     texts = text_of(first), text_of(second)
     measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
     if as_json:
@@ -68,6 +68,9 @@ def _explain_files(settings: Settings, first: Path, second: Path, state: Path | 
 
 
 def _explain_articles(settings: Settings, article: str, scope: str, other: str | None, *, as_json: bool) -> None:
+    from stream_dedup.ask.desk import Desk
+    from stream_dedup.shown.reason import reason_shown
+
     with Desk(settings) as desk:
         reason = desk.reason(article, scope, other)
     if as_json:
@@ -80,7 +83,10 @@ def _without_colours() -> bool:
     return out.color_system is None or out.no_color
 
 
-def _epoch_of(settings: Settings, state: Path | None) -> Epoch | None:
+def _epoch_of(settings: Settings, state: Path | None) -> "Epoch | None":
+    from stream_dedup.index.peek import epoch_of_state, is_state
+    from stream_dedup.stream.states import digest_of, state_directory
+
     if state is None:
         return None
     # A service keeps its database in a directory of its settings.

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -16,19 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stream_dedup.article import iso
-from stream_dedup.dedup import comparability
-from stream_dedup.files.place import runs_of
-from stream_dedup.index.ledger import FORMAT_VERSION, Positions
-from stream_dedup.index.rocks import open_store
-from stream_dedup.index.store import StoreError, StoreLockedError
 from stream_dedup.settings import Settings
-from stream_dedup.state import State
-from stream_dedup.stream.rebuild import Rebuild
-from stream_dedup.stream.restore import Report, opened_to_read, restore, verify
-from stream_dedup.stream.snapshots import ask
-from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory, state_to_read
-from stream_dedup.stream.topics import state_topics
 from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
+
+if TYPE_CHECKING:
+    from stream_dedup.index.ledger import Positions
+    from stream_dedup.stream.restore import Report
 
 _SNAPSHOT_SECONDS = 60.0
 _MOST_FAULTS = 100
@@ -63,6 +56,9 @@ def verify_command(
 ) -> None:
     """Check that indexes, records, counts and changelog agree; exit code 1 where they do not."""
     settings = settings_of(config, flags)
+    from stream_dedup.index.store import StoreError
+    from stream_dedup.stream.restore import verify
+    from stream_dedup.stream.states import is_of_files
 
     def work() -> None:
         faults = []
@@ -91,6 +87,8 @@ def restore_command(
 ) -> None:
     """Bring the state directory to the end of its changelog, as a start of the service would."""
     settings = settings_of(config, flags)
+    from stream_dedup.stream.restore import restore
+    from stream_dedup.stream.states import digest_of, state_directory
 
     def work() -> None:
         with _progress() as report:
@@ -108,6 +106,9 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
     interrupted can be gone on with.
     """
     settings = settings_of(config, flags)
+    from stream_dedup.stream.rebuild import Rebuild
+    from stream_dedup.stream.states import digest_of
+
     stopping = threading.Event()
 
     def work() -> None:
@@ -131,6 +132,10 @@ def snapshot_command(
 ) -> None:
     """Copy the state with its place in the changelog, also while a service runs on it."""
     settings = settings_of(config, flags)
+    from stream_dedup.index.rocks import open_store
+    from stream_dedup.index.store import StoreLockedError
+    from stream_dedup.stream.snapshots import ask
+    from stream_dedup.stream.states import is_of_files, state_to_read
 
     def work() -> None:
         source, copy = state_to_read(settings), directory.absolute()
@@ -149,6 +154,13 @@ def snapshot_command(
 
 
 def _stats(settings: Settings) -> dict[str, Any]:
+    from stream_dedup.dedup import comparability
+    from stream_dedup.index.ledger import FORMAT_VERSION
+    from stream_dedup.state import State
+    from stream_dedup.stream.restore import opened_to_read
+    from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_to_read
+    from stream_dedup.stream.topics import state_topics
+
     digest = digest_of(settings)
     with opened_to_read(settings) as store:
         state = State(store, settings, comparability(settings))
@@ -176,8 +188,10 @@ def _stats(settings: Settings) -> dict[str, Any]:
         }
 
 
-def _places(positions: Positions, *, from_files: bool) -> dict[str, Any]:
+def _places(positions: "Positions", *, from_files: bool) -> dict[str, Any]:
     """Return how far the inputs have been read: those of a service, or those of runs over files."""
+    from stream_dedup.files.place import runs_of
+
     if from_files:
         return {"runs": runs_of(positions)}
     return {
@@ -210,7 +224,7 @@ def _line(item: object) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Report]:
+def _progress() -> "Iterator[Report]":
     """A bar on standard error for each thing that goes on."""
     columns = (
         TextColumn("{task.description}"),

@@ -5,18 +5,13 @@ Knows arguments, filters and the stream of lines; knows nothing of topics.
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from confluent_kafka import Message
 
 from stream_dedup.article import Announcement, Relation
-from stream_dedup.ask.decisions import DecisionAnswer, Decisions
-from stream_dedup.ask.disagreements import DisagreementAnswer, Disagreements
 from stream_dedup.cli_ask import JsonOption
 from stream_dedup.settings import Settings
-from stream_dedup.shown.decision import decision_line, disagreement_line
-from stream_dedup.stream.tail import Tail
 from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
@@ -30,10 +25,16 @@ from stream_dedup.terminal import (
     settings_of,
 )
 
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from stream_dedup.ask.decisions import DecisionAnswer
+    from stream_dedup.ask.disagreements import DisagreementAnswer
+
+    _Told = DecisionAnswer | DisagreementAnswer
+
 _DECISIONS = ["unique", "duplicate", "announcement", "dead"]
 _RELATIONS = [str(relation) for relation in (*Relation, *Announcement)]
-_Told = DecisionAnswer | DisagreementAnswer
-_Wanted = Callable[[_Told], bool]
 
 
 def _or(names: Sequence[str]) -> str:
@@ -78,6 +79,7 @@ def tail_command(
     _check("--decision", decisions, _DECISIONS)
     _check("--relation", relations, _RELATIONS)
     wanted = _wanted(decisions, relations, sources, ids)
+    from stream_dedup.stream.tail import Tail
 
     def work() -> None:
         topics, read = _reading(settings, shadow=shadow)
@@ -97,8 +99,11 @@ def tail_command(
     guarded(work)
 
 
-def _reading(settings: Settings, *, shadow: bool) -> tuple[Sequence[str], Callable[[Message], _Told | None]]:
+def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Callable[[Message], _Told | None]]":
     """Return the topics that are followed, and what reads their messages."""
+    from stream_dedup.ask.decisions import Decisions
+    from stream_dedup.ask.disagreements import Disagreements
+
     if shadow:
         disagreements = Disagreements(settings)
         return disagreements.topics, disagreements.disagreement
@@ -106,7 +111,10 @@ def _reading(settings: Settings, *, shadow: bool) -> tuple[Sequence[str], Callab
     return decisions.topics, decisions.decision
 
 
-def _print(told: _Told, *, as_json: bool) -> None:
+def _print(told: "_Told", *, as_json: bool) -> None:
+    from stream_dedup.ask.decisions import DecisionAnswer
+    from stream_dedup.shown.decision import decision_line, disagreement_line
+
     if as_json:
         json_line(told.model_dump_json())
     else:
@@ -124,8 +132,10 @@ def _check(option: str, given: Sequence[str] | None, known: Sequence[str]) -> No
 
 def _wanted(
     decisions: list[str] | None, relations: list[str] | None, sources: list[str] | None, ids: list[str] | None
-) -> _Wanted:
-    def wanted(one: _Told) -> bool:
+) -> "Callable[[_Told], bool]":
+    from stream_dedup.ask.decisions import DecisionAnswer
+
+    def wanted(one: "_Told") -> bool:
         sides = [one] if isinstance(one, DecisionAnswer) else [one.live, one.shadow]
         named = {one.id, *(name for side in sides for name in (side.duplicate_of, side.matched))}
         return (

@@ -10,26 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import structlog
 import typer
 from rich.console import Console
 
-from stream_dedup.ask.desk import NoReasonError
-from stream_dedup.ask.lookup import UnknownArticleError
-from stream_dedup.ask.texts import LostTextError
 from stream_dedup.completion import complete_setting, join_words
-from stream_dedup.files.readers import FileFormatError
-from stream_dedup.index.changelog import ChangelogError
-from stream_dedup.index.store import StoreError, StoreLockedError
-from stream_dedup.observe.logs import configure_logs
-from stream_dedup.registry import RegistryError
 from stream_dedup.settings import Settings, SettingsError, load_settings
-from stream_dedup.stream.clients import BrokerError, check_properties
-from stream_dedup.stream.traced import check_tracing
-from stream_dedup.stream.wire import Wire
-from stream_dedup.stream.writer import FencedError
-from stream_dedup.text.lexicon import read_words
-from stream_dedup.text.user_words import read_user_dictionary
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 
@@ -67,8 +52,6 @@ def as_option(parse: Callable[[str], float]) -> Callable[[str], float]:
 
 Fail = Callable[[str, int], NoReturn]
 
-log = structlog.get_logger()
-
 ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")]
 SetOption = Annotated[
     list[str] | None,
@@ -88,6 +71,8 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
         settings = load_settings(config, os.environ, flags or [])
     except SettingsError as error:
         fail(str(error), EXIT_USAGE)
+    from stream_dedup.observe.logs import configure_logs
+
     configure_logs(settings.log, settings.secrets())
     faults = list(_faults(settings))
     if faults:
@@ -97,6 +82,10 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
 
 def _faults(settings: Settings) -> Iterator[str]:
     """Yield what is wrong with settings that are within their bounds: with files, clients and packages."""
+    from stream_dedup.stream.clients import check_properties
+    from stream_dedup.stream.traced import check_tracing
+    from stream_dedup.stream.wire import Wire
+
     checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, Wire)
     yield from _faults_of_files(settings)
     for check in checks:
@@ -107,6 +96,9 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _faults_of_files(settings: Settings) -> Iterator[str]:
+    from stream_dedup.text.lexicon import read_words
+    from stream_dedup.text.user_words import read_user_dictionary
+
     readers = {
         "user_dictionary": read_user_dictionary,
         "stop_words": read_words,
@@ -139,7 +131,9 @@ def failing(settings: Settings) -> Fail:
 
 
 def _fail_in_log(message: str, code: int) -> NoReturn:
-    log.error("failed", error=message, exit_code=code)
+    import structlog
+
+    structlog.get_logger().error("failed", error=message, exit_code=code)
     raise typer.Exit(code)
 
 
@@ -155,20 +149,37 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
     except BrokenPipeError:
         # Whoever read along has gone: what is left to write goes nowhere, and that is no fault.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except StoreLockedError as error:
-        fail(str(error), EXIT_LOCKED)
-    except FencedError as error:
-        fail(str(error), EXIT_FENCED)
     except FileExistsError as error:
         fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
-    except (SettingsError, FileFormatError) as error:
-        fail(str(error), EXIT_USAGE)
-    except (UnknownArticleError, NoReasonError, LostTextError) as error:
-        fail(str(error), EXIT_FAILED)
-    except (BrokerError, RegistryError, ChangelogError, StoreError, OSError, ValueError) as error:
-        fail(str(error), EXIT_FAILED)
     except KeyboardInterrupt:
         fail("interrupted", 128 + signal.SIGINT)
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        fail(str(error), code)
+
+
+def _exit_code(error: Exception) -> int | None:
+    """Return how a command ends by an error that users can mend; None for all others."""
+    from stream_dedup.ask.desk import NoReasonError
+    from stream_dedup.ask.lookup import UnknownArticleError
+    from stream_dedup.ask.texts import LostTextError
+    from stream_dedup.files.readers import FileFormatError
+    from stream_dedup.index.changelog import ChangelogError
+    from stream_dedup.index.store import StoreError, StoreLockedError
+    from stream_dedup.registry import RegistryError
+    from stream_dedup.stream.clients import BrokerError
+    from stream_dedup.stream.writer import FencedError
+
+    asked = (UnknownArticleError, NoReasonError, LostTextError)
+    ends: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
+        ((StoreLockedError,), EXIT_LOCKED),
+        ((FencedError,), EXIT_FENCED),
+        ((SettingsError, FileFormatError), EXIT_USAGE),
+        ((*asked, BrokerError, RegistryError, ChangelogError, StoreError, OSError, ValueError), EXIT_FAILED),
+    )
+    return next((code for kinds, code in ends if isinstance(error, kinds)), None)
 
 
 def text_of(path: Path) -> str:
@@ -178,6 +189,8 @@ def text_of(path: Path) -> str:
         FileFormatError: there is none, or it is no UTF-8.
         OSError: it cannot be read.
     """
+    from stream_dedup.files.readers import FileFormatError
+
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         return content.decode()

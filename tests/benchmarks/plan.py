@@ -41,7 +41,7 @@ from stream_dedup.planner import (
     measured_sample,
 )
 from stream_dedup.planner.costs import HELD_WINDOWS
-from stream_dedup.planner.quantity import quantity
+from stream_dedup.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State
 from tests.benchmarks.filled import INDEXED_SHARE, RECORDED, RECORDS, fill, insertion_us

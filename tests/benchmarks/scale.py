@@ -40,7 +40,7 @@ from stream_dedup.index.runs.section import Section, is_sound
 from stream_dedup.index.runs.shelf import Young
 from stream_dedup.index.store import Family, MemoryStore, Store
 from stream_dedup.judge import JUDGE, proved
-from stream_dedup.planner.quantity import quantity
+from stream_dedup.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.filled import INDEXED_SHARE
 from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question

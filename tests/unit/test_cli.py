@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import stream_dedup
 from stream_dedup.cli import app
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.explain import explain
@@ -156,14 +157,47 @@ def test_formats_without_their_packages_name_the_extra() -> None:
 
 
 def test_service_of_json_loads_no_package_of_a_format() -> None:
-    """They are an extra, and take half a second to load."""
+    """They are an extra, and take half a second to load; the API has a process of its own."""
     code = (
-        "import sys, stream_dedup.cli, stream_dedup.settings as s, stream_dedup.stream.wire as w; "
-        "w.Wire(s.Settings()).decoder(); "
-        "print({'fastavro', 'google.protobuf', 'jsonschema', 'httpx2', 'cachetools'} & set(sys.modules))"
+        "import sys, stream_dedup.api.process, stream_dedup.stream.service, stream_dedup.settings as s; "
+        "import stream_dedup.stream.wire as w; w.Wire(s.Settings()).decoder(); "
+        "print({'fastapi', 'fastavro', 'google.protobuf', 'jsonschema', 'httpx2', 'cachetools'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_help_and_completion_load_no_engine() -> None:
+    """Whoever presses Tab, asks a command's help or misspells a setting waits for no compiled loops and no clients."""
+    code = """
+import sys
+from typer.main import get_command
+from typer.testing import CliRunner
+from stream_dedup.cli import app
+
+def told(command, *names):
+    assert CliRunner().invoke(app, [*names, "--help"]).exit_code == 0, names
+    for name, inner in getattr(command, "commands", {}).items():
+        told(inner, *names, name)
+
+told(get_command(app))
+assert CliRunner().invoke(app, ["run", "--set", "no.such=1"]).exit_code == 2
+line = {"_STREAM_DEDUP_COMPLETE": "complete_bash", "COMP_WORDS": "stream-dedup\\ntail\\n--set\\nout", "COMP_CWORD": "3"}
+completed = CliRunner().invoke(app, prog_name="stream-dedup", env=line).stdout
+assert "output.format=" in completed, completed
+engine = {"confluent_kafka", "fastapi", "numba", "numpy", "rocksdict", "stream_dedup.dedup"}
+print(sorted(engine & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_package_gives_the_engine_when_it_is_asked_for() -> None:
+    """`from stream_dedup import Deduplicator` is the engine's own; it is listed, and names that are not are refused."""
+    assert stream_dedup.Deduplicator is Deduplicator
+    assert set(stream_dedup.__all__) <= set(dir(stream_dedup))
+    with pytest.raises(AttributeError, match="'stream_dedup' has no attribute 'Dedupe'"):
+        stream_dedup.Dedupe  # noqa: B018  # to look is the test
 
 
 def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

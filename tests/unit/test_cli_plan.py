@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_dedup.cli import app
-from stream_dedup.cli_plan import settings_toml
 from stream_dedup.planner import Shape
 from stream_dedup.settings import load_settings
+from stream_dedup.shown.plan import settings_toml
 
 
 def _plan(*arguments: str) -> Result:

@@ -16,8 +16,8 @@ from stream_dedup.planner.costs import TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PL
 from stream_dedup.planner.distances import fitted
 from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
 from stream_dedup.planner.lists import TYPICAL_GRAMS
-from stream_dedup.planner.quantity import MOST, MOST_ARTICLES, article_count, quantity
 from stream_dedup.planner.strangers import meetings
+from stream_dedup.quantity import MOST, MOST_ARTICLES, article_count, quantity
 from stream_dedup.settings import load_settings
 
 RANDOM = FlipMixture((0.5,), (1.0,))

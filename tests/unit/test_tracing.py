@@ -16,7 +16,7 @@ def test_nothing_is_loaded_where_nothing_is_traced() -> None:
     """A service that does not trace goes without the packages."""
     code = f"""
 import sys
-from stream_dedup import cli
+import stream_dedup.stream.service
 from stream_dedup.settings import Settings
 from stream_dedup.stream.traced import traced
 with traced(Settings()) as spans:

@@ -1,0 +1,108 @@
+"""Plans of the SimHash tables: settings as TOML, a table of what to expect, and the same for programs.
+
+Knows figures and their units; knows nothing of how a plan is found.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from stream_dedup.planner import Expectation, Model, Sample, Shape
+
+
+def settings_toml(shape: Shape) -> str:
+    """Return the settings of a shape as TOML."""
+    return "\n".join(["[simhash]", *(f"{name} = {value}" for name, value in asdict(shape).items())])
+
+
+def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
+    """Return a plan beside the settings of now."""
+    table = Table(title="\nto expect", title_justify="left")
+    for name in ("", "planned", "settings of now"):
+        table.add_column(name, justify="right" if name else "left")
+    for (label, one), (_, other) in zip(_rows(planned), _rows(now), strict=True):
+        table.add_row(label, one, other)
+    return Group(
+        Text(settings_toml(planned.shape)),
+        table,
+        Text(f"{model.traffic.entries:,.0f} entries at most, on {model.traffic.articles:,.0f} articles a window"),
+        *(
+            Text(f"Hamming distances of {name}: {_quantiles(mixture.distances())}")
+            for name, mixture in (("copies", model.copies), ("unrelated articles", model.strangers))
+        ),
+    )
+
+
+def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
+    shape, space = expected.shape, expected.space
+    yield "tables x prefix bits", f"{shape.tables} x {shape.prefix_bits}"
+    yield "probes a table", f"{shape.probes}"
+    yield "largest distance", f"{shape.max_distance}"
+    yield "distance that is always found", f"{shape.plan.guaranteed_distance()}"
+    yield "recall of the tables", f"{expected.recall:.4f}"
+    yield "keys looked up an article", f"{expected.keys:,.0f}"
+    yield "blocks read an article", f"{expected.blocks:,.0f}"
+    yield "postings read an article", f"{expected.postings:,.0f}"
+    yield "candidates an article", f"{expected.candidates:,.1f}"
+    yield "time of the tables an article", f"{expected.time_us / 1000:,.2f} ms"
+    yield "filters of the tables in memory", _bytes(space.filters)
+    yield "posting lists in memory", _bytes(space.lists)
+    yield "process in memory", _bytes(space.memory)
+    yield "tables on disk an indexed article", f"{expected.disk_per_entry:,.0f} B"
+    yield "tables on disk", _bytes(space.tables)
+    yield "state on disk", _bytes(space.disk)
+
+
+def plan_fields(
+    planned: Expectation | None, now: Expectation, model: Model, sample: Sample | None, *, kept: bool
+) -> dict[str, Any]:
+    """Return the same for programs: what --json prints. Without a plan, whether the recall is kept tells why."""
+    return {
+        "recall_reached": kept,
+        "toml": settings_toml(planned.shape) if planned else None,
+        "planned": asdict(planned) if planned else None,
+        "now": asdict(now),
+        "entries": model.traffic.entries,
+        "indexed_share": model.traffic.indexed_share,
+        "copies": _moments(model.copies.distances()),
+        "strangers": _moments(model.strangers.distances()) | asdict(model.strangers),
+        "sample": None
+        if sample is None
+        else {
+            "articles": sample.articles,
+            "indexed": len(sample.fingerprints),
+            "copies": len(sample.copies.originals),
+            "copy_distances": sample.copies.distances().tolist(),
+        },
+    }
+
+
+def _moments(distances: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
+    """Return a distribution with its mean and the correlation of the flips of two bits, as `copies_of` takes them."""
+    numbers = np.arange(len(distances))
+    mean = float(distances @ numbers)
+    variance = float(distances @ (numbers - mean) ** 2)
+    binomial = mean * (1 - mean / 64)
+    return {
+        "distances": [round(share, 9) for share in distances.tolist()],
+        "mean": mean,
+        "correlation": (variance / binomial - 1) / 63 if binomial else 0.0,
+    }
+
+
+def _quantiles(distances: np.ndarray[Any, np.dtype[np.float64]]) -> str:
+    below = distances.cumsum()
+    parts = [f"{share:g}% within {int(np.searchsorted(below, share / 100))}" for share in (0.01, 1, 50, 90, 99)]
+    return ", ".join(parts)
+
+
+def _bytes(size: float) -> str:
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size / 1e3:,.1f} kB"
