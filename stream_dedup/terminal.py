@@ -133,7 +133,8 @@ def failing(settings: Settings) -> Fail:
 def _fail_in_log(message: str, code: int) -> NoReturn:
     import structlog
 
-    structlog.get_logger().error("failed", error=message, exit_code=code)
+    log = structlog.get_logger()
+    log.error("failed", error=message, exit_code=code)
     raise typer.Exit(code)
 
 

@@ -325,6 +325,24 @@ def test_stop_during_replay(run: Run, traffic: Traffic) -> None:
     run.check()
 
 
+@_LONG
+def test_stops_at_random_times(run: Run) -> None:
+    """Whenever a stop comes, and whatever the broker does then, the process ends in order and in time; all goes on."""
+    rng = random.Random("stops")
+    with run.replica("stopped", bootstrap=run.stage.proxy.address) as replica:
+        for traffic in rng.choices([PASS, _SLOW_LINE, _TRICKLE, BLACK_HOLE, CUT], k=KILLS // 2):
+            run.stage.proxy.set(PASS)
+            replica.start().wait_starting()
+            time.sleep(rng.uniform(0.0, 4.0))
+            run.stage.proxy.set(traffic)
+            time.sleep(rng.uniform(0.0, 1.0))
+            replica.service.stop()
+        run.stage.proxy.set(PASS)
+        run.progress.finish([replica.start()])
+        replica.stop()
+    run.check()
+
+
 # --------------------------------------------------------------------------------------------------- disks
 
 
