@@ -37,7 +37,7 @@ test: $(READY) ## All tests, on a real Kafka (WORKERS=2 at a time, each with a b
 	@$(BIN)/python -m deploy.broker --fetch
 	@$(BIN)/python -m pytest $(PARALLEL)
 
-unit: $(READY) ## The unit tests alone: seconds, no broker
+unit: $(READY) ## The unit tests alone: two minutes, no broker
 	@$(BIN)/python -m pytest tests/unit $(PARALLEL)
 
 image: ## The image of the service, by ENGINE=docker (or podman, buildah); BASE=, EXTRAS=, TAG=
