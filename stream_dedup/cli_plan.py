@@ -62,7 +62,7 @@ def plan_command(
     """Plan the SimHash tables: settings for a size and a recall, and what they take."""
     settings = settings_of(config, flags)
     from stream_dedup.planner import Limits, Shape, expectation_of, measured_sample
-    from stream_dedup.shown.plan import plan_fields, plan_shown
+    from stream_dedup.shown.plan import distances_shown, plan_fields, plan_shown
 
     def work() -> None:
         measured = measured_sample(sample, settings, similarity, sample_articles) if sample else None
@@ -74,6 +74,7 @@ def plan_command(
             out.print_json(orjson.dumps(plan_fields(planned, now, model, measured, kept=not refusal)).decode())
         elif planned is not None:
             out.print(plan_shown(planned, now, model))
+            out.print(distances_shown(model), soft_wrap=True)
         if refusal:
             fail(refusal, EXIT_FAILED)
 

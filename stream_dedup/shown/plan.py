@@ -31,11 +31,14 @@ def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
         Text(settings_toml(planned.shape)),
         table,
         Text(f"{model.traffic.entries:,.0f} entries at most, on {model.traffic.articles:,.0f} articles a window"),
-        *(
-            Text(f"Hamming distances of {name}: {_quantiles(mixture.distances())}")
-            for name, mixture in (("copies", model.copies), ("unrelated articles", model.strangers))
-        ),
     )
+
+
+def distances_shown(model: Model) -> Text:
+    """Return the distances that a plan was made for, a line for copies and one for unrelated articles."""
+    named = (("copies", model.copies), ("unrelated articles", model.strangers))
+    lines = (f"Hamming distances of {name}: {_quantiles(mixture.distances())}" for name, mixture in named)
+    return Text("\n".join(lines))
 
 
 def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:

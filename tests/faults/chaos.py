@@ -113,11 +113,6 @@ class Replica:
         """Send SIGCONT."""
         psutil.Process(self.service.pid).resume()
 
-    def wait_starting(self) -> None:
-        """Wait until it has begun to start: from then on it hears signals."""
-        service = self.service
-        wait_until(lambda: bool(service.events("starting")), "starting", START_SECONDS)
-
     def wait_paused(self) -> None:
         """Wait until it is stopped by SIGSTOP, whoever sent it."""
         process = psutil.Process(self.service.pid)

@@ -332,7 +332,7 @@ def test_stops_at_random_times(run: Run) -> None:
     with run.replica("stopped", bootstrap=run.stage.proxy.address) as replica:
         for traffic in rng.choices([PASS, _SLOW_LINE, _TRICKLE, BLACK_HOLE, CUT], k=KILLS // 2):
             run.stage.proxy.set(PASS)
-            replica.start().wait_starting()
+            replica.start().service.wait_starting()
             time.sleep(rng.uniform(0.0, 4.0))
             run.stage.proxy.set(traffic)
             time.sleep(rng.uniform(0.0, 1.0))

@@ -467,6 +467,10 @@ class Service:
         """Whether it has not ended."""
         return self._process.poll() is None
 
+    def wait_starting(self) -> None:
+        """Wait until it has begun to start: from then on it hears signals, and its log tells the HTTP port."""
+        wait_until(lambda: self._still_running() and bool(self.events("starting")), "starting")
+
     def wait_ready(self, seconds: float = READY_SECONDS) -> Self:
         """Wait until /readyz says yes."""
         wait_until(lambda: self._still_running() and self._is_ready(), "ready", seconds)
@@ -519,7 +523,7 @@ class Service:
     @property
     def address(self) -> tuple[str, int]:
         """Where its HTTP port listens: a service that throws a damaged state away starts anew, on another one."""
-        wait_until(lambda: self._still_running() and bool(self.events("starting")), "the HTTP port")
+        self.wait_starting()
         parts = urlsplit(self.events("starting")[-1]["http"])
         return str(parts.hostname), int(parts.port or 0)
 
