@@ -30,9 +30,10 @@ from stream_dedup.index.multi import Pending
 from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.store import Overlay
-from stream_dedup.judge import Verdicts, judge, proved
+from stream_dedup.judge import judge, proved
 from stream_dedup.judged import Change, Judged, Outcome
 from stream_dedup.links import JudgedRun
+from stream_dedup.matching import Verdicts
 from stream_dedup.members import ClusterBook
 from stream_dedup.parts import Parts
 from stream_dedup.prepared import Prepared

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from stream_dedup.article import iso, scope_json
 from stream_dedup.index.records import NOT_INDEXED
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
+from stream_dedup.told import iso, scope_json
 
 MOST_MEMBERS = 16  # kept of a cluster, for the succession: the counts go on beyond
 MOST_SOURCES = 256  # counted by name

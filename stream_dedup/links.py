@@ -16,7 +16,7 @@ from stream_dedup.index.candidates import NO_ROW, Candidates
 from stream_dedup.index.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.records import NOT_INDEXED, key_of, outlived
 from stream_dedup.index.store import Family, Store
-from stream_dedup.judge import SOURCES, Verdicts
+from stream_dedup.matching import SOURCES, Verdicts
 from stream_dedup.members import ClusterBook
 from stream_dedup.scope import id_of
 from stream_dedup.versions import Standings, Version

@@ -9,7 +9,8 @@ from hashlib import blake2b
 
 import orjson
 
-from stream_dedup.article import Decision, fingerprint_hex, iso, rounded, scope_json
+from stream_dedup.article import Decision
+from stream_dedup.told import fingerprint_hex, iso, rounded, scope_json
 
 _DRAWN = 1 << 64
 

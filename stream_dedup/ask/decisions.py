@@ -8,12 +8,13 @@ from typing import Any, Literal
 from confluent_kafka import Message
 from pydantic import Field
 
-from stream_dedup.article import Announcement, Article, Relation, Source, iso
+from stream_dedup.article import Announcement, Article, Relation, Source
 from stream_dedup.ask.answers import Answer, PlaceAnswer
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import OWN_HEADERS, Settings
 from stream_dedup.stream.decoded import decode_all
 from stream_dedup.stream.wire import Wire, give_up
+from stream_dedup.told import iso
 
 Told = Literal["unique", "duplicate", "announcement", "dead"]
 

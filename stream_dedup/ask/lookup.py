@@ -6,7 +6,7 @@ Knows records and how they hang together; knows nothing of texts or measures.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from stream_dedup.article import Origin, Relation, iso, rounded
+from stream_dedup.article import Origin, Relation
 from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, MemberAnswer, PlaceAnswer, SourceAnswer
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.follower import View
@@ -17,6 +17,7 @@ from stream_dedup.index.joins import Join, join_key, of_join_key
 from stream_dedup.index.records import ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.store import Family
 from stream_dedup.scope import id_of, name_of, scope_of
+from stream_dedup.told import iso, rounded
 from stream_dedup.versions import load_records
 
 MOST_MEMBERS = 10_000  # looked at of a cluster

@@ -6,8 +6,8 @@ Knows times and sources; knows nothing of records.
 from collections.abc import Sequence
 from itertools import groupby
 
-from stream_dedup.article import iso
 from stream_dedup.ask.answers import MomentAnswer
+from stream_dedup.told import iso
 
 _STRETCHES = (60, 300, 900, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400)  # seconds
 _MOST = 60  # of them between the first article and the last

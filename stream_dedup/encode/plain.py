@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from stream_dedup.article import iso
 from stream_dedup.encode.shapes import LINK, Kind
+from stream_dedup.told import iso
 
 _ONLY_WHERE_TOLD = frozenset({"reason", "scope"})
 

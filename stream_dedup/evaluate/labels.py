@@ -23,12 +23,13 @@ import orjson
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from stream_dedup.article import LATEST_MS, Article, iso
+from stream_dedup.article import LATEST_MS, Article
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.hashing import I64
 from stream_dedup.settings import FieldSettings, InputSettings
+from stream_dedup.told import iso
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -14,7 +14,7 @@ from threading import Lock, Thread
 
 import orjson
 
-from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn, link_fields, withdrawal_fields
+from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.files.place import Place, new_start
@@ -24,6 +24,7 @@ from stream_dedup.index.ledger import Positions
 from stream_dedup.judged import Change
 from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
+from stream_dedup.told import link_fields, withdrawal_fields
 
 _LEAVE_SECONDS = 2.0  # a batch out of a file takes less
 _LOOK_SECONDS = 0.1

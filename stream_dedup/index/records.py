@@ -7,8 +7,6 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
 from stream_dedup.article import Origin, Relation
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import U64
@@ -166,7 +164,6 @@ def _unpacked_text(record: bytes, start: int) -> tuple[str, int]:
     return record[start + _LENGTH.size : stop].decode(), stop
 
 
-_GENERATION_KEY = np.dtype([("generation", ">u4"), ("key", ">u8")])
 _GENERATION = struct.Struct(">I")
 
 
@@ -184,11 +181,3 @@ def keys_of(numbers: U64) -> list[bytes]:
 def generation_prefix(generation: int) -> bytes:
     """Return what the keys of a generation begin with."""
     return _GENERATION.pack(generation)
-
-
-def generation_keys(numbers: U64, generation: int) -> list[bytes]:
-    """Return numbers as keys of a generation."""
-    keys = np.empty(len(numbers), _GENERATION_KEY)
-    keys["generation"], keys["key"] = generation, numbers
-    packed = keys.tobytes()
-    return [packed[i : i + 12] for i in range(0, len(packed), 12)]

@@ -60,7 +60,7 @@ class RocksStore:
 
     A disk without space fails writes with `StoreFullError` and loses none that succeeded; the one that failed may
     be found after reopening, but only whole. Reads go on. Once there is space for the unflushed write buffers,
-    writes succeed again within some five seconds, without reopening; see `usable`.
+    writes succeed again within some five seconds, without reopening.
 
     A flipped byte, a file cut short or a missing one is heard as `StoreDamagedError`, when opening or when reading
     what it held. Two are not heard, as they look like the end of a process that was killed: where the end of the
@@ -191,14 +191,6 @@ class RocksStore:
         self.write(
             [Put(family, key, None) for family, pairs in last.items() for key, value in pairs.items() if value is None]
         )
-
-    def usable(self) -> bool:
-        """Whether a write would be taken now. After a `StoreFullError` it tells when to try again."""
-        try:
-            self.write([])
-        except StoreError:
-            return False
-        return True
 
     def ingest(self, family: Family, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Write ascending, distinct keys as finished files: all or nothing, over what is there, and safe on the disk.

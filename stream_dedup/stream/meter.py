@@ -15,8 +15,8 @@ from stream_dedup.article import Withdrawn
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.candidates import LANDMARK, SIMHASH
-from stream_dedup.judge import SOURCES
 from stream_dedup.judged import Judged
+from stream_dedup.matching import SOURCES
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.pipeline import Committed
 from stream_dedup.stream.source import Lag, Place, Source

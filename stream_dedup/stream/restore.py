@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from stream_dedup.dedup import comparability
-from stream_dedup.index.integrity import Integrity, differences
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore, open_store, opened_store
+from stream_dedup.integrity import Integrity, differences
 from stream_dedup.settings import Settings
 from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader

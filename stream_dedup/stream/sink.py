@@ -8,25 +8,14 @@ from typing import cast
 
 from confluent_kafka import Message
 
-from stream_dedup.article import (
-    Article,
-    Decision,
-    Origin,
-    Succession,
-    Withdrawal,
-    Withdrawn,
-    fingerprint_hex,
-    link_fields,
-    scope_json,
-    succession_fields,
-    withdrawal_fields,
-)
+from stream_dedup.article import Article, Decision, Origin, Succession, Withdrawal, Withdrawn
 from stream_dedup.clusters import Cluster, cluster_fields
 from stream_dedup.decode import Header, Reason, UndecodableError
 from stream_dedup.encode import Encoder
 from stream_dedup.scope import name_of
 from stream_dedup.settings import OWN_HEADERS, OutputSettings
 from stream_dedup.stream.writer import Headers, Writer
+from stream_dedup.told import fingerprint_hex, link_fields, scope_json, succession_fields, withdrawal_fields
 
 _LONGEST_HEADER = 1_000  # characters of a header of ours
 _LONGEST_NAME = 40  # characters of a foreign header's name in one of ours

@@ -12,14 +12,15 @@ from hypothesis import settings as hypothesis_settings
 
 from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator, Relation
-from stream_dedup.article import Unjudged, Withdrawal, Withdrawn, link_fields
+from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
 from stream_dedup.decode import Decoder
 from stream_dedup.index.candidates import SIMHASH
-from stream_dedup.index.integrity import Integrity
 from stream_dedup.index.keys import BatchKeys
 from stream_dedup.index.store import Family, MemoryStore
+from stream_dedup.integrity import Integrity
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.learnt import rule_of
+from stream_dedup.told import link_fields
 from tests.engine.durable import contents, shown_lists
 from tests.engine.model import BASES, BEGIN, CUTS, VARIANTS, Item, article, engine_settings, parts, seen, streams
 from tests.engine.samples import LIGHT, bodies

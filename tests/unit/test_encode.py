@@ -21,9 +21,6 @@ from stream_dedup.article import (
     Succession,
     SuccessionReason,
     Withdrawal,
-    link_fields,
-    succession_fields,
-    withdrawal_fields,
 )
 from stream_dedup.clusters import Member, cluster_fields, found
 from stream_dedup.decode.fields import Paths
@@ -36,6 +33,7 @@ from stream_dedup.registry import client as registry_client
 from stream_dedup.registry.client import Registry
 from stream_dedup.settings import FormatName, OutputSettings, load_settings
 from stream_dedup.stream.wire import Wire
+from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
 from tests.unit.registered import NAMES, NOON_MS, context, mock_registry
 
 _LINK = Link("a", "b", Relation.NEAR, 0.9, None, 0, Source.LANDMARK)

@@ -471,6 +471,7 @@ def test_file_in_place_of_the_directory_is_named(tmp_path: Path) -> None:
         _rocks(path)
 
 
+@pytest.mark.slow
 def test_damage_anywhere_in_an_sst_file_is_an_error_or_harmless(flushed: Path) -> None:
     """Bytes flipped at any of 40 places of the file give a StoreDamagedError, or the very data: never less of it."""
     sound = _read_all(flushed)
@@ -617,7 +618,12 @@ except StoreFullError as full:
 else:
     raise AssertionError("a file larger than the disk was written")
 assert store.file_names() == []
-assert not store.usable()
+try:
+    store.write([])
+except StoreFullError:
+    pass
+else:
+    raise AssertionError("a write was taken while the disk was full")
 keys, values = zip(*written)
 assert store.get_many(Family.META, keys) == list(values)
 (disk / "ballast").unlink()
@@ -628,12 +634,12 @@ except StoreError:
 again = RocksStore(disk / "state", cache_bytes=1 << 20, write_buffer_bytes=1 << 20)
 assert again.get_many(Family.META, keys) == list(values)
 again.write([Put(Family.META, b"x", b"y")])
-assert again.usable()
 again.close()
 print("written", len(written))
 """
 
 
+@pytest.mark.slow
 def test_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
     """Without space writes of pairs and files fail as such; what succeeded is there, also after opening with space."""
     mount = f'mount -t tmpfs -o size=16m tmpfs "{tmp_path}"'
@@ -662,6 +668,7 @@ def _sst_bytes(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.glob("*.sst"))
 
 
+@pytest.mark.slow
 def test_space_of_a_dropped_range_comes_back(tmp_path: Path) -> None:
     """After a reclaim the files have shrunk by the dropped generation, also while others read; the others are whole."""
     store = _rocks(tmp_path)

@@ -77,6 +77,7 @@ def test_filters_take_the_bits_that_are_stated(keys: int, bits: int) -> None:
 
 
 @pytest.mark.parametrize(("bits", "most"), [(16, 0.0015), (12, 0.005), (9, 0.017)])
+@pytest.mark.slow
 def test_few_absent_keys_are_called_present(monkeypatch: pytest.MonkeyPatch, bits: int, most: float) -> None:
     """With 16 bits a key it is 0.1% of a million absent ones, with 9 bits at most 1.7%.
 

@@ -57,6 +57,7 @@ def _merged(sources: list[Lists], cap: int, floor: int) -> Lists:
     floor=st.integers(0, 3 * _ENTRIES),
 )
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_a_merged_run_is_the_run_of_the_merged_lists(
     tmp_path: Path, stretch: int, sections: tuple[list[Lists], ...], cap: int, floor: int
 ) -> None:

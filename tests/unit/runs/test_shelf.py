@@ -199,6 +199,7 @@ def _move(walk: Walk, name: str, entries: int) -> None:
 
 @given(moves=st.lists(_MOVES, max_size=60))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_found_is_what_dictionaries_hold_after_any_walk(moves: list[tuple[str, int]]) -> None:
     """After every step each look-up is that of plain lists with a cap: frozen, merged, expired and reopened or not."""
     with Walk(MemoryStore()) as walk:
@@ -210,6 +211,7 @@ def test_found_is_what_dictionaries_hold_after_any_walk(moves: list[tuple[str, i
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_long_walk_in_a_directory(tmp_path: Path, seed: int) -> None:
     """So over hundreds of steps, with files in a directory, of which none is left over at the end."""
     rng = np.random.default_rng(seed)

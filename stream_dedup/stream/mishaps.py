@@ -1,0 +1,82 @@
+"""What passes by itself while a service decides: aborted transactions, a schema registry that is out of reach.
+
+Knows what is told of them and when there were too many; knows nothing of what is tried again.
+"""
+
+import time
+
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.registry import RegistryUnreachableError
+from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.life import Life
+from stream_dedup.stream.meter import Meter
+from stream_dedup.stream.writer import AbortedError, StuckError
+
+_PAUSE_SECONDS = 0.5  # after an aborted transaction
+
+
+class Aborts:
+    """Aborted transactions, taken for accidents unless none has succeeded for too long.
+
+    Args:
+        life: of the process.
+        meter: counts them.
+        deadline_seconds: how long.
+    """
+
+    def __init__(self, life: Life, meter: Meter, deadline_seconds: float) -> None:
+        self._life = life
+        self._meter = meter
+        self._deadline_seconds = deadline_seconds
+        self._since: float | None = None
+        self._complaints = Complaints()
+
+    def bear(self, error: AbortedError) -> None:
+        """Wait a moment after one.
+
+        Raises:
+            BrokerError: there were nothing but these for too long.
+        """
+        self._meter.aborted()
+        self._since = self._since or time.monotonic()
+        if time.monotonic() - self._since > self._deadline_seconds:
+            raise BrokerError(f"given up after commit.deadline_seconds: {error}") from None
+        if isinstance(error, StuckError):
+            self._complaints.warning("writer_renewed", error=type(error).__name__, detail=str(error))
+        else:
+            self._life.stopping.wait(_PAUSE_SECONDS)
+
+    def end(self) -> None:
+        """Tell that a transaction has succeeded."""
+        self._since = None
+
+
+class Outages:
+    """Times at which the schema registry is out of reach. May be told from the reader's thread.
+
+    Args:
+        life: of the process.
+        metrics: of the process.
+    """
+
+    def __init__(self, life: Life, metrics: Metrics) -> None:
+        self._life = life
+        self._metrics = metrics
+        self._complaints = Complaints()
+
+    def tell(self, outage: RegistryUnreachableError) -> None:
+        """Tell that the schema registry is waited for."""
+        self._metrics.registry_waiting.set(1)
+        self._life.health.miss("the schema registry")
+        self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
+
+    def tell_and_live(self, outage: RegistryUnreachableError) -> None:
+        """Tell it, in the thread that nobody else keeps alive meanwhile."""
+        self.tell(outage)
+        self._life.heartbeat()
+
+    def end(self) -> None:
+        """Tell that the schema registry is not waited for any more."""
+        self._metrics.registry_waiting.set(0)
+        self._life.health.miss("")

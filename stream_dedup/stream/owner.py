@@ -1,0 +1,209 @@
+"""The role of the owner: it reads the input, decides and commits, until the index is taken away.
+
+Knows what a term takes and how its loop ends; knows nothing of texts or of librdkafka's properties.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+from confluent_kafka import Message
+
+from stream_dedup.decode import Decoder
+from stream_dedup.observe.advance import Advance
+from stream_dedup.stream.equipment import REPLAY, Equipment
+from stream_dedup.stream.mishaps import Aborts, Outages
+from stream_dedup.stream.pipeline import Pipeline
+from stream_dedup.stream.reader import Intake, Reader
+from stream_dedup.stream.rebuild import History, commit_in_silence
+from stream_dedup.stream.shadowing import Shadow, discard_shadows
+from stream_dedup.stream.sink import Sink
+from stream_dedup.stream.source import Source
+from stream_dedup.stream.statistics import client_statistics
+from stream_dedup.stream.wire import Wire
+from stream_dedup.stream.writer import AbortedError, StuckError, Writer
+
+if TYPE_CHECKING:
+    from stream_dedup.stream.spans import Spans  # of the extra `otel`
+
+_CLOSE_SECONDS = 4.5
+_AGAIN = "what the group has decided to be judged again"  # what is waited for, as /readyz says it
+
+log = structlog.get_logger()
+
+
+class Owner:
+    """The process in the role of the owner, for one term after the other.
+
+    Args:
+        kit: what it has in every role.
+        spans: makes the spans of commits; None where nobody does.
+    """
+
+    def __init__(self, kit: Equipment, spans: "Spans | None") -> None:
+        self._kit = kit
+        self._settings = kit.settings
+        self._life = kit.life
+        self._spans = spans
+        self._aborts = Aborts(kit.life, kit.meter, kit.settings.commit.deadline_seconds)
+        self._outages = Outages(kit.life, kit.metrics)
+
+    def serve(self) -> None:
+        """Read the input and decide, until the index is taken away, the writer is stuck, or a stop.
+
+        Raises:
+            StoppedError: the stop came while something took long.
+            FencedError: another process has taken over, and writes to the index now.
+            BrokerError: the broker refuses, or gives no answer.
+            ChangelogError: the changelog cannot be read.
+            RegistryError: the schema registry refuses something.
+            StoreError: the state cannot be read or written.
+        """
+        kit, life, output = self._kit, self._life, self._settings.output
+        life.begin(REPLAY)
+        began, term = time.monotonic(), kit.ownership.term
+        # The id fences whoever wrote to this changelog before; a writer with other settings is fenced by the input's
+        # group, which has another generation by then.
+        with (
+            client_statistics(kit.metrics, "consumer") as consumer_told,
+            client_statistics(kit.metrics, "producer") as producer_told,
+            self._closing_together() as closers,
+            ExitStack() as company,
+        ):
+            changelog = kit.names.changelog
+            writer = Writer(self._settings, changelog, changelog, life.heartbeat, producer_told)
+            closers.append(writer.close)
+            writer.open()
+            kit.catch_up()
+            company.enter_context(life.hearing(kit.reader.rest, writer.hear))
+            room = kit.topics.room(output.unique)
+            with Wire(self._settings, self._outages.tell_and_live, self._outages.end) as wire:
+                if not self._judge_history(wire.decoder(room), writer):
+                    return
+                encoder = wire.encoder()
+            source = Source(self._settings, kit.engine.positions(), consumer_told)
+            closers.append(source.close)
+            company.enter_context(life.keeping(source.keep_alive))
+            company.enter_context(life.hearing(partial(kit.meter.tick, source)))
+            sink = Sink(output, writer, encoder, kit.topics.room(output.dead))
+            self._trim()
+            kit.metrics.become("active")
+            log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
+            wire = Wire(self._settings, self._outages.tell, self._outages.end)
+            # The wire ends first: until then the reader's thread may wait for the registry.
+            with Reader(source, wire.decoder(room), kit.engine) as reader, self._shadow() as shadow, wire:
+                pipeline = Pipeline(kit.engine, source, reader, sink, writer, kit.identity, life.heartbeat, shadow)
+                while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
+                    pass
+
+    @contextmanager
+    def _shadow(self) -> Iterator[Shadow | None]:
+        kit = self._kit
+        if not self._settings.shadow.enabled:
+            discard_shadows(kit.directory)
+            yield None
+            return
+        with closing(Shadow(self._settings, kit.engine, kit.store, kit.directory, kit.metrics)) as shadow:
+            yield shadow
+
+    @contextmanager
+    def _closing_together(self) -> Iterator[list[Callable[[], None]]]:
+        """Close what is in the list at the end, all at once: with the broker gone each waits for it in vain."""
+        closers: list[Callable[[], None]] = []
+        try:
+            yield closers
+        finally:
+            if self._life.stopping.is_set():
+                closers.append(self._kit.ownership.leave)
+            threads = [threading.Thread(target=close, daemon=True) for close in closers]
+            for thread in threads:
+                thread.start()
+            deadline = time.monotonic() + _CLOSE_SECONDS
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    # ------------------------------------------------------------------------------------------------ history
+
+    def _judge_history(self, decoder: Decoder, writer: Writer) -> bool:
+        """Judge in silence what the group has decided beyond the state, one that is new or of other settings.
+
+        All of it before anything is published: a copy in one partition may be of an article in another.
+
+        Returns:
+            Whether all is judged: if not, a new writer is to go on behind the last batch that was committed.
+        """
+        life = self._life
+        with closing(History(self._settings, self._kit.engine.positions())) as history:
+            if not history.total:
+                return True
+            reason = "the group has decided these messages, the state does not know them"
+            log.warning("judged_again_in_silence", messages=history.total, reason=reason)
+            advance = Advance("messages")
+            life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
+            for messages in history.batches(self._settings.commit.articles):
+                if messages and not self._judge_in_silence(messages, decoder, writer):
+                    return False
+                life.heartbeat()
+                life.health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
+                life.heed_stop("what the group has decided was being judged again")
+        return True
+
+    def _judge_in_silence(self, messages: Sequence[Message], decoder: Decoder, writer: Writer) -> bool:
+        """Judge a batch that the group has decided; return whether it is committed."""
+        kit = self._kit
+        judged = kit.engine.progress.judged
+        try:
+            commit_in_silence(messages, kit.engine, decoder, writer, kit.identity)
+        except AbortedError as error:
+            self._aborts.bear(error)
+            return False
+        kit.meter.judged_in_silence(kit.engine.progress.judged - judged)
+        self._aborts.end()
+        return True
+
+    # ------------------------------------------------------------------------------------------------ the stream
+
+    def _owns(self, term: int) -> bool:
+        ownership = self._kit.ownership
+        ownership.poll()
+        return ownership.owner and ownership.term == term
+
+    def _turn(self, source: Source, reader: Reader, pipeline: Pipeline) -> bool:
+        """Commit what there is; return whether the source can go on."""
+        life = self._life
+        life.health.beat()
+        intake = reader.read(life.stopping)
+        life.health.wait_for("" if source.assigned else "partitions")
+        life.hear()
+        self._kit.upkeep.turn(self._kit.engine.progress)
+        return intake is None or self._commit(reader, pipeline, intake)
+
+    def _commit(self, reader: Reader, pipeline: Pipeline, intake: Intake) -> bool:
+        before = self._kit.engine.progress.live
+        try:
+            committed = pipeline.commit(intake)
+        except AbortedError as error:
+            return self._go_back(reader, error)
+        self._kit.meter.committed(committed)
+        if self._spans is not None:
+            self._spans.committed(committed)
+        self._aborts.end()
+        if self._kit.engine.progress.live[0] != before[0]:
+            self._trim()
+        return True
+
+    def _go_back(self, reader: Reader, error: AbortedError) -> bool:
+        """Read the messages of an aborted transaction again: they are decided anew, on the same state."""
+        self._aborts.bear(error)
+        return not isinstance(error, StuckError) and reader.rewind()
+
+    def _trim(self) -> None:
+        """Cut off what the changelog need not keep any more."""
+        offset = self._kit.engine.state.begin_of_changelog()
+        if offset:
+            trimmed = self._kit.topics.forget(self._kit.names.changelog, offset)
+            log.info("changelog_trimmed", begins=offset, done=trimmed)

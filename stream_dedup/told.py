@@ -1,0 +1,145 @@
+"""Links and announcements as they are told: on the topic of duplicates, in files and by whoever answers questions.
+
+Knows the names and forms of fields; knows nothing of topics, or of what the fields are written in.
+"""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawal
+
+_SECONDS_KEPT = 1 << 12  # in words: articles of a moment come together
+_NO_LINK = dict.fromkeys(
+    (
+        "id",
+        "duplicate_of",
+        "matched",
+        "relation",
+        "jaccard",
+        "containment",
+        "hamming",
+        "fingerprint",
+        "idf_epoch",
+        "candidate_source",
+        "source",
+        "url",
+        "topic",
+        "partition",
+        "offset",
+        "published_at",
+        "received_at",
+        "decided_at",
+    )
+)
+
+
+def fingerprint_hex(fingerprint: int | None) -> str | None:
+    """Return a fingerprint as 16 hexadecimal digits, None where there is none."""
+    return f"{fingerprint:016x}" if fingerprint is not None else None
+
+
+def link_fields(decision: Decision, link: Link, decided_ms: int) -> dict[str, Any]:
+    """Return the link of a decision: what a message on the topic of duplicates tells.
+
+    Args:
+        decision: what was decided.
+        link: its link.
+        decided_ms: when, milliseconds since 1970 in UTC.
+    """
+    article = decision.article
+    origin = article.origin
+    return {
+        "id": article.id,
+        "duplicate_of": link.duplicate_of,
+        "matched": link.matched,
+        "relation": link.relation,
+        "jaccard": rounded(link.jaccard),
+        "containment": rounded(link.containment),
+        "hamming": link.hamming,
+        "fingerprint": fingerprint_hex(decision.fingerprint),
+        "idf_epoch": decision.epoch,
+        "candidate_source": link.source,
+        "source": article.source,
+        "url": article.url,
+        "topic": origin.topic if origin else None,
+        "partition": origin.partition if origin else None,
+        "offset": origin.offset if origin else None,
+        "published_at": iso(article.published_ms),
+        "received_at": iso(origin.timestamp_ms if origin else None),
+        "decided_at": iso(decided_ms),
+        **scope_json(article.scope),
+    }
+
+
+def scope_json(scope: str) -> dict[str, str]:
+    """Return the field that tells a scope: none where there is no scope."""
+    return {"scope": scope} if scope else {}
+
+
+def withdrawal_fields(
+    withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int
+) -> dict[str, Any]:
+    """Return what is told of a withdrawn article, with the fields of a link, on the same topic.
+
+    Args:
+        withdrawn: id under which the article was known.
+        withdrawal: the request.
+        duplicate_of: id of its cluster's canonical article by now; None where nothing is left of the cluster.
+        decided_ms: when, milliseconds since 1970 in UTC.
+    """
+    origin = withdrawal.origin
+    return {
+        **_NO_LINK,
+        "id": withdrawn,
+        "duplicate_of": duplicate_of,
+        "relation": Announcement.WITHDRAWN,
+        "url": withdrawal.url or None,
+        "topic": origin.topic if origin else None,
+        "partition": origin.partition if origin else None,
+        "offset": origin.offset if origin else None,
+        "received_at": iso(origin.timestamp_ms if origin else None),
+        "decided_at": iso(decided_ms),
+        **scope_json(withdrawal.scope),
+    }
+
+
+def succession_fields(succession: Succession, decided_ms: int) -> dict[str, Any]:
+    """Return what is told of a change of the canonical article: the fields of a link, and `reason`.
+
+    Args:
+        succession: what changed.
+        decided_ms: when, milliseconds since 1970 in UTC.
+    """
+    return {
+        **_NO_LINK,
+        "id": succession.old,
+        "duplicate_of": succession.new,
+        "relation": Announcement.SUCCESSION,
+        "decided_at": iso(decided_ms),
+        "reason": succession.reason,
+        **scope_json(succession.scope),
+    }
+
+
+def rounded(share: float | None) -> float | None:
+    """Return a share as it is told, None where it is unknown."""
+    return None if share is None else round(share, 4)
+
+
+def iso(milliseconds: int | None, precision: str = "milliseconds") -> str | None:
+    """Return a time as ISO 8601 in UTC; None for one that is unknown or out of bounds.
+
+    Args:
+        milliseconds: since 1970 in UTC.
+        precision: `milliseconds` or `seconds`.
+    """
+    if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
+        return None
+    second, rest = divmod(milliseconds, 1000)
+    return f"{_iso_second(second)}.{rest:03d}Z" if precision == "milliseconds" else f"{_iso_second(second)}Z"
+
+
+@lru_cache(_SECONDS_KEPT)
+def _iso_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
