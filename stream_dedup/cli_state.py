@@ -15,9 +15,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from stream_dedup.article import iso
 from stream_dedup.settings import Settings
 from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
+from stream_dedup.told import iso
 
 if TYPE_CHECKING:
     from stream_dedup.index.ledger import Positions
@@ -207,6 +207,8 @@ def _stats_table(stats: dict[str, Any]) -> Table:
     table.add_column(style="bold")
     table.add_column()
     for name, value in stats.items():
+        if value is None:
+            continue  # what a state of files has none of
         if isinstance(value, dict):
             lines = [f"{key} {item:,}" for key, item in value.items()]
         elif isinstance(value, list):
@@ -219,7 +221,7 @@ def _stats_table(stats: dict[str, Any]) -> Table:
 
 def _line(item: object) -> str:
     if isinstance(item, dict):
-        return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items())
+        return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items() if value is not None)
     return str(item)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel
 
 from stream_dedup.settings import Settings
+from stream_dedup.settings.kinds import group_of
 
 _ASKED, _BY_BASH = "_STREAM_DEDUP_COMPLETE", "complete_bash"
 
@@ -72,9 +73,9 @@ def _values(choice: _Choice, begun: str) -> list[str]:
 def _choices(group: type[BaseModel]) -> Iterator[tuple[str, _Choice]]:
     """Yield each setting of a group, and of those in it, with its choice."""
     for name, field in group.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from ((f"{name}.{inner}", choice) for inner, choice in _choices(kind))
+        kind, inside = field.annotation, group_of(field)
+        if inside is not None:
+            yield from ((f"{name}.{inner}", choice) for inner, choice in _choices(inside))
         # Names alone are no settings: `kafka` and its like are tables of properties.
         elif group is not Settings:
             several = get_origin(kind) is list

@@ -214,6 +214,15 @@ class PublishedLink(Answer):
     scope: str | None = Field(None, description="Missing where there is none.")
 
 
+class FileAnswer(Answer):
+    """How far a run over files has come in one of them."""
+
+    results: str = Field(description="Directory of the run's results.")
+    finished: bool = Field(description="Whether the run has come to its end.")
+    file: str
+    lines: int = Field(description="Number of the last one that was judged.")
+
+
 class StatusAnswer(Answer):
     """How far the service has come."""
 
@@ -234,6 +243,7 @@ class StatusAnswer(Answer):
     stream_time: str | None
     window_since: str | None = Field(description="Since when articles are remembered.")
     input: list[PlaceAnswer] = Field(description="The next offset to be read of each partition.")
+    files: list[FileAnswer] = Field(description="Files read, of a state that `stream-dedup dedup` has made.")
     decisions: dict[str, int] = Field(description="Articles by relation since the service started; `new` is none.")
     shadow: ShadowAnswer | None = Field(description="Null where none is asked for, or nobody tells.")
     consumer_lag: int | None = Field(description="Messages that wait in the input; null where nobody tells.")

@@ -8,10 +8,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from stream_dedup.article import Article, iso
+from stream_dedup.article import Article
 from stream_dedup.ask.answers import (
     ArticleAnswer,
     ClusterAnswer,
+    FileAnswer,
     PlaceAnswer,
     ReasonAnswer,
     ShadowAnswer,
@@ -30,7 +31,8 @@ from stream_dedup.ask.texts import Texts
 from stream_dedup.closing import SelfClosing
 from stream_dedup.compare import limits_of
 from stream_dedup.explain import Explainer
-from stream_dedup.index.ledger import load_positions
+from stream_dedup.files.place import runs_of
+from stream_dedup.index.ledger import Positions, load_positions
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.store import StoreError
 from stream_dedup.registry import RegistryError
@@ -41,6 +43,7 @@ from stream_dedup.stream.messages import Messages
 from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.text.idf import Epoch
+from stream_dedup.told import iso
 from stream_dedup.version import __version__
 from stream_dedup.versions import load_records
 from stream_dedup.window import Window
@@ -78,13 +81,13 @@ class Desk(SelfClosing):
         self._settings = settings
         own = settings.state.directory
         # That of a service lies in there; one that `stream-dedup dedup` has made is it.
-        from_files = is_of_files(settings)
-        self._directory = own if from_files else _directory_of(settings)
+        self._from_files = is_of_files(settings)
+        self._directory = own if self._from_files else _directory_of(settings)
         self._limits = limits_of(settings)
         self._window = Window(settings.window)
         self._messages = Messages(settings)
         wire = Wire(settings, give_up)
-        self._texts = Texts(self._messages, wire.decoder(), from_files=from_files)
+        self._texts = Texts(self._messages, wire.decoder(), from_files=self._from_files)
         self._read_link = wire.link_reader()
         self._loading = threading.Lock()
         self._loaded: Explainer | None = None
@@ -253,10 +256,8 @@ class Desk(SelfClosing):
             idf_epoch=epoch,
             stream_time=iso(progress.stream_ms, "seconds"),
             window_since=iso(self._window.moment(progress.stream_ms).floor_ms, "seconds"),
-            input=[
-                PlaceAnswer(topic=topic, partition=partition, offset=offset)
-                for (topic, partition), offset in sorted(positions.items())
-            ],
+            input=[] if self._from_files else _input_of(positions),
+            files=[FileAnswer.model_validate(run) for run in runs_of(positions)] if self._from_files else [],
             decisions=dict(figures.decisions) if figures is not None else {},
             shadow=_shadow_answer(figures.shadow) if figures is not None and figures.shadow is not None else None,
             consumer_lag=figures.lag if figures is not None else None,
@@ -363,3 +364,10 @@ def _text_answer(article: Article) -> TextAnswer:
         published_at=iso(article.published_ms),
         message=place_answer(article.origin),
     )
+
+
+def _input_of(positions: Positions) -> list[PlaceAnswer]:
+    return [
+        PlaceAnswer(topic=topic, partition=partition, offset=offset)
+        for (topic, partition), offset in sorted(positions.items())
+    ]

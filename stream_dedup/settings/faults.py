@@ -5,13 +5,12 @@ Knows what pydantic finds wrong; knows nothing of where values come from.
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from stream_dedup.settings.kinds import PASSED_ON, form_of
+from stream_dedup.settings.kinds import PASSED_ON, FaultsBelowError, form_of, group_of
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -23,9 +22,16 @@ _Path = tuple[str, ...]
 
 def describe_faults(error: ValidationError) -> Iterator[str]:
     """Yield a line a fault: the setting, its value, what is wrong, and what the setting is for."""
+    yield from _described((), error)
+
+
+def _described(prefix: _Path, error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_url=False):
-        path = tuple(str(part) for part in fault["loc"])
-        if fault["type"] == "extra_forbidden":
+        path = (*prefix, *map(str, fault["loc"]))
+        below = fault.get("ctx", {}).get("error")
+        if isinstance(below, FaultsBelowError):
+            yield from _described(below.path, below.faults)
+        elif fault["type"] == "extra_forbidden":
             yield from _unknown(path, fault["input"])
         else:
             yield f"{'.'.join(path) or 'settings'}{_value(path, fault)}: {_reason(path, fault)}{_purpose(path)}"
@@ -92,22 +98,18 @@ def _group(path: _Path) -> type[BaseModel] | None:
     model: type[BaseModel] = Settings
     for part in path:
         field = model.model_fields.get(part)
-        kind: Any = field.annotation if field is not None else None
-        if not _is_group(kind):
+        group = group_of(field) if field is not None else None
+        if group is None:
             return None
-        model = kind
+        model = group
     return model
-
-
-def _is_group(kind: Any) -> bool:  # noqa: ANN401  # an annotation, of any form
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Yield the whole names of all settings in a group."""
     for name, field in model.model_fields.items():
-        kind: Any = field.annotation
-        yield from _names(kind, f"{prefix}{name}.") if _is_group(kind) else [f"{prefix}{name}"]
+        group = group_of(field)
+        yield from _names(group, f"{prefix}{name}.") if group is not None else [f"{prefix}{name}"]
 
 
 def _hint(path: _Path) -> str:

@@ -5,11 +5,20 @@ Knows forms of values; knows nothing of which settings there are.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 
 PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots
@@ -28,6 +37,35 @@ class Group(BaseModel):
         if isinstance(value, bool) and {int, float} & {kind, *get_args(kind)}:
             raise ValueError("a number is wanted, not true or false")
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class SomeOf:
+    """Marks a table that holds some settings of a group, under their names there."""
+
+    group: type[Group]
+
+
+class FaultsBelowError(ValueError):
+    """Settings in such a table are wrong.
+
+    Args:
+        path: names of the table.
+        faults: what is wrong in it.
+    """
+
+    def __init__(self, path: tuple[str, ...], faults: ValidationError) -> None:
+        super().__init__(f"{'.'.join(path)}: {faults}")
+        self.path = path
+        self.faults = faults
+
+
+def group_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the group that a field is, or some settings of which it holds; None for a setting."""
+    kind = field.annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind
+    return next((mark.group for mark in field.metadata if isinstance(mark, SomeOf)), None)
 
 
 class FileRelative:

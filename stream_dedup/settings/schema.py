@@ -9,7 +9,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from stream_dedup.settings.engine import EngineSettings, VerifySettings
-from stream_dedup.settings.kinds import as_text, check_property_names, check_url
+from stream_dedup.settings.kinds import FaultsBelowError, as_text, check_property_names, check_url
 from stream_dedup.settings.redaction import REDACTED, is_secret
 from stream_dedup.settings.serving import ApiSettings, HttpSettings, LogSettings, ShadowSettings, TracingSettings
 from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, takes_in
@@ -84,24 +84,17 @@ class Settings(EngineSettings):
 
     @model_validator(mode="after")
     def _shadow_differs(self) -> Self:
-        if self.shadow_verify() == self.verify and self.shadow.enabled:
+        try:
+            verify = self.shadow_verify()
+        except ValidationError as error:
+            raise FaultsBelowError(("shadow", "verify"), error) from None
+        if verify == self.verify and self.shadow.enabled:
             raise ValueError("shadow.enabled = true, but no threshold in shadow.verify differs from that in force")
         return self
 
     def shadow_verify(self) -> VerifySettings:
-        """Return the thresholds of the shadow.
-
-        Raises:
-            ValueError: one is unknown or out of bounds.
-        """
-        try:
-            return VerifySettings.model_validate({**self.verify.model_dump(), **self.shadow.verify})
-        except ValidationError as error:
-            faults = [
-                f"shadow.verify.{fault['loc'][0]} = {fault['input']!r}: {fault['msg'].removeprefix('Value error, ')}"
-                for fault in error.errors()
-            ]
-            raise ValueError("; ".join(faults)) from None
+        """Return the thresholds of the shadow."""
+        return VerifySettings.model_validate({**self.verify.model_dump(), **self.shadow.verify})
 
     def secrets(self) -> list[str]:
         """Return the values that must not be shown."""

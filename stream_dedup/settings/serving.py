@@ -3,11 +3,12 @@
 Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, check_url, unit
+from stream_dedup.settings.engine import VerifySettings
+from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, SomeOf, check_url, unit
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 16
@@ -77,7 +78,7 @@ class ShadowSettings(Group):
         description="Whether the stream is judged a second time, on a state of its own that begins as a copy of the "
         "live one.",
     )
-    verify: dict[str, JsonValue] = Field(
+    verify: Annotated[dict[str, JsonValue], SomeOf(VerifySettings)] = Field(
         {}, description="The thresholds of `verify` that differ, by their names; the others are those in force."
     )
     topic: str = Field(

@@ -13,6 +13,7 @@ from rich.text import Text
 from stream_dedup.ask.answers import (
     ArticleAnswer,
     ClusterAnswer,
+    FileAnswer,
     LinkAnswer,
     MemberAnswer,
     MomentAnswer,
@@ -74,14 +75,19 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "steps": f"{status.steps:,}",
             "IDF epoch": str(status.idf_epoch),
             "next to read": "\n".join(map(place_shown, status.input)),
+            "files": "\n".join(map(_file, status.files)),
         }
     )
 
 
 def _service(status: StatusAnswer) -> str:
     if not status.running:
-        return "does not answer"
+        return "none, the state is of files" if status.files else "does not answer"
     return f"not ready, {status.not_ready}" if status.not_ready else "runs"
+
+
+def _file(file: FileAnswer) -> str:
+    return f"{file.file}, {file.lines:,} lines, the run {'is finished' if file.finished else 'goes on'}"
 
 
 def article_shown(article: ArticleAnswer) -> RenderableType:

@@ -102,9 +102,9 @@ def test_broker_has_a_default() -> None:
         ("inptu=x", "inptu = 'x': no such setting; did you mean input?"),
         ("kafak.client.id=x", "kafak.client.id = 'x': no such setting; did you mean kafka.client.id?"),
         ("batch.interval_ms=9", "batch.interval_ms = '9': no such setting; did you mean commit.interval_ms?"),
-        ("window.near_jaccard=1", "did you mean verify.near_jaccard?"),
+        ("window.near_jaccard=1", "did you mean verify.near_jaccard or shadow.verify.near_jaccard?"),
         ("window.format=x", "did you mean input.format or output.format or log.format?"),
-        ("near_jaccard=1", "did you mean verify.near_jaccard?"),
+        ("shadow.near_jaccard=1", "did you mean verify.near_jaccard or shadow.verify.near_jaccard?"),
         ("nope.x=1", "nope.x = '1': no such setting; there are the groups: text, weights, "),
         ("input.nope.x=1", "input.nope.x = '1': no such setting; there are: topics, group, "),
         ("input.fields.titel=x", "did you mean input.fields.title?"),
@@ -215,7 +215,7 @@ def test_fault_tells_what_the_setting_is_for() -> None:
     ("flag", "told"),
     [
         ("window=3", "window = '3': it must be a table, of window.days, window.late"),
-        ("shadow.verify=3", "shadow.verify = '3': it must be a table (The thresholds"),
+        ("shadow.verify=3", "shadow.verify = '3': it must be a table, of shadow.verify.near_jaccard, "),
     ],
 )
 def test_value_in_the_place_of_a_group_is_told_in_words(flag: str, told: str) -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from stream_dedup import Article
-from stream_dedup.article import Decision, Link, Relation, Source, link_fields
+from stream_dedup.article import Decision, Link, Relation, Source
 from stream_dedup.settings import SettingsError, load_settings
 from stream_dedup.shadow import Disagreement, disagreement_json, disagreement_of, is_sampled
+from stream_dedup.told import link_fields
 
 _ARTICLE = Article("one", "一段正文")
 _UNIQUE = Decision(_ARTICLE, unique=True, fingerprint=1, epoch=0, link=None, indexed=True)
@@ -86,7 +87,15 @@ def test_thresholds_of_the_shadow_are_those_in_force_but_for_some() -> None:
             ["shadow.verify.near_jaccard=2"],
             r"shadow\.verify\.near_jaccard = '2': Input should be less than or equal to 1",
         ),
-        (["shadow.verify.unheard=2"], r"shadow\.verify\.unheard = '2': Extra inputs are not permitted"),
+        (
+            ["shadow.verify.near_jacard=0.5"],
+            r"shadow\.verify\.near_jacard = '0.5': no such setting; did you mean shadow\.verify\.near_jaccard\?",
+        ),
+        (["shadow.verify.foo=2"], r"shadow\.verify\.foo = '2': no such setting; there are: near_jaccard, "),
+        (
+            ["shadow.verify.foo=2", "shadow.verify.near_jaccard=7"],
+            r"(?s)near_jaccard = '7': .*\(.*\)\n *shadow\.verify\.foo = '2': no such setting",
+        ),
         (
             ["shadow.enabled=true", "shadow.verify.near_jaccard=0.5", "shadow.topic=articles.dead"],
             "the topics that are written to must differ",
