@@ -37,8 +37,8 @@ test: $(READY) ## All tests, on a real Kafka (WORKERS=2 at a time, each with a b
 	@$(BIN)/python -m deploy.broker --fetch
 	@$(BIN)/python -m pytest $(PARALLEL)
 
-unit: $(READY) ## The unit tests alone: two minutes, no broker
-	@$(BIN)/python -m pytest tests/unit $(PARALLEL)
+unit: $(READY) ## The unit tests that are quick: a minute, no broker
+	@$(BIN)/python -m pytest tests/unit -m "not slow" $(PARALLEL)
 
 image: ## The image of the service, by ENGINE=docker (or podman, buildah); BASE=, EXTRAS=, TAG=
 	@$(ENGINE) build $(if $(filter docker,$(ENGINE)),,--format docker) --file deploy/docker/Dockerfile \
@@ -161,7 +161,7 @@ dashboard-pictures: $(READY) ## Draw the dashboards with data of a real Promethe
 	@$(BIN)/python -m deploy.broker --fetch
 	@$(BIN)/python -m deploy.dashboards.picture
 
-clean: ## Remove the virtual environment and caches
+clean: ## Remove the virtual environment, caches and what was built
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -13,6 +13,7 @@ from deploy.demo.samples.corpus import BaseText, base_texts
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
+from stream_dedup.terminal import out
 
 _MASK = (1 << 64) - 1
 
@@ -24,6 +25,16 @@ settings.load_profile("unit")
 def fingerprinter() -> Fingerprinter:
     """One fingerprinter with the default settings: it has no state that changes."""
     return Fingerprinter(EngineSettings())
+
+
+@pytest.fixture
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show tables and helps on lines of 200 columns, so that no path is broken.
+
+    A console heeds its own width, once one was set, before the variable COLUMNS, which is all that helps read.
+    """
+    monkeypatch.setattr(out, "width", 200)
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture(scope="session")

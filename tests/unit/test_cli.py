@@ -20,6 +20,8 @@ from stream_dedup.settings import EngineSettings, Settings
 from stream_dedup.settings.reference import settings_markdown
 from stream_dedup.version import __version__
 
+pytestmark = pytest.mark.usefixtures("wide_terminal")
+
 _ROOT = Path(__file__).parents[2]
 _BODY = "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。"
 Invoke = Callable[..., Result]
@@ -30,7 +32,6 @@ def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monk
     """Run a command in this process, with an environment that has no settings."""
     for module in ("parts", "explain"):
         monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
-    monkeypatch.setenv("COLUMNS", "200")
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
@@ -142,6 +143,7 @@ def test_config_prints_what_registers_a_schema(name: str, kind: str, invoke: Inv
     assert (refused.exit_code, "output.format = json" in _one_line(refused.stderr)) == (2, True)
 
 
+@pytest.mark.slow
 def test_formats_without_their_packages_name_the_extra() -> None:
     """Before anything starts, and only where a setting wants them."""
     code = "import sys; sys.modules['fastavro'] = None; from stream_dedup.cli import main; main()"
@@ -156,6 +158,7 @@ def test_formats_without_their_packages_name_the_extra() -> None:
     assert check("input.cloudevents=accept", "registry.url=http://r:8081").returncode == 0
 
 
+@pytest.mark.slow
 def test_service_of_json_loads_no_package_of_a_format() -> None:
     """They are an extra, and take half a second to load; the API has a process of its own."""
     code = (
@@ -167,6 +170,7 @@ def test_service_of_json_loads_no_package_of_a_format() -> None:
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.slow
 def test_help_and_completion_load_no_engine() -> None:
     """Whoever presses Tab, asks a command's help or misspells a setting waits for no compiled loops and no clients."""
     code = """
@@ -254,13 +258,19 @@ def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, article
 
 
 def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """`state stats`, `verify` and `snapshot` take a state that `dedup` has made; the copy is one to go on from."""
+    """`status`, `state stats`, `verify` and `snapshot` take a state that `dedup` has made; the copy can go on."""
     invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     flags = ("--set", f"state.directory={tmp_path / 'state'}")
     stats = json.loads(invoke("state", "stats", "--json", *flags).stdout)
     lines = len(articles.read_bytes().splitlines())
     run = {"results": str(tmp_path / "out"), "finished": True, "file": str(articles), "lines": lines}
     assert (stats["directory"], stats["changelog"], stats["runs"]) == (str(tmp_path / "state"), None, [run])
+    status = json.loads(invoke("status", "--json", *flags).stdout)
+    assert (status["files"], status["input"]) == ([run], [])
+    shown = invoke("status", *flags).stdout
+    assert f"{articles}, {lines} lines, the run is finished" in shown.replace("\n", " ")
+    assert "partition" not in shown
+    assert "None" not in invoke("state", "stats", *flags).stdout
     assert invoke("state", "verify", *flags).exit_code == 0
     assert "--state" in invoke("state", "snapshot", tmp_path / "copy", *flags).stdout
     again = invoke("dedup", articles, "-o", tmp_path / "again", "--state", tmp_path / "copy")
@@ -306,6 +316,7 @@ def test_explain_for_people_shows_verdict_and_bits(invoke: Invoke, tmp_path: Pat
     assert "heaviest shared words" in result.stdout
 
 
+@pytest.mark.slow
 def test_explain_in_a_pipe_has_lines_of_any_length(tmp_path: Path) -> None:
     """Where no terminal reads along a name of 100 letters stands behind its fingerprint, whole."""
     paths = _texts(tmp_path)
@@ -377,6 +388,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Path) -> None:
     """Python drops what is raised there: an end by an exception would be lost."""
     done = subprocess.run(

@@ -17,7 +17,8 @@ from stream_dedup.article import Origin
 from stream_dedup.cli import app
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
-from stream_dedup.terminal import out
+
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 _STORY = (
     "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。镇里今年把摊位费由按月收改成按天收，"
@@ -53,12 +54,11 @@ def invoke(
 ) -> Invoke:
     """Ask that state in this process; no service runs beside it."""
     monkeypatch.setattr("stream_dedup.explain.Fingerprinter", cached_fingerprinter)
-    # The variable COLUMNS, where it was set when the console was made, would count for more than one set now.
-    monkeypatch.setattr(out, "width", 160)
     own = ("-s", f"state.directory={state}", "-s", "http.port=1", "-s", "kafka.bootstrap.servers=127.0.0.1:1")
     return lambda *arguments, **others: CliRunner().invoke(app, [*map(str, arguments), *own], input=others.get("input"))
 
 
+@pytest.mark.slow
 def test_status_tells_how_far_the_state_has_come(invoke: Invoke) -> None:
     """Articles, entries and the stream's time are those that were put in; at rest the rate is nothing."""
     result = invoke("status", "--json")
@@ -103,6 +103,7 @@ def test_cluster_is_shown_in_parts(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize("source", ["file", "standard input"])
+@pytest.mark.slow
 def test_similar_text_is_found_and_not_remembered(source: str, invoke: Invoke, tmp_path: Path) -> None:
     """A text out of a file or a pipe is told what it is like, the likest first, and nothing is added."""
     text = f"本报讯：{_STORY}"
@@ -161,6 +162,7 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("tail", "--last", "3"), 1, ": see kafka.bootstrap.servers"),
     ],
 )
+@pytest.mark.slow
 def test_error_is_one_line_with_its_exit_code(
     arguments: tuple[str, ...], code: int, message: str, invoke: Invoke
 ) -> None:
@@ -207,6 +209,8 @@ def test_differences_of_two_files_are_shown(invoke: Invoke, tmp_path: Path) -> N
         ("status --set output.form", {f"output.format={name}" for name in _FORMATS}),
         ("status --set api.enabled=", {"api.enabled=true", "api.enabled=false"}),
         ("status --set api.port=", set()),
+        ("status --set shadow.verify.near", {"shadow.verify.near_jaccard="}),
+        ("status --set shadow.verify.same_url=", {"shadow.verify.same_url=true", "shadow.verify.same_url=false"}),
         (
             "status --set verify.duplicates=near,con",
             {f"verify.duplicates=near,{name}" for name in ("contained", "contains")},
@@ -245,6 +249,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (("status", "--set", "output.form"), {f"output.format={name}" for name in _FORMATS}),
     ],
 )
+@pytest.mark.slow
 def test_bash_itself_completes_values(words: tuple[str, ...], completed: set[str], tmp_path: Path) -> None:
     """To bash name=value are three words, of which it replaces the last."""
     command = tmp_path / "stream-dedup"

@@ -13,14 +13,15 @@ from stream_dedup.cli import app
 from stream_dedup.evaluate.algorithm import Features
 from stream_dedup.evaluate.comparison import Comparison
 
+pytestmark = pytest.mark.usefixtures("wide_terminal")
+
 _ROOT = Path(__file__).parents[2]
 Invoke = Callable[..., Result]
 
 
 @pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
+def invoke() -> Invoke:
     """Run a command of `evaluate` in this process."""
-    monkeypatch.setenv("COLUMNS", "200")
     return lambda *arguments: CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
 
 
@@ -37,6 +38,7 @@ def _plain(result: Result) -> str:
     return " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_run_makes_reposts_and_writes_a_report(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """Tables on the terminal; CSV, JSON, a page and Markdown in files; exit code 0."""
     out, markdown = tmp_path / "out", tmp_path / "markdown"
@@ -169,6 +171,7 @@ def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
     assert "'nosuch/*' is no algorithm" in _plain(result)
 
 
+@pytest.mark.slow
 def test_service_starts_without_the_extra() -> None:
     """The command line and the service import none of the packages that only `evaluate` takes."""
     code = "import sys, stream_dedup.cli, stream_dedup.stream.service; print(*sys.modules)"

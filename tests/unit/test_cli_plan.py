@@ -12,6 +12,9 @@ from stream_dedup.cli import app
 from stream_dedup.planner import Shape
 from stream_dedup.settings import load_settings
 from stream_dedup.shown.plan import settings_toml
+from stream_dedup.terminal import out
+
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 def _plan(*arguments: str) -> Result:
@@ -22,7 +25,6 @@ def _plan(*arguments: str) -> Result:
 def _few_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search among keys of 20 bits alone."""
     monkeypatch.setattr("stream_dedup.planner.search._PREFIX_BITS", (20,))
-    monkeypatch.setenv("COLUMNS", "200")
 
 
 def test_toml_is_taken_by_the_settings(tmp_path: Path) -> None:
@@ -43,6 +45,15 @@ def test_plan_prints_settings_and_what_to_expect() -> None:
         assert wanted in rest
     assert "settings of now" in rest
     assert "2,750,000 entries at most, on 2,500,000 articles a window" in rest
+
+
+def test_distances_are_lines_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plan was made for stands in a line each, however narrow the terminal: it is searched, and pasted."""
+    monkeypatch.setattr(out, "width", 40)
+    lines = _plan("--articles", "1e6", "--recall", "0.5").output.splitlines()
+    told = [line for line in lines if line.startswith("Hamming distances")]
+    assert len(told) == 2
+    assert all(len(line) > 80 for line in told)
 
 
 def test_json_says_the_same() -> None:

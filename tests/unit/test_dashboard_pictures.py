@@ -80,6 +80,7 @@ def test_views_have_all_that_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
+@pytest.mark.slow
 def test_each_dashboard_is_drawn(page: Page, tmp_path: Path) -> None:
     """With data and gaps in it; small enough for a page, in the colours of what is shown."""
     file = tmp_path / "drawn.png"
@@ -91,6 +92,7 @@ def test_each_dashboard_is_drawn(page: Page, tmp_path: Path) -> None:
     assert file.stat().st_size < 300_000
 
 
+@pytest.mark.slow
 def test_dashboards_without_data_are_drawn(tmp_path: Path) -> None:
     """A panel without any series stays empty."""
     for page in DASHBOARDS:

@@ -155,6 +155,7 @@ def test_value_that_is_not_of_its_schema_is_a_dead_letter(name: str, spoil: Any)
 
 
 @given(st.binary(max_size=200), st.sampled_from(NAMES))
+@pytest.mark.slow
 def test_any_bytes_behind_a_frame_are_decoded_or_refused(payload: bytes, name: str) -> None:
     """Nothing but an article, a withdrawal or a reason comes out."""
     client = mock_registry()

@@ -4,9 +4,12 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from deploy.demo.service import command_to_ask
 
 
+@pytest.mark.slow
 def test_command_asks_with_the_settings_of_the_service(tmp_path: Path) -> None:
     """Whatever is asked, and whatever stands in a setting, the command is `stream-dedup` with these settings."""
     folder = tmp_path / "a folder; with 'signs"

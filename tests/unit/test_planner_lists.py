@@ -27,6 +27,7 @@ SETTINGS = EngineSettings()
 
 
 @pytest.mark.parametrize("entries", [3_000, 3 << 14, 250_002, 900_000])
+@pytest.mark.slow
 def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
     """Entries added a run's at a time, in three generations, all merges made: runs of the same sizes."""
     store, generation = MemoryStore(), entries // GENERATIONS

@@ -47,6 +47,7 @@ def test_no_setting_that_is_tried_is_cheaper() -> None:
             assert other.recall < 0.9 or other.cost >= planned.cost
 
 
+@pytest.mark.slow
 def test_a_higher_recall_costs_more() -> None:
     """Costs rise with the recall."""
     costs = [cheapest(recall, MODEL, Limits()).cost for recall in (0.6, 0.8, 0.9, 0.95, 0.99)]

@@ -111,6 +111,7 @@ def test_words_of_the_dictionary_have_numbers() -> None:
     assert [word for word, number in zip(words.of(0), words.numbers, strict=True) if number == 0] == ["杭研", "。"]
 
 
+@pytest.mark.slow
 def test_numbers_begin_with_the_most_frequent_words() -> None:
     """The five lines of the dictionary with the largest frequencies are the words 1 to 5."""
     lines = [line.split(" ") for line in (jieba_folder() / "dict.txt").read_text(encoding="utf-8").splitlines()]
@@ -129,6 +130,7 @@ def test_of_equally_likely_ways_the_longer_first_word_is_taken() -> None:
     assert counts.tolist() == [0, 2]
 
 
+@pytest.mark.slow
 def test_dictionary_is_that_of_the_file() -> None:
     """Words, frequencies and parts of speech are those that splitting the file's lines gives."""
     lines = [line.split(" ") for line in (jieba_folder() / "dict.txt").read_text(encoding="utf-8").splitlines()]

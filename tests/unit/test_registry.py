@@ -84,6 +84,7 @@ def _registry(url: str, outages: list[str] | None = None, user: str = "") -> Reg
         (302, ""),
     ],
 )
+@pytest.mark.slow
 def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
     """Also where a proxy answers for it, or the path of the url is wrong: that says nothing about a schema."""
     outages: list[str] = []
@@ -93,6 +94,7 @@ def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
     assert len(outages) == 2
 
 
+@pytest.mark.slow
 def test_end_of_an_outage_is_told_once() -> None:
     """By an answer, also one that says there is no such schema, or because nobody waits any more; else never."""
     told: list[str] = []
@@ -118,6 +120,7 @@ def test_end_of_an_outage_is_told_once() -> None:
     assert told == ["away", "over"]
 
 
+@pytest.mark.slow
 def test_registry_that_is_not_there_is_waited_for_until_the_end() -> None:
     """Whoever waits is told again and again, and gives up as soon as the registry is closed."""
     outages: list[str] = []

@@ -42,6 +42,7 @@ def brokers() -> Iterator[str]:
     producer.purge()
 
 
+@pytest.mark.slow
 def test_consumer_tells_what_it_has_received_and_how_long_brokers_take(brokers: str) -> None:
     """Received bytes are more than those of the messages; it is connected, and answers take seconds at most."""
     metrics = Metrics()
@@ -61,6 +62,7 @@ def test_consumer_tells_what_it_has_received_and_how_long_brokers_take(brokers: 
     assert _received(metrics) == received
 
 
+@pytest.mark.slow
 def test_fetched_messages_are_counted_until_they_are_read(brokers: str) -> None:
     """What a consumer has fetched and nobody has read yet is in its queue."""
     metrics = Metrics()

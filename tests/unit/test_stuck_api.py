@@ -32,6 +32,7 @@ server.Server(load_settings(flags=["http.stuck_seconds=3", "api.port=0"])).run()
 
 
 @pytest.mark.parametrize(("look", "told"), [_WAITS, _HOLDS], ids=["others go on", "interpreter held"])
+@pytest.mark.slow
 def test_ends_with_its_stacks_told(look: str, told: str) -> None:
     """Whoever keeps it starts another: a process that hangs would be kept for ever."""
     program = [sys.executable, "-c", _PROGRAM.format(look=look)]
@@ -59,6 +60,7 @@ one.run()
 """
 
 
+@pytest.mark.slow
 def test_looks_far_apart_are_no_standstill() -> None:
     """A process that waits for its next look longer than one that hangs may stand still goes on."""
     ended = subprocess.run([sys.executable, "-c", _RESTS], capture_output=True, text=True, timeout=50, check=False)

@@ -12,6 +12,7 @@ _PACKAGE = "opentelemetry.sdk"
 _ENABLED = Settings.model_validate({"tracing": {"enabled": True}})
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_where_nothing_is_traced() -> None:
     """A service that does not trace goes without the packages."""
     code = f"""

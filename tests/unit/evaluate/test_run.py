@@ -165,6 +165,7 @@ def test_listener_hears_every_job(tmp_path: Path) -> None:
     assert sorted(name for name, _ in heard.told) == ["broken", "table"]
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_as_one(tmp_path: Path) -> None:
     """Two processes find what one does."""
     tables = {name: Table(name, FIVE) for name in ("first", "second", "third")}
@@ -172,6 +173,7 @@ def test_processes_give_the_same_as_one(tmp_path: Path) -> None:
     assert [(m.named, m.given, m.swept) for m in one.measured] == [(m.named, m.given, m.swept) for m in two.measured]
 
 
+@pytest.mark.slow
 def test_engine_is_measured_beside_others(run: Run) -> None:
     """A configuration of the engine is an algorithm like others, but without a sweep."""
     engine = {"engine/default": configurations()["engine/default"]}

@@ -44,6 +44,7 @@ def _forgiving() -> Job[int]:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.slow
 def test_jobs_get_their_results_in_order(processes: int) -> None:
     """(3 x 3 + 4 x 4) squared, whatever else runs."""
     with workers(processes) as team:
@@ -52,6 +53,7 @@ def test_jobs_get_their_results_in_order(processes: int) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.slow
 def test_errors_are_the_jobs_own(processes: int) -> None:
     """One that breaks is yielded as its error, one that handles it has a result, others go on."""
     jobs = {"bad": _calling(_fail, "why"), "forgiving": _forgiving(), "good": _squares(1)}
@@ -60,6 +62,7 @@ def test_errors_are_the_jobs_own(processes: int) -> None:
     assert (str(outcomes["bad"]), outcomes["forgiving"], outcomes["good"]) == ("why", -1, 1)
 
 
+@pytest.mark.slow
 def test_killed_worker_is_replaced() -> None:
     """A job whose process is killed says so, and those after it have processes again."""
     jobs = {"killed": _calling(_die), "after": _squares(1)}
