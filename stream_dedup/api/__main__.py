@@ -3,6 +3,7 @@
 Knows standard input and signals; knows nothing of HTTP.
 """
 
+import os
 import signal
 import sys
 import threading
@@ -36,7 +37,8 @@ def main() -> int:
 
 
 def _wait_for_end(server: Server) -> None:
-    while sys.stdin.buffer.read(1):
+    # By the descriptor: at its end Python wants the lock of a buffered reader, and this thread is not waited for.
+    while os.read(sys.stdin.fileno(), 1):
         pass
     server.stop()
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from fastapi import status
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stream_dedup.api.problems import Code, problem
@@ -114,7 +115,10 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await self._body(receive)
+        try:
+            body = await self._body(receive)
+        except ClientDisconnect:
+            return  # nobody waits for an answer to half a question
         if body is None:
             told = f"the body is larger than api.max_body_bytes = {self._most}"
             await problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)(scope, receive, send)
@@ -130,6 +134,8 @@ class BodyLimit:
         parts, size = [], 0
         while True:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
             part = message.get("body", b"")
             size += len(part)
             if size > self._most:

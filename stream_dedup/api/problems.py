@@ -29,6 +29,7 @@ _LONGEST_NAME = 40  # characters of what was asked that come back
 class Code(StrEnum):
     """What is wrong, for programs."""
 
+    NOT_HTTP = "not_http"
     NOT_JSON = "not_json"
     FOREIGN_HOST = "foreign_host"
     NO_TOKEN = "no_token"  # noqa: S105  # no secret
@@ -43,6 +44,7 @@ class Code(StrEnum):
     INVALID = "invalid"
     UNAVAILABLE = "unavailable"
     BUSY = "busy"
+    INTERNAL = "internal"
 
 
 class Problem(BaseModel):
@@ -123,6 +125,7 @@ def add_problems(app: FastAPI) -> None:
     app.add_exception_handler(RefusedError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _nowhere)
+    app.add_exception_handler(Exception, _failed)
 
 
 def _told(kind: _Kind, complaints: Complaints) -> Callable[[Request, Exception], JSONResponse]:
@@ -170,3 +173,9 @@ def _nowhere(_request: Request, error: Exception) -> JSONResponse:
         told = f"this path takes {allowed.replace('GET', 'GET and HEAD')}"
         return problem(error.status_code, Code.WRONG_METHOD, told, {"Allow": allowed.replace("GET", "GET, HEAD")})
     return problem(error.status_code, Code.INVALID, error.detail, error.headers)
+
+
+def _failed(_request: Request, _error: Exception) -> JSONResponse:
+    """Answer where the service is at fault, which its log tells."""
+    told = "the service is at fault: its log tells more"
+    return problem(status.HTTP_500_INTERNAL_SERVER_ERROR, Code.INTERNAL, told)

@@ -15,6 +15,7 @@ import structlog
 import uvicorn
 
 from stream_dedup.api.app import make_app
+from stream_dedup.api.connections import KEEP_ALIVE_SECONDS, Connection
 from stream_dedup.ask.desk import Desk
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.complaints import Complaints
@@ -24,8 +25,6 @@ from stream_dedup.settings import Settings
 
 _WAIT_SECONDS = 1.0
 _BEATS = 4  # at least, before the loop would count as stuck
-_KEEP_ALIVE_SECONDS = 10
-_MOST_CONNECTIONS = 256  # among them those that browsers keep open; beyond, uvicorn answers 503
 # Looks cost the stream something: so many seconds after the last question there is one a second.
 _ASKING_SECONDS, _UNASKED_SECONDS = 10.0, 1.0
 
@@ -105,9 +104,10 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_KEEP_ALIVE_SECONDS,
+            http=Connection,
+            ws="none",
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=KEEP_ALIVE_SECONDS,
         )
         self._server = _Server(config)
         if not self._stopping.is_set():

@@ -14,6 +14,8 @@ from stream_dedup.settings.redaction import REDACTED, is_secret
 from stream_dedup.settings.serving import ApiSettings, HttpSettings, LogSettings, ShadowSettings, TracingSettings
 from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, takes_in
 
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  # nothing is bound here
+
 
 class Settings(EngineSettings):
     """All settings of the service."""
@@ -80,6 +82,14 @@ class Settings(EngineSettings):
         if len(set(outputs.values())) < len(outputs):
             told = ", ".join(f"{name} = {topic}" for name, topic in outputs.items())
             raise ValueError(f"the topics that are written to must differ, they are {told}")
+        return self
+
+    @model_validator(mode="after")
+    def _ports_differ(self) -> Self:
+        http, api = self.http, self.api
+        hosts = {http.host, api.host}
+        if api.enabled and http.port == api.port != 0 and (len(hosts) == 1 or hosts & _EVERY_ADDRESS):
+            raise ValueError(f"http.port and api.port are both {api.port}: one address takes one of them")
         return self
 
     @model_validator(mode="after")

@@ -477,6 +477,42 @@ def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
     assert _TOKEN not in repr(_settings(tmp_path, token=_TOKEN))
 
 
+def test_fault_of_the_service_is_told_as_such(directory: Path) -> None:
+    """In the shape of all errors, without what went wrong within: that is for the log."""
+    settings = _settings(directory)
+
+    def broken() -> Desk:
+        raise ZeroDivisionError("a secret of the inside")
+
+    app = make_app(broken, settings, Health(60.0))
+    answer = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False).get("/v1/status")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+
+
+def test_half_a_body_is_no_question(directory: Path) -> None:
+    """Whose client goes away amid a body gets no answer to what has come of it."""
+    sent: list[Message] = []
+    come: list[Message] = [
+        {"type": "http.request", "body": b'{"body": "', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    def nobody() -> Desk:
+        raise AssertionError("it was asked")
+
+    async def receive() -> Message:
+        return come.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/similar", "query_string": b"", "headers": headers}
+    asyncio.run(make_app(nobody, _settings(directory), Health(60.0))(scope, receive, send))
+    assert (sent, come) == ([], [])
+
+
 def test_probes_answer_without_a_token(directory: Path) -> None:
     """They tell how far the API is; as long as there is no state questions are answered with 503, and the reason."""
     settings, health = _settings(directory, token=_TOKEN, host="0.0.0.0"), Health(60.0)  # noqa: S104  # nobody listens

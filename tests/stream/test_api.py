@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,7 +65,9 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     messages = [Incoming(sample.value, sample.key) for sample in sample_stream(20)]
     produce(bootstrap, topics.input, messages)
     with Service(tmp_path_factory.mktemp("api"), bootstrap, topics, *_FLAGS) as service:
-        yield Site(service, topics, bootstrap, collect(bootstrap, topics, len(messages), service))
+        site = Site(service, topics, bootstrap, collect(bootstrap, topics, len(messages), service))
+        _wait_until_seen(site)
+        yield site
 
 
 def _client(service: Service) -> httpx2.Client:
@@ -89,17 +92,23 @@ def _links(site: Site) -> list[dict[str, Any]]:
     return [link for link in links if link["candidate_source"] not in {"id", None}]
 
 
-def test_every_link_is_told_again_and_explained(site: Site) -> None:
-    """With the numbers that were published, and with both texts as they stand in the input topic."""
-    links = _links(site)
+def _wait_until_seen(site: Site) -> None:
+    """Return once the API has seen all that was published: it looks at the state now and then."""
+    last = _links(site)[-1]["id"]
     with _client(site.service) as client:
         wait_until(
             lambda: (
                 client.get("/v1/status").json()["unseen_entries"] == 0
-                and client.get("/v1/article", params={"id": links[-1]["id"]}).status_code == 200
+                and client.get("/v1/article", params={"id": last}).status_code == 200
             ),
             "the API has seen all",
         )
+
+
+def test_every_link_is_told_again_and_explained(site: Site) -> None:
+    """With the numbers that were published, and with both texts as they stand in the input topic."""
+    links = _links(site)
+    with _client(site.service) as client:
         explained = 0
         for link in links:
             article = client.get("/v1/article", params={"id": link["id"]}).json()
@@ -204,7 +213,20 @@ def test_a_port_that_is_taken_is_told(site: Site, bootstrap: str, tmp_path: Path
         service.wait_ready()
         wait_until(lambda: bool(service.events("api_not_served")), "the reason", _START_SECONDS)
         assert f"api.port = {port}" in service.events("api_not_served")[0]["error"]
+        wait_until(lambda: bool(service.events("api_ended")), "its end")
+        assert service.events("api_ended")[0]["exit_code"] == 1
         service.wait_ready()
+
+
+def test_connections_for_nothing_keep_nobody_out(site: Site) -> None:
+    """More half-open ones than the API has room for: probes and questions are answered at once."""
+    with _client(site.service) as client, ExitStack() as kept:
+        for number in range(300):
+            held = kept.enter_context(socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=10))
+            held.sendall((b"", b"GET /v1/status HT", b"POST /v1/similar HTTP/1.1\r\n")[number % 3])
+        for path in ("/healthz", "/readyz", "/v1/status"):
+            with httpx2.Client(base_url=client.base_url, timeout=10) as other:
+                assert other.get(path).status_code == 200
 
 
 def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:

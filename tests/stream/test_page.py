@@ -340,7 +340,7 @@ def _ask_other(page: Watched, article_id: str, other: str) -> None:
 
 def test_every_code_and_ground_has_chinese_words() -> None:
     """Those of the engine and of the API; what a page of ours never gets has none."""
-    never = {Code.NOT_JSON, Code.FOREIGN_HOST, Code.NO_PATH, Code.WRONG_METHOD, Code.WRONG_TYPE}
+    never = {Code.NOT_HTTP, Code.NOT_JSON, Code.FOREIGN_HOST, Code.NO_PATH, Code.WRONG_METHOD, Code.WRONG_TYPE}
     script = (REPOSITORY / "stream_dedup/api/page/said.js").read_text(encoding="utf-8")
     for names, words in ((set(Code) - never, "PROBLEMS"), (set(Ground), "GROUNDS")):
         listed = script.partition(f"const {words} = {{")[2].partition("};")[0]

@@ -251,6 +251,24 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     assert "must differ" in _faults("output.dead=articles.unique")
 
 
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    [
+        (("api.port=9108",), True),
+        (("http.port=9109", "http.host=0.0.0.0"), True),
+        (("http.port=9109", "http.host=::1"), False),
+        (("http.port=0", "api.port=0"), False),
+    ],
+)
+def test_two_servers_take_two_ports(flags: tuple[str, ...], refused: bool) -> None:  # noqa: FBT001  # a parameter
+    """On one address; only where both are started, and where a port is named."""
+    if refused:
+        assert "http.port and api.port are both" in _faults(*flags, "api.enabled=true")
+    else:
+        assert load_settings(flags=[*flags, "api.enabled=true"]).api.enabled
+    assert not load_settings(flags=[*flags]).api.enabled
+
+
 @pytest.mark.parametrize("topic", ["articles.unique", "^articles", r"^.*\.dead$"])
 def test_input_that_would_read_an_output_is_refused(topic: str) -> None:
     """A topic or a regular expression that takes in an output topic would be a loop."""

@@ -1,0 +1,93 @@
+"""The API's connections: whoever sends no whole request in time, or takes no answer, makes way for others.
+
+Knows sockets and time; knows nothing of paths or questions.
+"""
+
+import asyncio
+import math
+
+import h11
+from fastapi import status
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from stream_dedup.api.problems import Code, problem
+
+KEEP_ALIVE_SECONDS = 10  # without a request
+PATIENCE_SECONDS = 30.0  # for a request to be whole, and for an answer to be taken
+MOST_CONNECTIONS = 256  # among them those that browsers keep open
+
+
+class Connection(H11Protocol):
+    """A connection that is cut where its client keeps it waiting for too long.
+
+    Beyond `MOST_CONNECTIONS` the one that has waited longest for its client makes way for a new one: connections
+    opened for nothing keep nobody out, nor the probes.
+    """
+
+    _patience: asyncio.TimerHandle | None = None  # as long as it is the client's turn
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
+        """Begin to wait for a request, once there is room."""
+        super().connection_made(transport)
+        self._heed_turn()
+        if len(self.connections) > MOST_CONNECTIONS:
+            others = [one for one in self.connections if isinstance(one, Connection)]
+            min(others, key=Connection._gives_up_at).give_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what was waited for."""
+        self._go_on()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sends: with the last byte of a request its turn ends."""
+        begins = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        super().data_received(data)
+        if begins or not self._is_clients_turn():
+            self._heed_turn()
+
+    def pause_writing(self) -> None:
+        """Write no more until the client takes what it was sent."""
+        super().pause_writing()
+        self._heed_turn()
+
+    def resume_writing(self) -> None:
+        """Write again: the client has taken what it was sent."""
+        super().resume_writing()
+        self._heed_turn()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, which may have come already."""
+        super().on_response_complete()
+        self._heed_turn()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP in the shape of all errors."""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            told = problem(status.HTTP_400_BAD_REQUEST, Code.NOT_HTTP, f"this is no HTTP request: {msg}")
+            head = h11.Response(status_code=told.status_code, headers=[*told.raw_headers, (b"connection", b"close")])
+            for event in (head, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def give_up(self) -> None:
+        """Cut it, whatever has not been sent."""
+        self.connections.discard(self)
+        self._go_on()
+        self.transport.abort()  # closed in good order it would stay until all of an answer is taken
+
+    def _is_clients_turn(self) -> bool:
+        return self.flow.write_paused or self.conn.their_state is not h11.DONE
+
+    def _heed_turn(self) -> None:
+        self._go_on()
+        if self._is_clients_turn():
+            self._patience = self.loop.call_later(PATIENCE_SECONDS, self.give_up)
+
+    def _go_on(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _gives_up_at(self) -> float:
+        return self._patience.when() if self._patience is not None else math.inf

@@ -1,0 +1,161 @@
+"""Connections of the API whose clients keep it waiting: by real sockets, on a server of their own.
+
+Knows what clients can do; knows nothing of questions.
+"""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from stream_dedup.api import connections
+from stream_dedup.api.connections import Connection
+
+_SECONDS = 20.0
+_PATIENCE = 0.5
+_MOST = 8
+_LARGE = 64 << 20  # bytes: more than sockets keep
+_WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+_OK = b"HTTP/1.1 200"
+
+
+async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Read the body, then answer with few bytes, or with many."""
+    message = await receive()
+    while message.get("more_body"):
+        message = await receive()
+    if message["type"] == "http.disconnect":
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    body = bytes(_LARGE) if scope["path"] == "/large" else b"ok"
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Of a server of little patience, with room for a few connections."""
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", _PATIENCE)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", _MOST)
+    config = uvicorn.Config(_answer, http=Connection, ws="none", lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0), backlog=200)
+    with closing(listening):
+        serving = threading.Thread(target=server.run, args=([listening],))
+        serving.start()
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        serving.join(_SECONDS)
+        assert not serving.is_alive(), "a connection kept the server from its end"
+
+
+def _connected(port: int, sent: bytes = b"") -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), timeout=_SECONDS)
+    client.sendall(sent)
+    return client
+
+
+def _rest(client: socket.socket) -> bytes:
+    """Return what comes until the other side closes, in whichever way."""
+    parts = []
+    try:
+        while part := client.recv(1 << 20):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def _asked(port: int) -> bytes:
+    with _connected(port, _WHOLE) as client:
+        return client.recv(1 << 10)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET / HT", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", _WHOLE + b"GET /"],
+    ids=["nothing", "half a head", "half a body", "half a second request"],
+)
+def test_request_that_is_not_whole_in_time_is_cut(sent: bytes, port: int) -> None:
+    """Not before its time; what was whole before it is answered."""
+    began = time.monotonic()
+    with _connected(port, sent) as client:
+        told = _rest(client)
+    assert told.startswith(_OK) == sent.startswith(_WHOLE)
+    assert told.count(_OK) == sent.startswith(_WHOLE)
+    assert _PATIENCE * 0.9 < time.monotonic() - began < _SECONDS
+
+
+def test_bytes_that_drip_give_no_more_time(port: int) -> None:
+    """It is the whole request that has to come in time, not the next byte of it."""
+    began = time.monotonic()
+    with _connected(port, b"GET /") as client:
+        client.settimeout(_PATIENCE / 10)
+        while time.monotonic() - began < _SECONDS:
+            try:
+                client.sendall(b"x")
+                if client.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except (ConnectionResetError, BrokenPipeError):
+                break
+    assert _PATIENCE * 0.9 < time.monotonic() - began < _SECONDS
+
+
+def test_answer_that_is_not_taken_in_time_is_cut(port: int) -> None:
+    """Also where the client asks on meanwhile; it finds less than the whole of it."""
+    with _connected(port, _WHOLE.replace(b"/ ", b"/large ")) as client:
+        assert client.recv(12) == _OK
+        client.sendall(_WHOLE)
+        time.sleep(3 * _PATIENCE)
+        assert len(_rest(client)) < _LARGE
+
+
+def test_client_that_asks_and_reads_is_never_cut(port: int) -> None:
+    """On one connection for longer than any one request may take, with an answer of any length."""
+    with _connected(port) as client:
+        for _ in range(6):
+            client.sendall(_WHOLE)
+            told = b""
+            while not told.endswith(b"0\r\n\r\n"):  # the end of an answer in chunks
+                told += client.recv(1 << 10)
+            assert told.startswith(_OK)
+            time.sleep(_PATIENCE / 2)
+        client.sendall(_WHOLE.replace(b"/ ", b"/large ").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        assert len(_rest(client)) > _LARGE
+
+
+def test_connections_for_nothing_keep_nobody_out(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far more than there is room for, whatever they have sent: a whole request is answered at once all the same."""
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 10 * _SECONDS)
+    kinds = [b"", b"GET / HT", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"]
+    with ExitStack() as kept:
+        held = [kept.enter_context(_connected(port, kinds[number % 3])) for number in range(10 * _MOST)]
+        assert all(_asked(port).startswith(_OK) for _ in range(3))
+        for client in held[: -2 * _MOST]:  # those that came first are gone
+            assert _rest(client) == b""
+        for client in held:
+            client.close()  # so that the server need not wait for them at its end
+
+
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+def test_what_is_no_http_is_told_so(sent: bytes, port: int) -> None:
+    """A client of TLS, words, a request without a host: status 400 and JSON as for all errors."""
+    with _connected(port, sent) as client:
+        head, _, body = _rest(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"content-type: application/json" in head.lower()
+    assert json.loads(body)["code"] == "not_http"
+
+
+def test_garbage_amid_a_request_is_told_so(port: int) -> None:
+    """A chunk of no length, with nobody left who answers the rest."""
+    with _connected(port, b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n") as client:
+        assert _rest(client).startswith(b"HTTP/1.1 400")
+    assert _asked(port).startswith(_OK)
