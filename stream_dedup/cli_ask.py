@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -14,9 +15,26 @@ import typer
 from rich.console import RenderableType
 
 from stream_dedup.article import Article
-from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
+from stream_dedup.ask.bounds import (
+    LONGEST_ID,
+    LONGEST_SCOPE,
+    MOST_MEMBERS,
+    MOST_SIMILAR,
+    MOST_SKIPPED,
+    checked_name,
+)
 from stream_dedup.settings import Settings
-from stream_dedup.terminal import ConfigOption, SetOption, failing, guarded, json_line, out, settings_of, text_of
+from stream_dedup.terminal import (
+    ConfigOption,
+    SetOption,
+    as_option,
+    failing,
+    guarded,
+    json_line,
+    out,
+    settings_of,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from stream_dedup.ask.answers import Answer, StatusAnswer
@@ -25,8 +43,31 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 1.0
 _Answered = TypeVar("_Answered", bound="Answer")
 
-IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID")]
-ScopeOption = Annotated[str, typer.Option(help="Of the article; none where there are no scopes.")]
+
+def _utf8(text: str) -> str:
+    """Return an argument as it is: Python takes any bytes for one, no topic does."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it is no UTF-8") from None
+    return text
+
+
+def _name(text: str, most: int, least: int = 0) -> str:
+    if not least <= len(text) <= most:
+        raise ValueError(f"it has {len(text)} characters: {least} to {most} are taken")
+    return checked_name(_utf8(text))
+
+
+as_text = as_option(_utf8)
+as_id = as_option(partial(_name, most=LONGEST_ID, least=1))
+as_scope = as_option(partial(_name, most=LONGEST_SCOPE))
+
+IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID", parser=as_id)]
+ScopeOption = Annotated[
+    str,
+    typer.Option("--scope", help="Of the article; none where there are no scopes.", metavar="SCOPE", parser=as_scope),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with the fields of the HTTP API.")]
 
 
@@ -88,7 +129,7 @@ def article_command(
 
 
 def cluster_command(
-    article: Annotated[str, typer.Argument(help="Of any article of the cluster.", metavar="ID")],
+    article: Annotated[str, typer.Argument(help="Of any article of the cluster.", metavar="ID", parser=as_id)],
     scope: ScopeOption = "",
     limit: Annotated[int, typer.Option(min=0, max=MOST_MEMBERS, help="Members that are shown.")] = 50,
     offset: Annotated[int, typer.Option(min=0, max=MOST_SKIPPED, help="Members before these.")] = 0,
@@ -110,10 +151,19 @@ def cluster_command(
 
 def similar_command(
     file: Annotated[Path, typer.Argument(help="A text, UTF-8; - is standard input.", metavar="FILE", allow_dash=True)],
-    title: Annotated[str, typer.Option(help="Its title.")] = "",
-    source: Annotated[str, typer.Option(help="Who published it: the lines of that site are left out.")] = "",
-    url: Annotated[str, typer.Option(help="Where; its host stands in for the source.")] = "",
-    scope: Annotated[str, typer.Option(help="Within which alone it is compared.")] = "",
+    title: Annotated[str, typer.Option("--title", help="Its title.", metavar="TEXT", parser=as_text)] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", help="Who published it: the lines of that site are left out.", metavar="NAME", parser=as_text
+        ),
+    ] = "",
+    url: Annotated[
+        str, typer.Option("--url", help="Where; its host stands in for the source.", metavar="URL", parser=as_text)
+    ] = "",
+    scope: Annotated[
+        str, typer.Option("--scope", help="Within which alone it is compared.", metavar="SCOPE", parser=as_scope)
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, max=MOST_SIMILAR, help="Articles that are shown.")] = 10,
     as_json: JsonOption = False,
     config: ConfigOption = None,

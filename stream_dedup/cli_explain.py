@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_dedup.cli_ask import JsonOption, ScopeOption
+from stream_dedup.cli_ask import JsonOption, ScopeOption, as_id
 from stream_dedup.settings import Settings
 from stream_dedup.terminal import EXIT_USAGE, ConfigOption, SetOption, fail, guarded, out, settings_of, text_of
 
@@ -20,11 +20,17 @@ def explain_command(
     first: Annotated[Path | None, typer.Argument(help="A text, UTF-8.", metavar="A.txt")] = None,
     second: Annotated[Path | None, typer.Argument(help="Another.", metavar="B.txt")] = None,
     article: Annotated[
-        str | None, typer.Option("--id", help="An article of the service, instead of files.", metavar="ID")
+        str | None,
+        typer.Option("--id", help="An article of the service, instead of files.", metavar="ID", parser=as_id),
     ] = None,
     other: Annotated[
         str | None,
-        typer.Option(help="The article to compare it with; else the one that it was linked to.", metavar="ID"),
+        typer.Option(
+            "--other",
+            help="The article to compare it with; else the one that it was linked to.",
+            metavar="ID",
+            parser=as_id,
+        ),
     ] = None,
     scope: ScopeOption = "",
     state: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stream_dedup.article import Announcement, Relation
-from stream_dedup.cli_ask import JsonOption
+from stream_dedup.cli_ask import JsonOption, as_id, as_text
 from stream_dedup.settings import Settings
 from stream_dedup.terminal import (
     EXIT_USAGE,
@@ -42,7 +42,10 @@ def _or(names: Sequence[str]) -> str:
 
 
 def tail_command(
-    last: Annotated[int, typer.Option("--last", "-n", min=0, help="Begin with the newest N decisions.")] = 0,
+    last: Annotated[
+        int,
+        typer.Option("--last", "-n", min=0, help="Begin with the newest N decisions, of which filters may leave few."),
+    ] = 0,
     beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Begin with the oldest that the topics hold.")
     ] = False,
@@ -55,10 +58,13 @@ def tail_command(
         list[str] | None,
         typer.Option("--relation", "-r", help=f"Only {_or(_RELATIONS)}.", autocompletion=lambda: _RELATIONS),
     ] = None,
-    sources: Annotated[list[str] | None, typer.Option("--source", help="Only articles of this source.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", help="Only articles of this source.", metavar="NAME", parser=as_text),
+    ] = None,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", help="Only of this article and its copies.", metavar="ID"),
+        typer.Option("--id", help="Only of this article and its copies.", metavar="ID", parser=as_id),
     ] = None,
     shadow: Annotated[
         bool, typer.Option("--shadow", help="What a shadow would decide otherwise, instead (shadow.enabled).")

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -34,14 +34,17 @@ def _complete_setting(begun: str) -> list[str]:
     return complete_setting(begun, _typed_setting)
 
 
-def as_option(parse: Callable[[str], float]) -> Callable[[str], float]:
+_Parsed = TypeVar("_Parsed")
+
+
+def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
     """Return a parser of an option whose errors are told in their own words: typer would put its own before these.
 
     Args:
         parse: raises a `ValueError`.
     """
 
-    def parsed(text: str) -> float:
+    def parsed(text: str) -> _Parsed:
         try:
             return parse(text)
         except ValueError as error:
@@ -163,6 +166,7 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
 
 def _exit_code(error: Exception) -> int | None:
     """Return how a command ends by an error that users can mend; None for all others."""
+    from stream_dedup.ask.bounds import TooLongError
     from stream_dedup.ask.desk import NoReasonError
     from stream_dedup.ask.lookup import UnknownArticleError
     from stream_dedup.ask.texts import LostTextError
@@ -177,7 +181,7 @@ def _exit_code(error: Exception) -> int | None:
     ends: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
         ((StoreLockedError,), EXIT_LOCKED),
         ((FencedError,), EXIT_FENCED),
-        ((SettingsError, FileFormatError), EXIT_USAGE),
+        ((SettingsError, FileFormatError, TooLongError), EXIT_USAGE),
         ((*asked, BrokerError, RegistryError, ChangelogError, StoreError, OSError, ValueError), EXIT_FAILED),
     )
     return next((code for kinds, code in ends if isinstance(error, kinds)), None)

@@ -14,17 +14,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from stream_dedup.api.problems import Code, RefusedError, sent
-from stream_dedup.ask.bounds import MOST_SIMILAR
-from stream_dedup.scope import SEPARATOR
-
-LONGEST_ID = 8_192  # characters: longer than any line of a request may be
-_LONGEST_SCOPE = 256
+from stream_dedup.ask.bounds import (
+    LONGEST_ID,
+    LONGEST_SCOPE,
+    MOST_SIMILAR,
+    checked_name,
+)
 
 
 def _without_separator(name: str) -> str:
-    if SEPARATOR in name:
-        raise PydanticCustomError("separator", "a U+001F stands between scope and id and is in neither")
-    return name
+    try:
+        return checked_name(name)
+    except ValueError as error:
+        raise PydanticCustomError("separator", "{told}", {"told": str(error)}) from None
 
 
 def _not_blank(text: str) -> str:
@@ -43,9 +45,7 @@ OtherId = Annotated[
         description="Of the article to compare with; the one that it was linked to where none is named.",
     ),
 ]
-ScopeName = Annotated[
-    _Name, Query(max_length=_LONGEST_SCOPE, description="Of the article; empty where there are none.")
-]
+ScopeName = Annotated[_Name, Query(max_length=LONGEST_SCOPE, description="Of the article; empty where there are none.")]
 
 
 class Asking(BaseModel):
@@ -57,7 +57,7 @@ class Asking(BaseModel):
     title: str = Field("", description="Words of it count where a profile has a title factor.")
     source: str = Field("", max_length=2_000, description="Who published it: lines of that site are left out.")
     url: str = Field("", max_length=8_192, description="Where; its host stands in for the source.")
-    scope: _Name = Field("", max_length=_LONGEST_SCOPE, description="Within which alone it is compared.")
+    scope: _Name = Field("", max_length=LONGEST_SCOPE, description="Within which alone it is compared.")
     id: _Name = Field(
         "?", min_length=1, max_length=LONGEST_ID, description="Of an article that is left out of the decision."
     )

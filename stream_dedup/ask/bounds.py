@@ -1,11 +1,46 @@
-"""How much may be asked for at once, and how much of an id comes back in errors.
+"""How much may be asked for at once, by which names, and how much of an id comes back in errors.
 
-Knows numbers alone; knows nothing of who asks, by HTTP or on the command line.
+Knows numbers and characters; knows nothing of who asks, by HTTP or on the command line.
 """
 
+from stream_dedup.scope import MAX_SCOPE_BYTES, SEPARATOR
+
+LONGEST_ID = 8_192  # characters: longer than any line of a request may be
+LONGEST_SCOPE = MAX_SCOPE_BYTES  # characters, of which each has a byte at least
 MOST_MEMBERS, MOST_SKIPPED = 1_000, 10_000  # of a cluster: told at once, and before those
 MOST_SIMILAR = 100
 _MOST_QUOTED = 200  # characters
+
+
+class TooLongError(ValueError):
+    """A text is asked about that would be no article."""
+
+
+def checked_name(text: str) -> str:
+    """Return an id or a scope that may be asked for.
+
+    Raises:
+        ValueError: it holds what no name can.
+    """
+    if SEPARATOR in text:
+        raise ValueError("a U+001F stands between scope and id and is in neither")
+    return text
+
+
+def check_length(name: str, text: str, most: int, setting: str) -> None:
+    """Check that a text could have been judged.
+
+    Args:
+        name: of the text.
+        text: of any length.
+        most: characters.
+        setting: that says so.
+
+    Raises:
+        TooLongError: it is longer.
+    """
+    if len(text) > most:
+        raise TooLongError(f"{name} has {len(text)} characters, at most {setting} = {most} are judged")
 
 
 def quoted(text: str, most: int = _MOST_QUOTED) -> str:

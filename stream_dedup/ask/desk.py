@@ -21,7 +21,7 @@ from stream_dedup.ask.answers import (
     StatusAnswer,
     TextAnswer,
 )
-from stream_dedup.ask.bounds import quoted
+from stream_dedup.ask.bounds import check_length, quoted
 from stream_dedup.ask.figures import ShadowFigures, figures_of
 from stream_dedup.ask.follower import Follower, View
 from stream_dedup.ask.lookup import Lookup, place_answer
@@ -165,8 +165,12 @@ class Desk(SelfClosing):
         """Return what an article is like, without remembering it.
 
         Raises:
+            TooLongError: no such article would be judged.
             StoreError: the state cannot be read.
         """
+        bounds = self._settings.input
+        check_length("the body", article.body, bounds.max_body_chars, "input.max_body_chars")
+        check_length("the title", article.title, bounds.max_title_chars, "input.max_title_chars")
         self._searched_until = time.monotonic() + _SEARCH_SECONDS
         explainer = self._explainer()
         with self._follower.view() as view:

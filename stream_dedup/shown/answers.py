@@ -66,7 +66,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "state": status.directory,
             "articles judged": f"{status.articles_judged:,}",
             "rate": "" if status.rate is None else f"{status.rate:,.1f} articles/s",
-            "decisions": "\n".join(_share(name, count, sum(judged.values())) for name, count in _largest(judged)),
+            "decisions": [_share(name, count, sum(judged.values())) for name, count in _largest(judged)],
             "shadow": _shadow(status.shadow) if status.shadow is not None else "",
             "waiting messages": "" if status.consumer_lag is None else f"{status.consumer_lag:,}",
             "stream's time": time_shown(status.stream_time),
@@ -74,8 +74,8 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "entries": f"{status.entries:,}",
             "steps": f"{status.steps:,}",
             "IDF epoch": str(status.idf_epoch),
-            "next to read": "\n".join(map(place_shown, status.input)),
-            "files": "\n".join(map(_file, status.files)),
+            "next to read": [place_shown(place) for place in status.input],
+            "files": [_file(file) for file in status.files],
         }
     )
 
@@ -155,14 +155,14 @@ def similar_shown(similar: SimilarAnswers) -> RenderableType:
     return Group(*parts, table)
 
 
-def facts(values: Mapping[str, str]) -> Table:
-    """Return a table of names and values; those without a value are left out."""
+def facts(values: Mapping[str, str | list[str]]) -> Table:
+    """Return a table of names and values, some of several lines; those without a value are left out."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in values.items():
         if value:
-            table.add_row(name, Text("\n").join(map(plain, value.split("\n"))))
+            table.add_row(name, plain(value) if isinstance(value, str) else Text("\n").join(map(plain, value)))
     return table
 
 
@@ -265,12 +265,12 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _shadow(shadow: ShadowAnswer) -> str:
+def _shadow(shadow: ShadowAnswer) -> list[str]:
     """Return what a shadow has come to, in lines."""
     judges = "judges" if shadow.judging else "does not judge: on a standby, or it failed (shadow_ended in the log)"
     found = shadow.disagreements
     otherwise = f"{sum(found.values()):,} of {shadow.articles:,} articles decided otherwise"
-    return "\n".join([judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))])
+    return [judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))]
 
 
 def _share(name: str, count: int, total: int) -> str:

@@ -36,7 +36,14 @@ _PATHS = ("/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/cluster?id=x", 
 
 def _settings(directory: Path, **api: object) -> Settings:
     # Nobody listens on port 1: what is told of a service must not come from one that happens to run here.
-    return Settings.model_validate({"state": {"directory": directory}, "http": {"port": 1}, "api": api})
+    return Settings.model_validate(
+        {
+            "state": {"directory": directory},
+            "http": {"port": 1},
+            "api": api,
+            "input": {"max_body_chars": 100_000},  # less than a request may hold
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -475,6 +482,17 @@ def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
         _settings(tmp_path, host="0.0.0.0", token="short-secret")  # noqa: S104, S106  # the same
     assert _settings(tmp_path, host="0.0.0.0", token=_TOKEN).api.port == 9109  # noqa: S104  # allowed
     assert _TOKEN not in repr(_settings(tmp_path, token=_TOKEN))
+
+
+def test_text_that_would_be_no_article_is_refused(client: TestClient) -> None:
+    """One that is longer than the stream takes would not be unique: it would be a dead letter."""
+    for asked, told in (
+        ({"body": "长" * 100_001, "id": "x"}, "the body has 100001 characters, at most input.max_body_chars = 100000"),
+        ({"body": "够短的一篇文章。", "title": "长" * 2_001}, "the title has 2001 characters"),
+    ):
+        answer = client.post("/v1/similar", json=asked)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+        assert answer.json()["detail"].startswith(told)
 
 
 def test_fault_of_the_service_is_told_as_such(directory: Path) -> None:

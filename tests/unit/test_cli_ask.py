@@ -172,6 +172,44 @@ def test_error_is_one_line_with_its_exit_code(
     assert message in " ".join(result.stderr.split())
 
 
+_NO_UTF8 = "\udcff"  # as Python reads an argument's byte ff
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("article", ""), "it has 0 characters: 1 to 8192 are taken"),
+        (("cluster", "x" * 8_193), "it has 8193 characters"),
+        (("article", _NO_UTF8), "it is no UTF-8"),
+        (("article", "一", "--scope", "x" * 257), "it has 257 characters: 0 to 256"),
+        (("article", "a\x1fb"), "U+001F"),
+        (("explain", "--id", "三", "--other", ""), "it has 0 characters"),
+        (("similar", "-", "--source", _NO_UTF8), "it is no UTF-8"),
+        (("similar", "-", "--scope", "a\x1fb"), "U+001F"),
+        (("tail", "--id", ""), "it has 0 characters"),
+    ],
+)
+def test_names_that_none_can_have_are_refused(arguments: tuple[str, ...], message: str, invoke: Invoke) -> None:
+    """As by HTTP: they are no articles that nobody knows, and no fault of ours."""
+    result = invoke(*arguments, input=_STORY)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-s", "input.max_body_chars=100"), f"the body has {len(_STORY)} characters, at most input.max_body_chars"),
+        (("--title", "长" * 2_001), "the title has 2001 characters, at most input.max_title_chars = 2000"),
+    ],
+)
+def test_text_that_would_be_no_article_is_like_none(arguments: tuple[str, ...], message: str, invoke: Invoke) -> None:
+    """The stream would refuse it: to call it unique would be wrong."""
+    result = invoke("similar", "-", *arguments, input=_STORY)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in " ".join(result.stderr.split())
+
+
 def test_directory_without_a_state_is_named(tmp_path: Path) -> None:
     """Asked where there is no state, a command says where it looked and how one comes there."""
     result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={tmp_path}"])

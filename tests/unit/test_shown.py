@@ -171,6 +171,12 @@ def _cluster(source: str) -> ClusterAnswer:
     )
 
 
+def test_line_breaks_in_names_break_no_line() -> None:
+    """A value is of several lines where we make them, not where its words have some."""
+    row = next(line for line in _printed(cluster_shown(_cluster("雁南\n都市报"))).splitlines() if "sources" in line)
+    assert "雁南␊都市报 2" in row
+
+
 def test_columns_align_whatever_is_in_them() -> None:
     """In a table with Chinese and Latin text each column begins at the same cell in each row."""
     lines = _printed(cluster_shown(_cluster("雁南都市报"))).splitlines()
