@@ -118,7 +118,7 @@ def partitions_of(consumer: Consumer, topic: str) -> list[int]:
         return list(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
 
 
-_WAY = "see kafka.bootstrap.servers"
+WAY = "see kafka.bootstrap.servers"
 # What says that no broker was reached at all.
 _SILENT = {
     KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
@@ -167,7 +167,7 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | Non
                 yield None
             elif not passes(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
-    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {_WAY}")
+    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {WAY}")
 
 
 def _polled(consumer: Consumer) -> Iterator[Message]:
@@ -178,5 +178,5 @@ def _polled(consumer: Consumer) -> Iterator[Message]:
 
 def broker_error(what: str, error: KafkaError) -> BrokerError:
     """Return an error of the broker as one that says what could not be done, and where to look."""
-    advice = refusal_of(error) or (_WAY if error.code() in _SILENT else "")
+    advice = refusal_of(error) or (WAY if error.code() in _SILENT else "")
     return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

@@ -3,17 +3,19 @@
 Knows offsets and ends of partitions; knows nothing of what messages hold.
 """
 
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.closing import SelfClosing
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes
-from stream_dedup.stream.messages import BEHIND, ENDS, bounds_of, broker_error
+from stream_dedup.stream.messages import BEHIND, ENDS, WAY, bounds_of, broker_error
 
 _POLL_SECONDS = 0.1
+_SILENT_SECONDS = 10.0  # after which a broker counts as gone that still owes what is there to begin with
 _AT_ONCE = 256
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own codes have this form
 
@@ -51,7 +53,7 @@ class Tail(SelfClosing):
         if last is None and endless:
             to_end.clear()
         newest: deque[Message] = deque()
-        events = self._events()
+        events = self._events(to_end)
         while to_end:
             message = next(events)
             if message.error() is not None:
@@ -81,15 +83,24 @@ class Tail(SelfClosing):
             for partition, low, high in partitions
         ]
 
-    def _events(self) -> Iterator[Message]:
-        """Yield messages, and those without content that tell the ends of partitions."""
+    def _events(self, to_end: Collection[tuple[str, int]]) -> Iterator[Message]:
+        """Yield messages, and those without content that tell the ends of partitions.
+
+        Args:
+            to_end: partitions that are read to their end; once there are none silence may last.
+        """
+        heard = time.monotonic()
         while True:
             for message in self._consumer.consume(_AT_ONCE, _POLL_SECONDS):
                 error = message.error()
                 if error is None or error.code() == _EOF:
                     yield message
+                    heard = time.monotonic()
                 elif error.code() not in ENDS and not passes(error):
                     raise broker_error(f"cannot read {', '.join(self._topics)}", error)
+            if to_end and time.monotonic() - heard > _SILENT_SECONDS:
+                told = f"nothing has come for {_SILENT_SECONDS:.0f} s"
+                raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WAY}")
 
 
 def _time_of(message: Message) -> int:

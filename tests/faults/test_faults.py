@@ -13,9 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from deploy.broker import KafkaBroker
+from stream_dedup.settings import Settings
+from stream_dedup.stream import tail
+from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.protocol import Step
+from stream_dedup.stream.tail import Tail
 from tests.faults.chaos import (
     Progress,
     Replica,
@@ -413,6 +418,30 @@ def test_broker_killed_and_restarted(run: Run) -> None:
         run.progress.finish([replica])
         replica.stop()
     run.check()
+
+
+@pytest.mark.parametrize("traffic", [BLACK_HOLE, CUT], ids=["silent", "gone"])
+def test_reader_of_what_is_there_waits_no_longer_than_it_says(
+    traffic: Traffic, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tail --last` of a broker that is lost once the ends are known is told so: it would wait for them for ever."""
+
+    class Interrupted(Tail):
+        def _places(self, last: int | None) -> list[TopicPartition]:
+            found = super()._places(last)
+            stage.proxy.set(traffic)
+            return found
+
+    monkeypatch.setattr(tail, "_SILENT_SECONDS", 2.0)
+    settings = Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}})
+    try:
+        told = r"nothing has come for 2 s: see kafka\.bootstrap\.servers"
+        with Interrupted(settings, [stage.topics.unique]) as reader, pytest.raises(BrokerError, match=told):
+            list(reader.messages(5, endless=False))
+    finally:
+        stage.proxy.set(PASS)
+    with Tail(settings, [stage.topics.unique]) as again:
+        assert len(list(again.messages(5, endless=False))) == 5
 
 
 @_LONG
