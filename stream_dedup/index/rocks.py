@@ -27,7 +27,7 @@ from rocksdict import (
 
 from stream_dedup.index.rocks_errors import store_error
 from stream_dedup.index.rocks_figures import Figures, figure, figures_of
-from stream_dedup.index.rocks_options import access_of, options_of, write_options
+from stream_dedup.index.rocks_options import access_of, all_in_order, options_of, write_options
 from stream_dedup.index.store import (
     Drop,
     Family,
@@ -147,7 +147,7 @@ class RocksStore:
         Raises:
             StoreError: RocksDB cannot read.
         """
-        cursor = self._families[family].iter()
+        cursor = self._families[family].iter(all_in_order())
         try:
             with self._action("read"):
                 cursor.seek(prefix)

@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,33 @@ def test_stores_hold_what_a_dictionary_would(
         assert store.get_many(family, keys) == [pairs.get(key) for key in keys]
         for prefix in (b"", *asked[:2]):
             assert list(store.items(family, prefix)) == sorted(p for p in pairs.items() if p[0].startswith(prefix))
+    base.close()
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(steps=st.lists(st.tuples(st.booleans(), _WRITES), min_size=1, max_size=4), asked=st.lists(_BYTES))
+def test_a_follower_holds_what_a_dictionary_would(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, list[Write]]], asked: list[bytes]
+) -> None:
+    """After any writes and loads its reads are those of the writer, whichever way it keeps a family."""
+    directory, notes = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("notes")
+    base = _rocks(directory)
+    follower = RocksStore(directory, cache_bytes=1 << 20, write_buffer_bytes=1 << 20, follow=notes)
+    written: list[Write] = []
+    for bulk, writes in steps:
+        everywhere = [replace(write, family=family) for write in writes for family in Family]
+        (base.load if bulk else base.write)(everywhere)
+        written += everywhere
+        follower.catch_up()
+        for family in Family:
+            pairs = _dictionary(family, written)
+            keys = [*pairs, *asked]
+            assert follower.get_many(family, keys) == [pairs.get(key) for key in keys]
+            for prefix in (b"", *asked[:2]):
+                assert list(follower.items(family, prefix)) == sorted(
+                    pair for pair in pairs.items() if pair[0].startswith(prefix)
+                )
+    follower.close()
     base.close()
 
 
