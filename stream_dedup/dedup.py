@@ -4,7 +4,8 @@ Knows how an engine is opened, asked and closed; knows no Kafka, no files and no
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +114,8 @@ class Deduplicator(SelfClosing):
 
     def warm_up(self) -> None:
         """Compile all loops now and not amid the stream: a minute or two once an installation, a second later."""
-        with Deduplicator(settings=rehearsed(self._settings)) as engine:
-            engine.state.index.shelf.young_entries = YOUNG_ENTRIES
-            rehearse(
-                lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
-                self._settings.window.days,
-            )
-            engine.state.index.shelf.finish_merges(engine.progress)
+        with rehearsed_engine(self._settings):
+            pass
 
     def prepare(self, items: Sequence[Article | Withdrawal]) -> Prepared | None:
         """Work out what no other article has a say in; None where there are no articles.
@@ -219,6 +215,19 @@ class Deduplicator(SelfClosing):
     def close(self) -> None:
         """Release the directory. Nothing can be decided afterwards; how far the state has come is still told."""
         self.state.close()
+
+
+@contextmanager
+def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
+    """Keep an engine in memory that has judged the short stream of `rehearsal`; its entries are mostly in runs."""
+    with Deduplicator(settings=rehearsed(settings)) as engine:
+        engine.state.index.shelf.young_entries = YOUNG_ENTRIES
+        rehearse(
+            lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
+            settings.window.days,
+        )
+        engine.state.index.shelf.finish_merges(engine.progress)
+        yield engine
 
 
 def _checked(settings: EngineSettings | None) -> EngineSettings:

@@ -41,6 +41,13 @@ def rehearse(process: Process, window_days: float) -> None:
         process(items[at : at + _BATCH])
 
 
+def questions() -> list[Article]:
+    """Return what may be asked about after the stream: an article that came, a part of it, and a new one."""
+    last = _BATCHES * _BATCH - 1
+    texts = (_text(last), _text(last)[: _CHARACTERS // 2], _text(last + 1))
+    return [Article("?", text, source="排练") for text in texts]
+
+
 def _stream(window_days: float) -> Iterator[Article | Withdrawal]:
     """Yield articles over three windows: new ones, copies, new texts, and withdrawals."""
     for number in range(_BATCHES * _BATCH):

@@ -28,6 +28,7 @@ from stream_dedup.ask.lookup import Lookup, place_answer
 from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import Like, asked, similar
 from stream_dedup.ask.texts import Texts
+from stream_dedup.ask.warming import warm_up
 from stream_dedup.closing import SelfClosing
 from stream_dedup.compare import limits_of
 from stream_dedup.explain import Explainer
@@ -42,13 +43,11 @@ from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.messages import Messages
 from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory
 from stream_dedup.stream.wire import Wire, give_up
-from stream_dedup.text.idf import Epoch
 from stream_dedup.told import iso
 from stream_dedup.version import __version__
 from stream_dedup.versions import load_records
 from stream_dedup.window import Window
 
-_WARM_UP = Article("?", "一篇没有人见过的文章，足够长，可以切成词语并比较。" * 4)
 # Entries that are made to be found in a second, some 20 us each: while searches come, and else.
 _SEARCHED, _UNSEARCHED = 2_048, 512
 _AT_ONCE = 2_048  # at most, since questions wait meanwhile
@@ -107,13 +106,8 @@ class Desk(SelfClosing):
         self._look(min(_AT_ONCE, round(a_second * seconds)))
 
     def warm_up(self) -> None:
-        """Read, compile and connect now, and not at the first question.
-
-        Raises:
-            StoreError: the state cannot be read.
-        """
-        self.similar(_WARM_UP)
-        self._explainer().explain(_WARM_UP, _WARM_UP, Epoch())
+        """Read, compile and connect now, and not at the first question."""
+        warm_up(self._settings, self._explainer())
         # Most questions can do without the broker.
         with suppress(BrokerError, RegistryError):
             self.latest(1)

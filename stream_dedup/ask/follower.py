@@ -18,7 +18,7 @@ from stream_dedup.index.ledger import Progress, check_format, load_progress
 from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Store, StoreDamagedError, StoreError
+from stream_dedup.index.store import FileStore, Store, StoreDamagedError, StoreError
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.learnt import rule_of
@@ -148,11 +148,11 @@ class Follower(SelfClosing):
             )
             opened.callback(store.close)
             check_format(store, comparability(self._settings), claim=False)
-            index = MultiIndex(store, self._settings, Progress(), shared=True)
+            view = view_of(store, self._settings, Progress())
             opened.pop_all()
         self._store = store
         self._epoch_begin = _begin_of_epoch(load_progress(store))
-        return View(store, index, Progress(), *self._counts(store))
+        return view
 
     def _caught_up(self, view: View, most: int | None) -> View:
         progress = load_progress(view.store)
@@ -164,15 +164,11 @@ class Follower(SelfClosing):
 
     def _take_epoch(self, seen: View) -> None:
         """Read the counts of a new epoch while others go on asking: there may be some hundred thousand of them."""
-        epoch, learnt = self._counts(seen.store)
+        epoch, learnt = _counts(seen.store, self._settings)
         with self._lock:
             if self._view is not None and self._view.store is seen.store:
                 self._view = replace(self._view, epoch=epoch, learnt=learnt)
                 self._epoch_begin = _begin_of_epoch(seen.progress)
-
-    def _counts(self, store: Store) -> tuple[Epoch, U64]:
-        epoch = load_epoch(store)
-        return epoch, load_learnt(store, rule_of(self._settings.text), epoch.number)
 
     def _forget(self) -> None:
         if self._view is not None:
@@ -181,6 +177,26 @@ class Follower(SelfClosing):
             # What cannot be released is the writer's, not ours.
             with suppress(StoreError):
                 self._store.close()
+
+
+def view_of(store: FileStore, settings: EngineSettings, progress: Progress) -> View:
+    """Return the state in a store that another writes.
+
+    Args:
+        store: where it is.
+        settings: it was made with.
+        progress: up to which entries can be found that no run holds.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    counts = _counts(store, settings)
+    return View(store, MultiIndex(store, settings, progress, shared=True), progress, *counts)
+
+
+def _counts(store: Store, settings: EngineSettings) -> tuple[Epoch, U64]:
+    epoch = load_epoch(store)
+    return epoch, load_learnt(store, rule_of(settings.text), epoch.number)
 
 
 def _identity_of(directory: Path) -> str:

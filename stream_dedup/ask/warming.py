@@ -1,0 +1,34 @@
+"""Questions to a short stream in memory, so that all that answers is compiled, or read, before somebody waits for it.
+
+Knows what is asked; knows nothing of a service's state, which may be empty yet.
+"""
+
+from stream_dedup.ask.follower import view_of
+from stream_dedup.ask.measures import measures_of
+from stream_dedup.ask.similar import asked, similar
+from stream_dedup.compare import limits_of
+from stream_dedup.dedup import rehearsed_engine
+from stream_dedup.explain import Explainer
+from stream_dedup.rehearsal import questions
+from stream_dedup.settings import EngineSettings
+
+_ALL = -1  # milliseconds: no article is older
+
+
+def warm_up(settings: EngineSettings, explainer: Explainer) -> None:
+    """Ask what an API is asked: what texts are like, and why one is a copy of another.
+
+    Args:
+        settings: of the state that will be asked.
+        explainer: that will answer.
+    """
+    with rehearsed_engine(settings) as engine:
+        view = view_of(engine.state.store, settings, engine.progress)
+        try:
+            first, *others = questions()
+            for article in (first, *others):
+                similar(asked(article, view, explainer.fingerprinter), view, limits_of(settings), _ALL)
+            for other in others:
+                measures_of(explainer.explain(first, other, view.epoch, view.learnt))
+        finally:
+            view.index.close()
