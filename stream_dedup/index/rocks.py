@@ -121,8 +121,8 @@ class RocksStore:
     def catch_up(self) -> None:
         """Show what the writer has written since, where the store was opened to follow one.
 
-        It takes 1 us or more for each key that was written, and has the log of all that is in no file yet to read at
-        first.
+        It takes 0.7 us or more for each key that was written, and has the log of all that is in no file yet to read
+        at first.
 
         Raises:
             StoreError: RocksDB cannot read.
