@@ -25,10 +25,9 @@ def warm_up(settings: EngineSettings, explainer: Explainer) -> None:
     with rehearsed_engine(settings) as engine:
         view = view_of(engine.state.store, settings, engine.progress)
         try:
-            first, *others = questions()
-            for article in (first, *others):
+            articles = questions()
+            for article in articles:
                 similar(asked(article, view, explainer.fingerprinter), view, limits_of(settings), _ALL)
-            for other in others:
-                measures_of(explainer.explain(first, other, view.epoch, view.learnt))
+                measures_of(explainer.explain(articles[0], article, view.epoch, view.learnt))
         finally:
             view.index.close()
