@@ -57,6 +57,8 @@ _PASSING = frozenset(
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
         KafkaError._RESOLVE,  # noqa: SLF001  # the same
         KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+        # A request that never left the client: the answers to those before it did not come.
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001  # the same
         # The group goes on without this consumer, which joins again at the next poll.
         KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
         KafkaError.UNKNOWN_TOPIC_OR_PART,

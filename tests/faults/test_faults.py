@@ -7,10 +7,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -18,6 +19,7 @@ from confluent_kafka import TopicPartition
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
 from stream_dedup.stream import tail
+from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.tail import Tail
@@ -36,7 +38,7 @@ from tests.faults.chaos import (
 from tests.faults.outcome import Outcome, faults, faults_so_far, read_outcome
 from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, Traffic, slow
 from tests.faults.workload import Labelled, workload
-from tests.stream.harness import Topics, fresh_topics, produce, wait_until
+from tests.stream.harness import Topics, create_topic, fresh_topics, produce, wait_until
 
 KILLS = int(os.environ.get("FAULT_KILLS", "10"))
 OUTAGE_SECONDS = float(os.environ.get("FAULT_OUTAGE_SECONDS", "15"))
@@ -55,6 +57,7 @@ _SMALL_BUFFERS = "state.write_buffer_bytes=1048576"
 _PATIENCE_SECONDS = 90.0
 _SLOW_LINE = slow(0.005, 1_000_000)
 _TRICKLE = slow(0.05, 20_000)
+_SILENT_ATTEMPTS = 3  # until the broker is heard again
 _LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)
 
 
@@ -346,6 +349,26 @@ def test_stops_at_random_times(run: Run) -> None:
         run.progress.finish([replica.start()])
         replica.stop()
     run.check()
+
+
+@_LONG
+def test_end_of_the_changelog_is_asked_again_while_the_broker_is_silent(stage: Stage) -> None:
+    """Also where the question never left the client, since the one before it has no answer: it is no refusal."""
+    topic, waits = f"t{uuid4().hex[:12]}", count(1)
+    create_topic(stage.broker.bootstrap, topic)
+    kafka = {"bootstrap.servers": stage.proxy.address, "consumer.max.in.flight": "1"}
+
+    def wait() -> None:
+        if next(waits) == _SILENT_ATTEMPTS:
+            stage.proxy.set(PASS)
+
+    with closing(ChangelogReader(Settings.model_validate({"kafka": kafka}), topic, wait)) as reader:
+        reader.seek(0)
+        # From here on a request for records is under way.
+        assert reader.read(1.0, 1) == []
+        stage.proxy.set(BLACK_HOLE)
+        assert reader.bounds() == (0, 0)
+    assert next(waits) > _SILENT_ATTEMPTS
 
 
 # --------------------------------------------------------------------------------------------------- disks
