@@ -103,6 +103,7 @@ def _follow(options: Options, family: Family) -> None:
     options.set_max_open_files(-1)
     # Else each look starts fifteen threads for each family, which takes longer than most looks themselves.
     options.set_max_file_opening_threads(1)
+    # Filters would cost more than they save.
     options.set_memtable_whole_key_filtering(False)
     options.set_memtable_prefix_bloom_ratio(0.0)
     options.set_allow_concurrent_memtable_write(False)
