@@ -129,7 +129,7 @@ class Deduplicator(SelfClosing):
         articles = [item for item in items if isinstance(item, Article)]
         if not articles:
             return None
-        return self._parts.prepared(articles, self.state.lines.learnt, self._foresight)
+        return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch, self._foresight)
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before the next batch is decided.

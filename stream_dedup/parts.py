@@ -19,6 +19,7 @@ from stream_dedup.linker import Linker
 from stream_dedup.prepared import Prepared
 from stream_dedup.settings import EngineSettings
 from stream_dedup.state import State
+from stream_dedup.text.idf import Epoch
 from stream_dedup.versions import Versions
 from stream_dedup.window import Window
 
@@ -47,7 +48,7 @@ class Parts:
     limits: Limits
     duplicates: NDArray[np.bool_]
 
-    def prepared(self, articles: Sequence[Article], learnt: U64, foresight: Foresight) -> Prepared:
+    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch, foresight: Foresight) -> Prepared:
         """Return what can be worked out of articles before anything is looked up.
 
         Where copies are not cut into words, those are not that will probably turn out to be some.
@@ -55,6 +56,8 @@ class Parts:
         features = self.features(articles, learnt)
         if self.settings.text.segment == "unproved":
             features = self.fingerprinter.segmented(features, ~foresight.copies(features.sketches.landmarks))
+        else:
+            features = self.fingerprinter.fingerprinted(features, epoch)
         return Prepared(features, learnt)
 
     def features(self, articles: Sequence[Article], learnt: U64) -> Features:

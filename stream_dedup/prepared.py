@@ -1,4 +1,4 @@
-"""What is worked out of articles before their turn: their features, which no other article has a say in.
+"""What is worked out of articles before their turn: their features, and fingerprints as of the epoch in force.
 
 Knows what must be the same still when their turn has come; knows nothing of threads or of decisions.
 """
@@ -17,7 +17,7 @@ class Prepared:
     """The features of n articles, in order.
 
     Attributes:
-        features: of all of them.
+        features: of all of them; their fingerprints are of use as long as the epoch lasts.
         learnt: the lines that were known to be their sites', see `LineCounts`.
     """
 

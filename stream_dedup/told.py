@@ -10,6 +10,7 @@ from typing import Any
 from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawal
 
 _SECONDS_KEPT = 1 << 12  # in words: articles of a moment come together
+_FRACTIONS = tuple([f".{millisecond:03d}Z" for millisecond in range(1000)])
 _NO_LINK = dict.fromkeys(
     (
         "id",
@@ -137,7 +138,7 @@ def iso(milliseconds: int | None, precision: str = "milliseconds") -> str | None
     if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
         return None
     second, rest = divmod(milliseconds, 1000)
-    return f"{_iso_second(second)}.{rest:03d}Z" if precision == "milliseconds" else f"{_iso_second(second)}Z"
+    return _iso_second(second) + (_FRACTIONS[rest] if precision == "milliseconds" else "Z")
 
 
 @lru_cache(_SECONDS_KEPT)

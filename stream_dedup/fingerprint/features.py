@@ -6,6 +6,7 @@ Knows the way from raw text to terms, sketches and fingerprints; knows nothing o
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,36 @@ from stream_dedup.text.user_words import UserWord, read_user_dictionary
 from stream_dedup.text.weights import Profile, profile_of, weigh
 
 
+class Fingerprints(NamedTuple):
+    """Fingerprints of n articles.
+
+    Attributes:
+        epoch: whose weights they have.
+        values: shape (n,).
+        sums: bit sums, shape (n, 64).
+    """
+
+    epoch: Epoch
+    values: U64
+    sums: I64
+
+    @classmethod
+    def joined(cls, parts: Sequence["Fingerprints | None"]) -> "Fingerprints | None":
+        """Return those of several batches as those of one; None unless all have the weights of one epoch."""
+        known = [part for part in parts if part is not None and parts[0] is not None and part.epoch is parts[0].epoch]
+        if not known or len(known) < len(parts):
+            return None
+        return cls(
+            known[0].epoch,
+            np.concatenate([part.values for part in known]),
+            np.concatenate([part.sums for part in known]),
+        )
+
+    def part(self, start: int, stop: int) -> "Fingerprints":
+        """Return those of the articles from `start` up to, not including, `stop`."""
+        return Fingerprints(self.epoch, self.values[start:stop], self.sums[start:stop])
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """Features of a batch of n articles.
@@ -44,6 +75,7 @@ class Features:
         lines: at the ends of the bodies' content, those that were taken out among them.
         texts: content of the bodies, n of them.
         title_texts: the titles; None where the profile has no title factor.
+        fingerprints: with the weights of some epoch, where they were computed beforehand.
     """
 
     cut: NDArray[np.bool_]
@@ -56,6 +88,7 @@ class Features:
     lines: EndLines
     texts: Texts
     title_texts: Texts | None
+    fingerprints: Fingerprints | None = None
 
     @classmethod
     def joined(cls, parts: Sequence["Features"]) -> "Features":
@@ -74,6 +107,7 @@ class Features:
             EndLines.of_batches([part.lines for part in parts]),
             Texts.of_batches([part.texts for part in parts]),
             Texts.of_batches([part.title_texts for part in parts if part.title_texts is not None]) if titled else None,
+            Fingerprints.joined([part.fingerprints for part in parts]),
         )
 
     def part(self, start: int, stop: int) -> "Features":
@@ -89,6 +123,7 @@ class Features:
             self.lines.part(start, stop),
             self.texts.part(start, stop),
             self.title_texts.part(start, stop) if self.title_texts is not None else None,
+            self.fingerprints.part(start, stop) if self.fingerprints is not None else None,
         )
 
 
@@ -156,6 +191,7 @@ class Fingerprinter:
             cut=wanted,
             terms=features.terms.mixed(kept, terms),
             titles=features.titles.mixed(kept, titles) if features.titles is not None and titles is not None else None,
+            fingerprints=None,
         )
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
@@ -175,8 +211,15 @@ class Fingerprinter:
             titles,
         )
 
+    def fingerprinted(self, features: Features, epoch: Epoch) -> Features:
+        """Return the same features with fingerprints: whoever asks for those of the same epoch need not wait."""
+        return replace(features, fingerprints=Fingerprints(epoch, *self.fingerprints(features, epoch)))
+
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
         """Return fingerprints, shape (n,), and bit sums, shape (n, 64), with the weights of an epoch."""
+        known = features.fingerprints
+        if known is not None and known.epoch is epoch:
+            return known.values, known.sums
         return self.weighted(features.terms, features.titles, epoch)
 
     def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:

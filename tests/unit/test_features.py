@@ -8,7 +8,8 @@ import pytest
 
 from stream_dedup import Article, EngineSettings
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.text.idf import Epoch
+from stream_dedup.hashing import U64
+from stream_dedup.text.idf import COUNT_DTYPE, Counts, Epoch
 from stream_dedup.text.texts import Texts
 from stream_dedup.text.words import Words
 
@@ -40,6 +41,12 @@ def _of(features: Features, place: int) -> list[list[int] | bool | str]:
     arrays += [*(of[place] for of in features.places), lines.of(place)]
     bare, taken = bool(features.bare[place]), bool(lines.taken[place])
     return [*(np.ravel(array).tolist() for array in arrays), bare, taken, features.texts.text(place)]
+
+
+def _counts(words: U64, documents: int) -> Counts:
+    counts = np.empty(len(words), COUNT_DTYPE)
+    counts["word"], counts["documents"] = words, documents
+    return counts
 
 
 def test_features_of_a_batch_are_those_of_its_articles(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
@@ -99,6 +106,41 @@ def test_words_that_are_there_are_not_cut_again(
     fingerprinter.segmented(features, every)
     lengths = features.texts.lengths() > 0
     assert masks == [(some & lengths).tolist(), (~some & lengths).tolist()]
+
+
+def test_fingerprints_computed_ahead_are_taken_while_their_epoch_lasts(
+    fingerprinter: Fingerprinter, bodies: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then nothing is computed again; with the weights of another epoch all are, as if none had been there."""
+    features, first = fingerprinter.features(_articles(bodies)), Epoch()
+    words = np.unique(features.terms.hashes)[::2]
+    second = Epoch.restored(1, 1_000, _counts(words, 700))
+    ahead = fingerprinter.fingerprinted(features, first)
+    of_first, of_second = (fingerprinter.weighted(features.terms, None, epoch) for epoch in (first, second))
+    assert not np.array_equal(of_first[0], of_second[0])
+    found, other = fingerprinter.fingerprints(ahead, second), fingerprinter.fingerprints(features, first)
+    assert all(map(np.array_equal, (*found, *other), (*of_second, *of_first)))
+
+    def never(*_: object) -> None:
+        raise AssertionError("they are known")
+
+    monkeypatch.setattr(fingerprinter, "weighted", never)
+    joined = Features.joined([ahead.part(2, 5), ahead.part(7, 9)])
+    found = fingerprinter.fingerprints(joined, first)
+    assert all(np.array_equal(part, whole[[2, 3, 4, 7, 8]]) for part, whole in zip(found, of_first, strict=True))
+
+
+def test_fingerprints_computed_ahead_do_not_outlive_what_they_are_of(
+    fingerprinter: Fingerprinter, bodies: list[str]
+) -> None:
+    """Not beside articles of which there are none, or of another epoch; not where other articles have words."""
+    features = fingerprinter.features(_articles(bodies))
+    ahead = fingerprinter.fingerprinted(features, Epoch())
+    other = fingerprinter.fingerprinted(features, Epoch())
+    assert Features.joined([ahead, features]).fingerprints is None
+    assert Features.joined([features, ahead]).fingerprints is None
+    assert Features.joined([ahead, other]).fingerprints is None
+    assert fingerprinter.segmented(ahead, np.arange(len(features.cut)) > 3).fingerprints is None
 
 
 def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
