@@ -22,7 +22,7 @@ from stream_dedup.ask.answers import (
     TextAnswer,
 )
 from stream_dedup.ask.bounds import check_length, quoted
-from stream_dedup.ask.figures import ShadowFigures, figures_of
+from stream_dedup.ask.figures import ShadowFigures, Telling
 from stream_dedup.ask.follower import Follower, View
 from stream_dedup.ask.lookup import Lookup, place_answer
 from stream_dedup.ask.measures import measures_of
@@ -91,6 +91,7 @@ class Desk(SelfClosing):
         self._loading = threading.Lock()
         self._loaded: Explainer | None = None
         self._pace = _Pace()
+        self._telling = Telling(settings.http)
         self._searched_until = 0.0
         self._looked_at = time.monotonic()
         self._follower = Follower(self._directory, settings)
@@ -237,7 +238,7 @@ class Desk(SelfClosing):
         Raises:
             StoreError: the state cannot be read.
         """
-        figures = figures_of(self._settings.http)
+        figures = self._telling.figures()
         with self._follower.view() as view:
             progress, positions = view.progress, load_positions(view.store)
             unseen, epoch = view.unseen, view.epoch.number

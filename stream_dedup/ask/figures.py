@@ -1,8 +1,11 @@
 """What a running service says of itself on its own port.
 
-Knows names of metrics, the probe and how they are read; knows nothing of the state.
+Knows names of metrics, the probe, how they are read and how often; knows nothing of the state.
 """
 
+import math
+import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from stream_dedup.settings import HttpSettings
 
 _SECONDS = 1.0
+_FRESH_SECONDS = 1.0
 _MOST_BYTES = 8 << 20
 _NEW = "new"  # what articles without a relation are called
 _ARTICLES, _LAG = "stream_dedup_articles_total", "stream_dedup_consumer_lag_messages"
@@ -57,6 +61,30 @@ class Figures:
     shadow: ShadowFigures | None
     ready: bool | None
     not_ready: str
+
+
+class Telling:
+    """A service that is asked for its figures, once a second at most: each time takes some milliseconds of its stream.
+
+    Safe between threads.
+
+    Args:
+        settings: of its port.
+    """
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._asked_at = -math.inf  # by `time.monotonic`
+        self._figures: Figures | None = None
+
+    def figures(self) -> Figures | None:
+        """Return what the service shows, a second old at most; None where none answers."""
+        with self._lock:
+            if time.monotonic() - self._asked_at >= _FRESH_SECONDS:
+                self._figures = figures_of(self._settings)
+                self._asked_at = time.monotonic()
+            return self._figures
 
 
 def figures_of(settings: HttpSettings) -> Figures | None:

@@ -8,21 +8,18 @@ cores it is what the stream cannot have.
 
 import argparse
 import json
-import multiprocessing
 import random
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from http.client import HTTPConnection
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import numpy as np
 import orjson
@@ -31,17 +28,17 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.broker import kafka_for_session
+from tests.benchmarks.asker import Asker, Latencies, Request
 from tests.benchmarks.throughput.articles import read_articles, sample_articles
 from tests.benchmarks.throughput.figures import steady_rate
 from tests.benchmarks.throughput.service import API, PARTITIONS, api_of, await_decided, collect, cpu_seconds, fill
 from tests.stream.harness import Service, fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
+_QUESTIONS = 1_000  # before they are asked again
 _BEFORE = 3  # a third of the articles is decided before anything is measured: whatever starts has started by then
 _WITHOUT, _UNASKED, _ASKED = "no API", "API, not asked", "API, asked"
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-
-Latencies = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,76 +50,41 @@ class Taken:
         stream: CPU seconds a second of the service, the API left out.
         api: of the API's process.
         asker: of the process that asked.
+        latencies: of the answers, milliseconds, by question.
     """
 
     rate: float
     stream: float
     api: float
     asker: float
+    latencies: Latencies
 
 
-class Asker:
-    """A process that asks at a steady pace, as long as the context lasts.
+class Asking(NamedTuple):
+    """How an API is asked.
 
-    Args:
-        articles: as JSON, in the order of the stream.
+    Attributes:
         rate: questions a second.
-        seed: of which questions about which articles.
+        seed: of which questions about which articles, and when.
     """
 
-    def __init__(self, articles: Sequence[bytes], rate: float, seed: int) -> None:
-        self._articles = articles
-        self._rate = rate
-        self._seed = seed
-        self.latencies: Latencies = {}
-        self.cpu_seconds = 0.0
-
-    @contextmanager
-    def beside(self, service: Service) -> Iterator[None]:
-        """Ask the API of a service."""
-        here, there = multiprocessing.Pipe()
-        where = api_of(service)
-        asking = multiprocessing.Process(target=_ask, args=(where, self._articles, self._rate, self._seed, there))
-        asking.start()
-        yield
-        here.send(None)
-        self.latencies, self.cpu_seconds = here.recv()
-        asking.join()
+    rate: float
+    seed: int
 
 
-def _ask(address: str, articles: Sequence[bytes], rate: float, seed: int, told: Connection) -> None:
-    """Ask until told to end; then tell the latencies in milliseconds by question, and the CPU time that asking took.
-
-    Questions that failed count under `failed`.
-    """
-    began = time.process_time()
+def _requests(articles: Sequence[bytes], seed: int) -> list[Request]:
+    """Return questions about articles, as JSON, that are judged already."""
     chance = random.Random(seed)
-    where = urlsplit(address)
-    connection = HTTPConnection(str(where.hostname), where.port, timeout=10)
-    latencies: dict[str, list[float]] = defaultdict(list)
-    judged, due = 0, time.perf_counter()
-    while not told.poll(max(0.0, due - time.perf_counter())):
-        question = chance.choice(QUESTIONS) if judged else "status"
-        method, path, body = _request(question, articles, judged, chance)
-        # From when it was due: one that waits for the one before has waited too.
-        connection.request(method, path, body, {"content-type": "application/json"})
-        answer = connection.getresponse()
-        content = answer.read()
-        spent = 1000 * (time.perf_counter() - due)
-        if question == "status" and answer.status == 200:
-            judged = orjson.loads(content)["articles_judged"]
-        latencies[question if answer.status in {200, 404, 409} else "failed"].append(spent)
-        due = max(due + chance.expovariate(rate), time.perf_counter() - 1.0)
-    told.send((dict(latencies), time.process_time() - began))
+    return [_request(chance.choice(QUESTIONS), orjson.loads(chance.choice(articles))) for _ in range(_QUESTIONS)]
 
 
-def _request(question: str, articles: Sequence[bytes], judged: int, chance: random.Random) -> tuple[str, str, bytes]:
+def _request(question: str, article: Mapping[str, str]) -> Request:
     if question == "status":
-        return "GET", "/v1/status", b""
-    fields = orjson.loads(articles[chance.randrange(min(judged, len(articles)))])
+        return Request(question, "GET", "/v1/status")
     if question == "similar":
-        return "POST", "/v1/similar", orjson.dumps({"body": fields["body"], "title": fields.get("title", "")})
-    return "GET", f"/v1/{question}?{urlencode({'id': fields['id']})}", b""
+        body = orjson.dumps({"body": article["body"], "title": article.get("title", "")})
+        return Request(question, "POST", "/v1/similar", body)
+    return Request(question, "GET", f"/v1/{question}?{urlencode({'id': article['id']})}")
 
 
 def main() -> None:
@@ -135,19 +97,18 @@ def main() -> None:
     with kafka_for_session() as bootstrap:
         for number in range(options.rounds):
             for name in (_WITHOUT, _UNASKED, _ASKED)[:: 1 if number % 2 else -1]:
-                asker = Asker(articles, options.rate, number)
-                flags = () if name == _WITHOUT else API
-                run = _run(bootstrap, articles, flags, asker if name == _ASKED else None)
+                asking = Asking(options.rate, number) if name == _ASKED else None
+                run = _run(bootstrap, articles, () if name == _WITHOUT else API, asking)
                 console.print(f"round {number + 1}, {name}: {run.rate:,.0f} articles/s", style="dim")
                 runs[name].append(run)
-                for question, spent in asker.latencies.items():
+                for question, spent in run.latencies.items():
                     latencies[question] += spent
     for table in _tables(runs, latencies, options.rate):
         console.print(table)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         taken = {name: [asdict(run) for run in some] for name, some in runs.items()}
-        options.json.write_text(json.dumps({"runs": taken, "latencies_ms": latencies}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"runs": taken}, indent=1) + "\n")
 
 
 def _copied(articles: Sequence[bytes], copy: int) -> Iterator[bytes]:
@@ -158,16 +119,19 @@ def _copied(articles: Sequence[bytes], copy: int) -> Iterator[bytes]:
         yield orjson.dumps({**fields, "id": f"{fields['id']}-{copy}", "url": ""}) if copy else article
 
 
-def _run(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asker: Asker | None) -> Taken:
+def _run(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asking: Asking | None) -> Taken:
     topics, first = fresh_topics(bootstrap, partitions=PARTITIONS), len(articles) // _BEFORE
     fill(bootstrap, topics.input, articles[:first])
-    with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
+    with (
+        Asker(_requests(articles[:first], asking.seed), *asking) if asking is not None else nullcontext() as asker,
+        tempfile.TemporaryDirectory() as folder,
+        Service(Path(folder), bootstrap, topics, *flags) as service,
+    ):
         await_decided(service, first)
-        if flags:
-            api_of(service)
+        address = api_of(service) if flags else ""
         fill(bootstrap, topics.input, articles[first:])
         began = _moment(service)
-        with asker.beside(service) if asker is not None else nullcontext():
+        with asker.asking(address) if asker is not None else nullcontext():
             await_decided(service, len(articles))
             ended = _moment(service)
         service.stop()
@@ -178,6 +142,7 @@ def _run(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asker:
         stream=(ended.stream - began.stream) / seconds,
         api=(ended.api - began.api) / seconds,
         asker=asker.cpu_seconds / seconds if asker is not None else 0.0,
+        latencies=asker.latencies if asker is not None else {},
     )
 
 

@@ -4,11 +4,12 @@ import mmap
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from stream_dedup.ask.figures import ShadowFigures, figures_of
+from stream_dedup.ask.figures import ShadowFigures, Telling, figures_of
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import Family, Puts
 from stream_dedup.observe.health import Health
@@ -170,6 +171,26 @@ def test_figures_for_the_api_are_sums_over_the_topics() -> None:
         figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
     assert figures is not None
     assert (figures.decisions, figures.lag, figures.shadow) == ({"new": 7, "near": 70}, 700, None)
+
+
+def test_figures_are_asked_for_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks meanwhile is told what was seen, and so is one who asks of a service that is gone."""
+    clock = [1_000.0]
+    monkeypatch.setattr("stream_dedup.ask.figures.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    metrics, asked = Metrics(), []
+    with (
+        metrics.refreshed_by(lambda: asked.append(clock[0])),
+        Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory,
+    ):
+        telling = Telling(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+        for moment in (1_000.0, 1_000.5, 1_000.99, 1_001.0, 1_001.9, 1_010.0):
+            clock[0] = moment
+            assert telling.figures() is not None
+    clock[0] = 1_010.9
+    assert telling.figures() is not None
+    clock[0] = 1_011.0
+    assert telling.figures() is None
+    assert asked == [1_000.0, 1_001.0, 1_010.0]
 
 
 @pytest.mark.parametrize("judging", [True, False])

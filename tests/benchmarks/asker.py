@@ -1,0 +1,114 @@
+"""Who asks: a process of its own that sends requests at a steady pace, and times the answers.
+
+Knows requests, their pace and the time they take; knows nothing of what is asked.
+"""
+
+import multiprocessing
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import cycle
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+
+_HEADERS = {"content-type": "application/json"}
+_ANSWERED = {200, 404, 409}
+_BEHIND_SECONDS = 1.0  # at most: a pace that cannot be kept is not made up for
+
+Latencies = Mapping[str, Sequence[float]]
+
+
+class Request(NamedTuple):
+    """A question as it is sent.
+
+    Attributes:
+        question: what it counts under.
+        method: of HTTP.
+        path: with its parameters.
+        body: JSON, or empty.
+    """
+
+    question: str
+    method: str
+    path: str
+    body: bytes = b""
+
+
+class Asker:
+    """A process that asks, with all that it sends at hand before it begins: what it takes is the stream's to miss.
+
+    Use it as a context manager.
+
+    Args:
+        requests: in turn, again and again.
+        rate: requests a second.
+        seed: of the time between them.
+
+    Attributes:
+        latencies: milliseconds from when a request was due to its answer, by question; `failed` for the others.
+        cpu_seconds: that asking took.
+    """
+
+    def __init__(self, requests: Sequence[Request], rate: float, seed: int) -> None:
+        self._pipe, theirs = multiprocessing.Pipe()
+        # A fork of whoever holds the articles would copy its memory page by page while the stream is measured.
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=_serve, args=(theirs, requests, rate, seed), daemon=True
+        )
+        self.latencies: Latencies = {}
+        self.cpu_seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        self._pipe.recv()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.join()
+
+    @contextmanager
+    def asking(self, address: str) -> Iterator[None]:
+        """Ask an API, as long as the context lasts.
+
+        Args:
+            address: its URL.
+        """
+        self._pipe.send(address)
+        yield
+        self._pipe.send(None)
+        self.latencies, self.cpu_seconds = self._pipe.recv()
+
+
+def _serve(pipe: Connection, requests: Sequence[Request], rate: float, seed: int) -> None:
+    """Tell that it is there; then ask whom it is told of until told to end, and tell latencies and CPU seconds."""
+    pipe.send(None)
+    where = urlsplit(pipe.recv())
+    began = time.process_time()
+    latencies = _ask(HTTPConnection(str(where.hostname), where.port, timeout=10), requests, rate, seed, pipe)
+    pipe.send((latencies, time.process_time() - began))
+
+
+def _ask(
+    connection: HTTPConnection, requests: Sequence[Request], rate: float, seed: int, told: Connection
+) -> dict[str, list[float]]:
+    latencies: dict[str, list[float]] = defaultdict(list)
+    chance, due = random.Random(seed), time.perf_counter()
+    for request in cycle(requests):
+        if told.poll(max(0.0, due - time.perf_counter())):
+            break
+        # From when it was due: one that waits for the one before has waited too.
+        connection.request(request.method, request.path, request.body, _HEADERS)
+        answer = connection.getresponse()
+        answer.read()
+        spent = 1000 * (time.perf_counter() - due)
+        latencies[request.question if answer.status in _ANSWERED else "failed"].append(spent)
+        due = max(due + chance.expovariate(rate), time.perf_counter() - _BEHIND_SECONDS)
+    return dict(latencies)
