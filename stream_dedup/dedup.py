@@ -4,7 +4,7 @@ Knows how an engine is opened, asked and closed; knows no Kafka, no files and no
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,16 @@ class Deduplicator(SelfClosing):
         with rehearsed_engine(self._settings):
             pass
 
-    def prepare(self, items: Sequence[Article | Withdrawal]) -> Prepared | None:
-        """Work out what no other article has a say in; None where there are no articles.
+    def prepare(
+        self, items: Sequence[Article | Withdrawal], awaited: Callable[[], bool] = lambda: False
+    ) -> Prepared | None:
+        """Work out what no other article has a say in, and fingerprints; None where there are no articles.
 
         This alone may be called in another thread, while others are decided and applied.
+
+        Args:
+            items: in order.
+            awaited: tells whether somebody waits already: fingerprints are then left to `decide`.
 
         Raises:
             TypeError: the items are no sequence of Articles and Withdrawals.
@@ -129,7 +135,8 @@ class Deduplicator(SelfClosing):
         articles = [item for item in items if isinstance(item, Article)]
         if not articles:
             return None
-        return self._parts.prepared(articles, self.state.lines.learnt, self.state.epoch, self._foresight)
+        prepared = self._parts.prepared(articles, self.state.lines.learnt, self._foresight)
+        return prepared if awaited() else self._parts.fingerprinted(prepared, self.state.epoch)
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before the next batch is decided.

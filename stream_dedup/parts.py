@@ -4,7 +4,7 @@ Knows which parts there are; knows nothing of the order in which they are used.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Parts:
     limits: Limits
     duplicates: NDArray[np.bool_]
 
-    def prepared(self, articles: Sequence[Article], learnt: U64, epoch: Epoch, foresight: Foresight) -> Prepared:
+    def prepared(self, articles: Sequence[Article], learnt: U64, foresight: Foresight) -> Prepared:
         """Return what can be worked out of articles before anything is looked up.
 
         Where copies are not cut into words, those are not that will probably turn out to be some.
@@ -56,9 +56,18 @@ class Parts:
         features = self.features(articles, learnt)
         if self.settings.text.segment == "unproved":
             features = self.fingerprinter.segmented(features, ~foresight.copies(features.sketches.landmarks))
-        else:
-            features = self.fingerprinter.fingerprinted(features, epoch)
         return Prepared(features, learnt)
+
+    def fingerprinted(self, prepared: Prepared, epoch: Epoch) -> Prepared:
+        """Return the same with fingerprints, where all articles are cut into words: else it is not known yet of which.
+
+        Args:
+            prepared: articles.
+            epoch: in force.
+        """
+        if self.settings.text.segment == "unproved":
+            return prepared
+        return replace(prepared, features=self.fingerprinter.fingerprinted(prepared.features, epoch))
 
     def features(self, articles: Sequence[Article], learnt: U64) -> Features:
         """Return the features of articles, as far as they are computed before anything is looked up."""

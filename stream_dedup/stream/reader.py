@@ -45,11 +45,13 @@ class Intake:
         haul: the messages.
         parts: what becomes of them, a part each time that some came in.
         messages: how many are on their way.
+        awaited: whether their turn has come: what can be done then is not done before any more.
     """
 
     haul: Haul
     parts: list[Future[Taken]] = field(default_factory=list)
     messages: int = 0
+    awaited: bool = False
 
     def taken(self, while_waiting: Callable[[], None]) -> Taken:
         """Wait for all of them.
@@ -60,6 +62,7 @@ class Intake:
         Raises:
             RegistryError: the schema registry refuses.
         """
+        self.awaited = True
         while wait(self.parts, _SLICE_SECONDS).not_done:
             while_waiting()
         parts = [part.result() for part in self.parts]
@@ -139,12 +142,12 @@ class Reader:
         messages = intake.haul.messages[intake.messages :]
         if messages:
             intake.messages += len(messages)
-            intake.parts.append(self._thread.submit(self._taken, messages))
+            intake.parts.append(self._thread.submit(self._taken, messages, intake))
 
-    def _taken(self, messages: Sequence[Message]) -> Taken:
+    def _taken(self, messages: Sequence[Message], intake: Intake) -> Taken:
         watch = Stopwatch()
         decoded = decode_all(messages, self._decoder)
         watch.lap("decode")
-        prepared = self._engine.prepare([item for _, item in decoded.items])
+        prepared = self._engine.prepare([item for _, item in decoded.items], lambda: intake.awaited)
         watch.lap("features")
         return Taken(decoded, prepared, watch.seconds)
