@@ -33,7 +33,7 @@ from stream_dedup.closing import SelfClosing
 from stream_dedup.compare import limits_of
 from stream_dedup.explain import Explainer
 from stream_dedup.files.place import runs_of
-from stream_dedup.index.ledger import Positions, load_positions
+from stream_dedup.index.ledger import Positions, Progress, load_positions
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.store import StoreError
 from stream_dedup.registry import RegistryError
@@ -104,7 +104,9 @@ class Desk(SelfClosing):
         """
         a_second = _SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED
         seconds = max(time.monotonic() - self._looked_at, self._settings.api.refresh_ms / 1000)
-        self._look(min(_AT_ONCE, round(a_second * seconds)))
+        # Of a stream that brings more the writer has put them into a run before they would all be found here.
+        keeps_up = self._pace.entries <= a_second
+        self._look(min(_AT_ONCE, round(a_second * seconds)) if keeps_up else 0)
 
     def warm_up(self) -> None:
         """Read, compile and connect now, and not at the first question."""
@@ -273,7 +275,7 @@ class Desk(SelfClosing):
         self._looked_at = time.monotonic()
         self._follower.refresh(most)
         with self._follower.view() as view:
-            self._pace.note(view.progress.judged)
+            self._pace.note(view.progress)
 
     def _unseen(self) -> int:
         with self._follower.view() as view:
@@ -334,19 +336,28 @@ def _directory_of(settings: Settings) -> Path:
 
 
 class _Pace:
-    """How many articles a second are judged, by what was seen at the last looks."""
+    """What comes a second, by what was seen at the last looks.
+
+    Attributes:
+        rate: articles judged; None where that is not known yet.
+        entries: of the index.
+    """
 
     def __init__(self) -> None:
-        self._seen: tuple[float, int] | None = None
+        self._seen: tuple[float, Progress] | None = None
         self.rate: float | None = None
+        self.entries = 0.0
 
-    def note(self, judged: int) -> None:
+    def note(self, progress: Progress) -> None:
         now = time.monotonic()
-        if self._seen is not None and now - self._seen[0] < _RATE_SECONDS:
+        if self._seen is None:
+            self._seen = now, progress
             return
-        if self._seen is not None:
-            self.rate = round(max(0, judged - self._seen[1]) / (now - self._seen[0]), 1)
-        self._seen = now, judged
+        seconds, before = now - self._seen[0], self._seen[1]
+        if seconds >= _RATE_SECONDS:
+            self.rate = round(max(0, progress.judged - before.judged) / seconds, 1)
+            self.entries = max(0, progress.entries - before.entries) / seconds
+            self._seen = now, progress
 
 
 def _shadow_answer(shadow: ShadowFigures) -> ShadowAnswer:

@@ -129,9 +129,9 @@ class MultiIndex:
             progress: of the state.
             most: how many at most; None for all.
         """
-        removed = load_removed(store)
         first = max(self.shelf.young_stop, progress.generations[0].first_entry)
         last = progress.entries if most is None else min(progress.entries, first + most)
+        removed = load_removed(store) if first < last else {}
         for start in range(first, last, _CHUNK):
             numbers = np.arange(start, min(start + _CHUNK, last), dtype=np.uint64)
             values = store.get_many(Family.ENTRIES, keys_of(numbers))

@@ -55,16 +55,17 @@ class Asker:
     """
 
     def __init__(self, requests: Sequence[Request], rate: float, seed: int) -> None:
-        self._pipe, theirs = multiprocessing.Pipe()
+        self._pipe, self._theirs = multiprocessing.Pipe()
         # A fork of whoever holds the articles would copy its memory page by page while the stream is measured.
         self._process = multiprocessing.get_context("spawn").Process(
-            target=_serve, args=(theirs, requests, rate, seed), daemon=True
+            target=_serve, args=(self._theirs, requests, rate, seed), daemon=True
         )
         self.latencies: Latencies = {}
         self.cpu_seconds = 0.0
 
     def __enter__(self) -> Self:
         self._process.start()
+        self._theirs.close()  # else nobody would hear of its end
         self._pipe.recv()
         return self
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,6 +187,32 @@ def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> 
             engine.process(articles()[_BATCH : _BATCH + 3])
             follower.refresh(10)
             assert unseen(follower) == 0
+
+
+def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that meets no new ones, between two commits of a busy stream, makes none to be found either."""
+    directory, clock = tmp_path / "state", [1_000.0]
+    monkeypatch.setattr("stream_dedup.ask.desk.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("stream_dedup.ask.desk._UNSEARCHED", 20)
+
+    def unseen_after(desk: Desk, seconds: float) -> int:
+        clock[0] += seconds
+        desk.refresh()
+        return desk.status().unseen_entries
+
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(articles()[:1])
+        with Desk(_settings(directory)) as desk:
+            assert unseen_after(desk, 1.0) == 0
+            before = engine.progress.entries
+            engine.process(articles()[1:_BATCH])
+            new = engine.progress.entries - before
+            assert new > 20
+            assert unseen_after(desk, 1.0) == new
+            assert unseen_after(desk, 0.5) == new  # as many came within the second
+            assert unseen_after(desk, 0.5) == new  # the same; from here on none have
+            assert unseen_after(desk, 0.5) == new - 10
+            assert unseen_after(desk, 10.0) == 0
 
 
 def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path) -> None:
