@@ -46,8 +46,8 @@ class Fingerprints(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints | None"]) -> "Fingerprints | None":
         """Return those of several batches as those of one; None unless all have the weights of one epoch."""
-        known = [part for part in parts if part is not None and parts[0] is not None and part.epoch is parts[0].epoch]
-        if not known or len(known) < len(parts):
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or any(part.epoch is not known[0].epoch for part in known):
             return None
         return cls(
             known[0].epoch,

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from itertools import cycle
 from multiprocessing.connection import Connection
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from stream_dedup.closing import SelfClosing
 
 _HEADERS = {"content-type": "application/json"}
 _ANSWERED = {200, 404, 409}
@@ -39,10 +40,10 @@ class Request(NamedTuple):
     body: bytes = b""
 
 
-class Asker:
+class Asker(SelfClosing):
     """A process that asks, with all that it sends at hand before it begins: what it takes is the stream's to miss.
 
-    Use it as a context manager.
+    Use it as a context manager, or call `close`.
 
     Args:
         requests: in turn, again and again.
@@ -55,23 +56,19 @@ class Asker:
     """
 
     def __init__(self, requests: Sequence[Request], rate: float, seed: int) -> None:
-        self._pipe, self._theirs = multiprocessing.Pipe()
+        self._pipe, theirs = multiprocessing.Pipe()
         # A fork of whoever holds the articles would copy its memory page by page while the stream is measured.
         self._process = multiprocessing.get_context("spawn").Process(
-            target=_serve, args=(self._theirs, requests, rate, seed), daemon=True
+            target=_serve, args=(theirs, requests, rate, seed), daemon=True
         )
         self.latencies: Latencies = {}
         self.cpu_seconds = 0.0
-
-    def __enter__(self) -> Self:
         self._process.start()
-        self._theirs.close()  # else nobody would hear of its end
+        theirs.close()  # else nobody would hear of its end
         self._pipe.recv()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the process."""
         self._process.terminate()
         self._process.join()
 

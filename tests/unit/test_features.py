@@ -8,8 +8,7 @@ import pytest
 
 from stream_dedup import Article, EngineSettings
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import U64
-from stream_dedup.text.idf import COUNT_DTYPE, Counts, Epoch
+from stream_dedup.text.idf import Epoch, document_delta
 from stream_dedup.text.texts import Texts
 from stream_dedup.text.words import Words
 
@@ -41,12 +40,6 @@ def _of(features: Features, place: int) -> list[list[int] | bool | str]:
     arrays += [*(of[place] for of in features.places), lines.of(place)]
     bare, taken = bool(features.bare[place]), bool(lines.taken[place])
     return [*(np.ravel(array).tolist() for array in arrays), bare, taken, features.texts.text(place)]
-
-
-def _counts(words: U64, documents: int) -> Counts:
-    counts = np.empty(len(words), COUNT_DTYPE)
-    counts["word"], counts["documents"] = words, documents
-    return counts
 
 
 def test_features_of_a_batch_are_those_of_its_articles(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
@@ -114,7 +107,7 @@ def test_fingerprints_computed_ahead_are_taken_while_their_epoch_lasts(
     """Then nothing is computed again; with the weights of another epoch all are, as if none had been there."""
     features, first = fingerprinter.features(_articles(bodies)), Epoch()
     words = np.unique(features.terms.hashes)[::2]
-    second = Epoch.restored(1, 1_000, _counts(words, 700))
+    second = Epoch.restored(1, 1_000, document_delta(np.repeat(words, 700)))
     ahead = fingerprinter.fingerprinted(features, first)
     of_first, of_second = (fingerprinter.weighted(features.terms, None, epoch) for epoch in (first, second))
     assert not np.array_equal(of_first[0], of_second[0])
