@@ -82,7 +82,7 @@ bench-window: $(READY) ## Disk, memory and index on an endless stream in compres
 	@$(BIN)/python -m tests.benchmarks.window $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(OUT),--out $(OUT))
 
 bench-ask: $(READY) ## How fast the API answers at full load, and what it costs the stream (ARTICLES=, OUT=)
-	@$(BIN)/python -m tests.benchmarks.asking --json $(or $(OUT),out/ask.json) $(if $(ARTICLES),--articles $(ARTICLES) --copies 3)
+	@$(BIN)/python -m tests.benchmarks.asking --json $(or $(OUT),out/ask.json) $(if $(ARTICLES),--articles $(ARTICLES))
 
 bench-footprint: $(READY) ## Memory and CPU of the service at rest, under a steady load and at full load (ARTICLES=, OUT=)
 	@$(BIN)/python -m tests.benchmarks.footprint --json $(or $(OUT),out/footprint.json) $(if $(ARTICLES),--articles $(ARTICLES))

@@ -8,7 +8,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from itertools import cycle
 from multiprocessing.connection import Connection
@@ -40,6 +40,18 @@ class Request(NamedTuple):
     body: bytes = b""
 
 
+class Asked(NamedTuple):
+    """What became of the questions of one turn.
+
+    Attributes:
+        latencies: milliseconds from when a request was due to its answer, by question; `failed` for the others.
+        cpu_seconds: that asking took.
+    """
+
+    latencies: Latencies
+    cpu_seconds: float
+
+
 class Asker(SelfClosing):
     """A process that asks, with all that it sends at hand before it begins: what it takes is the stream's to miss.
 
@@ -51,8 +63,7 @@ class Asker(SelfClosing):
         seed: of the time between them.
 
     Attributes:
-        latencies: milliseconds from when a request was due to its answer, by question; `failed` for the others.
-        cpu_seconds: that asking took.
+        turns: what became of the questions, an entry each time that it was asked to ask.
     """
 
     def __init__(self, requests: Sequence[Request], rate: float, seed: int) -> None:
@@ -61,8 +72,7 @@ class Asker(SelfClosing):
         self._process = multiprocessing.get_context("spawn").Process(
             target=_serve, args=(theirs, requests, rate, seed), daemon=True
         )
-        self.latencies: Latencies = {}
-        self.cpu_seconds = 0.0
+        self.turns: list[Asked] = []
         self._process.start()
         theirs.close()  # else nobody would hear of its end
         self._pipe.recv()
@@ -82,26 +92,28 @@ class Asker(SelfClosing):
         self._pipe.send(address)
         yield
         self._pipe.send(None)
-        self.latencies, self.cpu_seconds = self._pipe.recv()
+        self.turns.append(self._pipe.recv())
 
 
 def _serve(pipe: Connection, requests: Sequence[Request], rate: float, seed: int) -> None:
-    """Tell that it is there; then ask whom it is told of until told to end, and tell latencies and CPU seconds."""
+    """Tell that it is there; then, again and again, ask whom it is told of until told to end, and tell what became."""
     pipe.send(None)
-    where = urlsplit(pipe.recv())
-    began = time.process_time()
-    latencies = _ask(HTTPConnection(str(where.hostname), where.port, timeout=10), requests, rate, seed, pipe)
-    pipe.send((latencies, time.process_time() - began))
+    endless, chance = cycle(requests), random.Random(seed)
+    while True:
+        where = urlsplit(pipe.recv())
+        began = time.process_time()
+        with closing(HTTPConnection(str(where.hostname), where.port, timeout=10)) as connection:
+            latencies = _ask(connection, endless, rate, chance, pipe)
+        pipe.send(Asked(latencies, time.process_time() - began))
 
 
 def _ask(
-    connection: HTTPConnection, requests: Sequence[Request], rate: float, seed: int, told: Connection
-) -> dict[str, list[float]]:
+    connection: HTTPConnection, requests: Iterator[Request], rate: float, chance: random.Random, told: Connection
+) -> Latencies:
     latencies: dict[str, list[float]] = defaultdict(list)
-    chance, due = random.Random(seed), time.perf_counter()
-    for request in cycle(requests):
-        if told.poll(max(0.0, due - time.perf_counter())):
-            break
+    due = time.perf_counter() + chance.expovariate(rate)
+    while not told.poll(max(0.0, due - time.perf_counter())):
+        request = next(requests)
         # From when it was due: one that waits for the one before has waited too.
         connection.request(request.method, request.path, request.body, _HEADERS)
         answer = connection.getresponse()
@@ -109,4 +121,5 @@ def _ask(
         spent = 1000 * (time.perf_counter() - due)
         latencies[request.question if answer.status in _ANSWERED else "failed"].append(spent)
         due = max(due + chance.expovariate(rate), time.perf_counter() - _BEHIND_SECONDS)
+    told.recv()
     return dict(latencies)

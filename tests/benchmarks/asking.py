@@ -1,75 +1,35 @@
 """`python -m tests.benchmarks.asking`: how fast the API answers at full load, and what it costs the stream.
 
 Knows questions and how often they are asked; asserts nothing: it prints figures of one run.
-
-A machine's rates differ by more from run to run than the API takes, so that its CPU time is told besides: of two busy
-cores it is what the stream cannot have.
 """
 
 import argparse
-import json
 import random
 import sys
 import tempfile
-import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from itertools import count, islice
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 import orjson
-import psutil
 from rich.console import Console
 from rich.table import Table
 
 from deploy.broker import kafka_for_session
-from tests.benchmarks.asker import Asker, Latencies, Request
+from tests.benchmarks.asker import Asked, Asker, Request
 from tests.benchmarks.throughput.articles import read_articles, sample_articles
-from tests.benchmarks.throughput.figures import steady_rate
-from tests.benchmarks.throughput.service import API, PARTITIONS, api_of, await_decided, collect, cpu_seconds, fill
+from tests.benchmarks.throughput.service import API, PARTITIONS, await_decided, fill, outputs_of
+from tests.benchmarks.turns import WAYS, Rates, Round, Turns
 from tests.stream.harness import Service, fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
 _QUESTIONS = 1_000  # before they are asked again
-_BEFORE = 3  # a third of the articles is decided before anything is measured: whatever starts has started by then
-_WITHOUT, _UNASKED, _ASKED = "no API", "API, not asked", "API, asked"
+_LEAST_ROUNDS = 2  # of which an error can be told
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What was seen of one run.
-
-    Attributes:
-        rate: articles decided a second, by the outputs' own times.
-        stream: CPU seconds a second of the service, the API left out.
-        api: of the API's process.
-        asker: of the process that asked.
-        latencies: of the answers, milliseconds, by question.
-    """
-
-    rate: float
-    stream: float
-    api: float
-    asker: float
-    latencies: Latencies
-
-
-class Asking(NamedTuple):
-    """How an API is asked.
-
-    Attributes:
-        rate: questions a second.
-        seed: of which questions about which articles, and when.
-    """
-
-    rate: float
-    seed: int
 
 
 def _requests(articles: Sequence[bytes], seed: int) -> list[Request]:
@@ -91,108 +51,78 @@ def main() -> None:
     """Measure, print and write."""
     options = _options().parse_args()
     articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
-    articles = [article for copy in range(options.copies) for article in _copied(articles, copy)]
-    runs: dict[str, list[Taken]] = {name: [] for name in (_WITHOUT, _UNASKED, _ASKED)}
-    latencies: dict[str, list[float]] = defaultdict(list)
-    with kafka_for_session() as bootstrap:
-        for number in range(options.rounds):
-            for name in (_WITHOUT, _UNASKED, _ASKED)[:: 1 if number % 2 else -1]:
-                asking = Asking(options.rate, number) if name == _ASKED else None
-                run = _run(bootstrap, articles, () if name == _WITHOUT else API, asking)
-                console.print(f"round {number + 1}, {name}: {run.rate:,.0f} articles/s", style="dim")
-                runs[name].append(run)
-                for question, spent in run.latencies.items():
-                    latencies[question] += spent
-    for table in _tables(runs, latencies, options.rate):
+    with (
+        Asker(_requests(articles, options.seed), options.rate, options.seed) as asker,
+        kafka_for_session() as bootstrap,
+    ):
+        rounds, rates = _run(bootstrap, articles, asker, options)
+    if len(rounds) < _LEAST_ROUNDS:
+        raise SystemExit(f"{options.stream:,} articles were too few for {_LEAST_ROUNDS} rounds: --stream")
+    for table in (_beside(rounds, rates), _answers(asker.turns, options.rate)):
         console.print(table)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        taken = {name: [asdict(run) for run in some] for name, some in runs.items()}
-        options.json.write_text(json.dumps({"runs": taken}, indent=1) + "\n")
+        turns = [[{**asdict(turn), "rate": rates.of(turn)} for turn in one.values()] for one in rounds]
+        found = {"rounds": turns, "asked": [asked._asdict() for asked in asker.turns]}
+        options.json.write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _copied(articles: Sequence[bytes], copy: int) -> Iterator[bytes]:
-    """Yield articles under other ids, so that a stream is long: what was new in the first copy is a copy here."""
-    for article in articles:
-        fields = orjson.loads(article)
-        # Under the same URL it would be a revision.
-        yield orjson.dumps({**fields, "id": f"{fields['id']}-{copy}", "url": ""}) if copy else article
-
-
-def _run(bootstrap: str, articles: Sequence[bytes], flags: Sequence[str], asking: Asking | None) -> Taken:
-    topics, first = fresh_topics(bootstrap, partitions=PARTITIONS), len(articles) // _BEFORE
-    fill(bootstrap, topics.input, articles[:first])
-    with (
-        Asker(_requests(articles[:first], asking.seed), *asking) if asking is not None else nullcontext() as asker,
-        tempfile.TemporaryDirectory() as folder,
-        Service(Path(folder), bootstrap, topics, *flags) as service,
-    ):
-        await_decided(service, first)
-        address = api_of(service) if flags else ""
-        fill(bootstrap, topics.input, articles[first:])
-        began = _moment(service)
-        with asker.asking(address) if asker is not None else nullcontext():
-            await_decided(service, len(articles))
-            ended = _moment(service)
+def _run(
+    bootstrap: str, articles: Sequence[bytes], asker: Asker, options: argparse.Namespace
+) -> tuple[list[Round], Rates]:
+    topics, rounds = fresh_topics(bootstrap, partitions=PARTITIONS), []
+    fill(bootstrap, topics.input, islice(_endless(articles), options.stream))
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *API) as service:
+        await_decided(service, len(articles))  # of these it is asked
+        for one in Turns(service, asker, options.seconds).rounds(options.stream):
+            rounds.append(one)
+            console.print(f"round {len(rounds)}", style="dim")
+        await_decided(service, options.stream)
         service.stop()
-        outputs = collect(bootstrap, topics, len(articles))
-    seconds = ended.at - began.at
-    return Taken(
-        rate=steady_rate([output.stamp_ms for output in outputs if output.stamp_ms >= 1000 * began.at]),
-        stream=(ended.stream - began.stream) / seconds,
-        api=(ended.api - began.api) / seconds,
-        asker=asker.cpu_seconds / seconds if asker is not None else 0.0,
-        latencies=asker.latencies if asker is not None else {},
-    )
+        return rounds, Rates(output.stamp_ms for output in outputs_of(bootstrap, topics, options.stream))
 
 
-class _Moment(NamedTuple):
-    """CPU time so far.
-
-    Attributes:
-        at: the moment, seconds.
-        stream: seconds of the service, the API left out.
-        api: seconds of this.
-    """
-
-    at: float
-    stream: float
-    api: float
+def _endless(articles: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield articles again and again under other ids: what was new the first time is a copy then."""
+    yield from articles
+    for turn in count(1):
+        for article in articles:
+            fields = orjson.loads(article)
+            # Under the same URL it would be a revision.
+            yield orjson.dumps({**fields, "id": f"{fields['id']}-{turn}", "url": ""})
 
 
-def _moment(service: Service) -> _Moment:
-    process = psutil.Process(service.pid)
-    api = sum(cpu_seconds(child) for child in process.children() if "stream_dedup.api" in child.cmdline())
-    return _Moment(time.time(), cpu_seconds(process) - api, api)
-
-
-def _tables(runs: Mapping[str, Sequence[Taken]], latencies: Latencies, rate: float) -> Iterator[Table]:
-    table = Table(title="The stream beside the API, cores of CPU", title_justify="left")
-    for name in ("", "articles/s", "ratio", "service", "its API", "who asks"):
+def _beside(rounds: Sequence[Round], rates: Rates) -> Table:
+    table = Table(title=f"The stream beside the API, {len(rounds)} rounds, cores of CPU", title_justify="left")
+    for name in ("", "articles/s", "ratio", "error", "service", "its API"):
         table.add_column(name, justify="right" if name else "left")
-    alone = median(run.rate for run in runs[_WITHOUT])
-    for name, some in runs.items():
-        found = median(run.rate for run in some)
-        cores = ([run.stream for run in some], [run.api for run in some], [run.asker for run in some])
-        table.add_row(name, f"{found:,.0f}", f"{found / alone:.3f}", *(f"{median(values):.3f}" for values in cores))
-    yield table
+    for way in WAYS:
+        turns, ratio = [one[way] for one in rounds], rates.ratio(way, rounds)
+        cores = (median(turn.stream for turn in turns), median(turn.api for turn in turns))
+        rate = median(rates.of(turn) for turn in turns)
+        table.add_row(way, f"{rate:,.0f}", f"{ratio.mean:.3f}", f"{ratio.error:.3f}", *(f"{one:.3f}" for one in cores))
+    return table
+
+
+def _answers(asked: Sequence[Asked], rate: float) -> Table:
     table = Table(title=f"Answers at that load, {rate:g} questions a second", title_justify="left")
     for name in ("question", "asked", "median ms", "p95 ms", "p99 ms", "most ms"):
         table.add_column(name, justify="left" if name == "question" else "right")
     for question in (*QUESTIONS, "failed"):
-        if spent := latencies.get(question):
+        if spent := [one for turn in asked for one in turn.latencies.get(question, ())]:
             percentiles = np.percentile(spent, [50, 95, 99, 100]).tolist()
             table.add_row(question, str(len(spent)), *(f"{value:.1f}" for value in percentiles))
-    yield table
+    return table
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
-    parser.add_argument("--count", type=int, default=40_000, help="how many samples, without --articles (%(default)s)")
-    parser.add_argument("--copies", type=int, default=1, help="how often they are streamed, under other ids")
+    parser.add_argument("--count", type=int, default=20_000, help="how many samples, without --articles (%(default)s)")
+    parser.add_argument("--stream", type=int, default=600_000, help="articles, those again and again (%(default)s)")
     parser.add_argument("--rate", type=float, default=10.0, help="questions a second (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the questions and the time between them (%(default)s)")
     parser.add_argument("--json", type=Path, help="write all figures here")
     return parser
 

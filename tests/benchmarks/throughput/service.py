@@ -5,7 +5,7 @@ Knows how to run and to measure it once; knows nothing of references or of how f
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +135,7 @@ def _measured(
     stages = service.metrics().by("stage_seconds_total", "stage")
     service.stop()
     # Not before: whoever reads along takes a part of the cores, and the outputs know when they were written.
-    outputs = collect(bootstrap, topics, len(articles))
+    outputs = list(outputs_of(bootstrap, topics, len(articles)))
     disk = sum(path.stat().st_size for path in (service.directory / "state").rglob("*") if path.is_file())
     count = len(articles)
     return ServiceRun(
@@ -155,7 +155,7 @@ def api_of(service: Service) -> str:
     return str(service.events("answering")[-1]["api"])
 
 
-def fill(bootstrap: str, topic: str, articles: Sequence[bytes]) -> None:
+def fill(bootstrap: str, topic: str, articles: Iterable[bytes]) -> None:
     """Produce the articles, spread round over the partitions."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
     for number, article in enumerate(articles):
@@ -198,24 +198,23 @@ def await_decided(service: Service, wanted: int) -> int:
     return count
 
 
-def collect(bootstrap: str, topics: Topics, expected: int) -> list[Output]:
-    """Read so many outputs.
+def outputs_of(bootstrap: str, topics: Topics, expected: int) -> Iterator[Output]:
+    """Yield outputs, so many or a few more.
 
     Raises:
         TimeoutError: they do not come.
     """
-    consumer = reader(bootstrap, topics)
-    outputs: list[Output] = []
+    consumer, count = reader(bootstrap, topics), 0
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while len(outputs) < expected:
+    while count < expected:
         for message in consumer.consume(2000, 0.2):
             if message.error() is None:
+                count += 1
                 key, value = bytes(message.key() or b""), bytes(message.value() or b"")
-                outputs.append(Output(str(message.topic()), key, value, message.timestamp()[1]))
+                yield Output(str(message.topic()), key, value, message.timestamp()[1])
         if time.monotonic() > deadline:
-            raise TimeoutError(f"only {len(outputs)} of {expected} articles came out within {TIMEOUT_SECONDS:.0f} s")
+            raise TimeoutError(f"only {count} of {expected} articles came out within {TIMEOUT_SECONDS:.0f} s")
     consumer.close()
-    return outputs
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:

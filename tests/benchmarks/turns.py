@@ -1,0 +1,149 @@
+"""A stream's rate while its API is stopped, not asked and asked, by turns within one run.
+
+Knows turns, the API's process and the outputs' times; knows nothing of questions.
+
+Rates of one machine drift by more than the API takes: neighbouring turns are compared, in all orders in turn.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import cycle, permutations
+from statistics import mean, stdev
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+from tests.benchmarks.asker import Asker
+from tests.benchmarks.throughput.service import api_of, cpu_seconds, decided
+from tests.stream.harness import Service
+
+STOPPED, UNASKED, ASKED = WAYS = ("API stopped", "API, not asked", "API, asked")
+_SETTLE_SECONDS = 1.0  # what is written by then may have been worked on in the turn before
+_CATCH_UP_SECONDS = 0.5  # an API that goes on again reads first what was written meanwhile
+_PAUSE_MS = 20  # between two batches; within one there is none as long
+_SPARE = 1.2  # a round begins only if so many times the articles that it takes are left
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A span of time in which the API was treated in one way.
+
+    Attributes:
+        way: one of `WAYS`.
+        began: seconds since 1970.
+        ended: likewise.
+        stream: cores of CPU that the service took, the API left out.
+        api: cores of CPU that this took.
+    """
+
+    way: str
+    began: float
+    ended: float
+    stream: float
+    api: float
+
+
+Round = Mapping[str, Turn]  # by way
+
+
+class Ratio(NamedTuple):
+    """How a rate compares to that of the API stopped.
+
+    Attributes:
+        mean: of the rounds.
+        error: its standard error.
+    """
+
+    mean: float
+    error: float
+
+
+class Turns:
+    """Takes a service at full load through turns.
+
+    Args:
+        service: it, running, its API enabled.
+        asker: asks it.
+        seconds: of a turn.
+    """
+
+    def __init__(self, service: Service, asker: Asker, seconds: float) -> None:
+        self._service = service
+        self._asker = asker
+        self._seconds = seconds
+        self._address = api_of(service)
+        self._process = psutil.Process(service.pid)
+        [self._api] = [one for one in self._process.children() if "stream_dedup.api" in one.cmdline()]
+
+    def rounds(self, articles: int) -> Iterator[Round]:
+        """Yield rounds of one turn in each way, until the stream would end within the next.
+
+        Args:
+            articles: of the stream.
+        """
+        seen = decided(self._service)
+        for order in cycle(permutations(WAYS)):
+            yield {way: self._turn(way) for way in order}
+            before, seen = seen, decided(self._service)
+            if articles - seen < _SPARE * (seen - before):
+                return
+
+    def _turn(self, way: str) -> Turn:
+        with self._treated(way):
+            time.sleep(_SETTLE_SECONDS)
+            at, stream, api = self._moment()
+            time.sleep(self._seconds)
+            until, stream_until, api_until = self._moment()
+        spent = until - at
+        return Turn(way, at, until, (stream_until - stream) / spent, (api_until - api) / spent)
+
+    def _treated(self, way: str) -> AbstractContextManager[None]:
+        if way == STOPPED:
+            return self._stopped()
+        return self._asker.asking(self._address) if way == ASKED else nullcontext()
+
+    @contextmanager
+    def _stopped(self) -> Iterator[None]:
+        self._api.suspend()
+        try:
+            yield
+        finally:
+            self._api.resume()
+        time.sleep(_CATCH_UP_SECONDS)
+
+    def _moment(self) -> tuple[float, float, float]:
+        api = cpu_seconds(self._api)
+        return time.time(), cpu_seconds(self._process) - api, api
+
+
+class Rates:
+    """Articles a second of any span of a run.
+
+    Outputs come in batches, one a commit. Between the last of one and the last of the next lies the work on the next.
+
+    Args:
+        stamps_ms: when each output of the run was written, milliseconds since 1970, in any order.
+    """
+
+    def __init__(self, stamps_ms: Iterable[int]) -> None:
+        stamps = np.sort(np.fromiter(stamps_ms, np.int64))
+        self._written = np.append(np.flatnonzero(np.diff(stamps) >= _PAUSE_MS), len(stamps) - 1)
+        self._moments = stamps[self._written]
+
+    def of(self, turn: Turn) -> float:
+        """Return the rate of a turn."""
+        before, after = np.interp([1000 * turn.began, 1000 * turn.ended], self._moments, self._written).tolist()
+        return (after - before) / (turn.ended - turn.began)
+
+    def ratio(self, way: str, rounds: Sequence[Round]) -> Ratio:
+        """Return how the rate of one way compares to that of the API stopped in the same round.
+
+        Args:
+            way: one of `WAYS`.
+            rounds: two or more.
+        """
+        found = [self.of(one[way]) / self.of(one[STOPPED]) for one in rounds]
+        return Ratio(mean(found), stdev(found) / len(found) ** 0.5)
