@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Generic, Self, TypeVar, overload
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info
+
+from stream_dedup.observe.histogram import Histogram
 
 PREFIX = "stream_dedup_"
 _SUFFIXES = {Counter: "_total", Info: "_info"}  # which the client adds by itself

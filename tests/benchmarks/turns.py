@@ -135,8 +135,8 @@ class Rates:
 
     def of(self, turn: Turn) -> float:
         """Return the rate of a turn."""
-        before, after = np.interp([1000 * turn.began, 1000 * turn.ended], self._moments, self._written).tolist()
-        return (after - before) / (turn.ended - turn.began)
+        before, after = np.interp([1000 * turn.began, 1000 * turn.ended], self._moments, self._written)
+        return float(after - before) / (turn.ended - turn.began)
 
     def ratio(self, way: str, rounds: Sequence[Round]) -> Ratio:
         """Return how the rate of one way compares to that of the API stopped in the same round.

@@ -5,10 +5,11 @@ import subprocess
 from typing import Any
 
 import pytest
-from prometheus_client import Counter, Gauge, Histogram, generate_latest
+from prometheus_client import Counter, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.histogram import Histogram
 from stream_dedup.observe.metric import Metric, metrics_of
 from stream_dedup.observe.metrics import THEMES, Metrics
 from tests.metrics_page import PAGE, renewed

@@ -1,0 +1,24 @@
+"""A histogram that takes many values at once.
+
+Knows Prometheus' client, whose own takes one at a time; knows no metric.
+"""
+
+import numpy as np
+import prometheus_client
+from numpy.typing import NDArray
+
+
+class Histogram(prometheus_client.Histogram):
+    """Prometheus' histogram, for the values of a whole commit too: one by one its messages would take 3 ms of it."""
+
+    def observe_all(self, values: NDArray[np.float64]) -> None:
+        """Observe each of some values; see `observe`.
+
+        Args:
+            values: in the metric's unit, shape (n,).
+        """
+        places = np.searchsorted(self._upper_bounds, values)
+        for place, count in enumerate(np.bincount(places, minlength=len(self._buckets)).tolist()):
+            if count:
+                self._buckets[place].inc(count)
+        self._sum.inc(float(values.sum()))
