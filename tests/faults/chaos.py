@@ -16,11 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psutil
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import Service, Topics, wait_until
+from tests.stream.harness import Service, Topics, stands_still, wait_until
 
 SHIPPED = ("stream_dedup",)
 START_SECONDS = 90.0
@@ -106,17 +105,16 @@ class Replica:
         self.service.stop()
 
     def pause(self) -> None:
-        """Send SIGSTOP."""
-        psutil.Process(self.service.pid).suspend()
+        """Send SIGSTOP: it stands still from now until `resume`."""
+        self.service.pause()
 
     def resume(self) -> None:
         """Send SIGCONT."""
-        psutil.Process(self.service.pid).resume()
+        self.service.resume()
 
     def wait_paused(self) -> None:
         """Wait until it is stopped by SIGSTOP, whoever sent it."""
-        process = psutil.Process(self.service.pid)
-        wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "stopped", START_SECONDS)
+        wait_until(lambda: stands_still(self.service.pid), "stopped", START_SECONDS)
 
     @property
     def role(self) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import psutil
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -43,6 +44,21 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIEN
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(_LOOK_SECONDS)
+
+
+def stand_still(pid: int) -> None:
+    """Send SIGSTOP to a process and wait until it has: on a busy machine its threads run on for 50 ms."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: stands_still(pid), "the process stands still")
+
+
+def stands_still(pid: int) -> bool:
+    """Tell whether all threads of a process have stopped, whoever sent it SIGSTOP."""
+    try:
+        threads = [psutil.Process(thread.id) for thread in psutil.Process(pid).threads()]
+        return all(thread.status() == psutil.STATUS_STOPPED for thread in threads)
+    except psutil.NoSuchProcess:  # a thread that ended meanwhile
+        return False
 
 
 # ---------------------------------------------------------------------------------------------- topics
@@ -494,8 +510,8 @@ class Service:
         self._process.wait()
 
     def pause(self) -> None:
-        """Send SIGSTOP: it stands still until `resume`."""
-        self._process.send_signal(signal.SIGSTOP)
+        """Send SIGSTOP: it stands still from now until `resume`."""
+        stand_still(self.pid)
 
     def resume(self) -> None:
         """Send SIGCONT."""

@@ -34,7 +34,7 @@ from stream_dedup.stream import protocol
 from stream_dedup.stream.clients import BrokerError, check_properties, producer_properties
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.writer import AbortedError, FencedError, OutcomeUnknownError, Writer
-from tests.stream.harness import create_topic, wait_until
+from tests.stream.harness import create_topic, stand_still, wait_until
 
 SECONDS = 20.0
 RECORDS = [(b"k1", b"v1"), (b"k2", None)]
@@ -550,7 +550,7 @@ def silence_at(step: Step, broker: KafkaBroker, seconds: float) -> Iterator[None
 
     def reached(now: Step) -> None:
         if now is step:
-            os.kill(broker.pid, signal.SIGSTOP)
+            stand_still(broker.pid)
             timer.start()
 
     with pytest.MonkeyPatch.context() as patch:
