@@ -170,6 +170,8 @@ def dedup(
             if summary.records():
                 out.print(_summary_table(summary))
                 out.print(f"results in {escaped(shown(results))}", soft_wrap=True)
+        if not summary.records():
+            out.print(f"no records; results in {escaped(shown(results))}", soft_wrap=True)
         if summary.reasons and summary.outcomes["dead"] == summary.records():
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 

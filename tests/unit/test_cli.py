@@ -221,6 +221,15 @@ def test_dedup_goes_on_from_its_state(invoke: Invoke, articles: Path, tmp_path: 
     assert (tmp_path / "2" / "unique.jsonl").read_text() == ""
 
 
+def test_dedup_tells_that_there_were_no_records(invoke: Invoke, tmp_path: Path) -> None:
+    """Of an empty file nothing can be judged, and that is no error: but it is said, and the results are there."""
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    result = invoke("dedup", tmp_path / "empty.jsonl", "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    assert f"no records; results in {tmp_path / 'out'}" in result.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"unique.jsonl", "links.jsonl", "dead.jsonl"}
+
+
 def test_dedup_refuses_to_overwrite(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """Existing results end the run with 2 and the advice to choose another directory."""
     invoke("dedup", articles, "-o", tmp_path / "out")
