@@ -6,7 +6,8 @@ Knows arguments, the terminal and exit codes; knows nothing of how anything is d
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -139,10 +140,10 @@ def dedup(
     settings = settings_of(config, flags)
     from stream_dedup.compiled import is_compiled
     from stream_dedup.dedup import Deduplicator
-    from stream_dedup.files.readers import FileFormatError, shown
+    from stream_dedup.files.readers import FileFormatError
     from stream_dedup.files.run import Summary, check_files, dedup_files
     from stream_dedup.index.rocks import open_store
-    from stream_dedup.index.store import MemoryStore, StoreError
+    from stream_dedup.index.store import MemoryStore
 
     signal.signal(signal.SIGTERM, _end)
     summary, heard = Summary(), list[int]()
@@ -156,22 +157,15 @@ def dedup(
         if not is_compiled():
             errors.print("compiling, once an installation: that takes a minute or two")
         store = open_store(state, settings.state) if state else MemoryStore()
-        try:
-            with Deduplicator(settings=settings, store=store) as engine, _progress_bars(files) as report:
-                # From here on there are batches, amid which nothing may be raised.
-                for number in (signal.SIGTERM, signal.SIGINT):
-                    signal.signal(number, lambda number, _: heard.append(number))
-                dedup_files(files, results, engine, settings, report, summary, look)
-        except (KeyboardInterrupt, SystemExit, OSError, StoreError):
-            if state is not None and summary.records():
-                errors.print("not finished: the same command goes on from there")
-            raise
-        finally:
-            if summary.records():
-                out.print(_summary_table(summary))
-                out.print(f"results in {escaped(shown(results))}", soft_wrap=True)
-        if not summary.records():
-            out.print(f"no records; results in {escaped(shown(results))}", soft_wrap=True)
+        with (
+            _summed_up(summary, results, goes_on=state is not None),
+            Deduplicator(settings=settings, store=store) as engine,
+            _progress_bars(files) as report,
+        ):
+            # From here on there are batches, amid which nothing may be raised.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda number, _: heard.append(number))
+            dedup_files(files, results, engine, settings, report, summary, look)
         if summary.reasons and summary.outcomes["dead"] == summary.records():
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 
@@ -243,6 +237,34 @@ class _progress_bars:  # noqa: N801  # used as a context manager, like a functio
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+
+@contextmanager
+def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[None]:
+    """Tell at the end what became of the records, however it ends.
+
+    Args:
+        summary: of the run.
+        results: directory of them.
+        goes_on: whether a run that is ended can be gone on with.
+    """
+    from stream_dedup.files.readers import shown
+    from stream_dedup.index.store import StoreError
+
+    where = f"results in {escaped(shown(results))}"
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, OSError, StoreError):
+        if goes_on and summary.records():
+            errors.print("not finished: the same command goes on from there")
+        raise
+    else:
+        if not summary.records():
+            out.print(f"no records; {where}", soft_wrap=True)
+    finally:
+        if summary.records():
+            out.print(_summary_table(summary))
+            out.print(where, soft_wrap=True)
 
 
 def _summary_table(summary: "Summary") -> Table:

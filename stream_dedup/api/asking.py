@@ -35,17 +35,14 @@ def _not_blank(text: str) -> str:
     return text
 
 
-_Name = Annotated[str, AfterValidator(_without_separator)]
-Id = Annotated[_Name, Query(min_length=1, max_length=LONGEST_ID, description="Of the article.")]
+# Bounds come first: behind a check of ours pydantic would tell characters as items.
+_Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(_without_separator)]
+_Scope = Annotated[str, Field(max_length=LONGEST_SCOPE), AfterValidator(_without_separator)]
+Id = Annotated[_Id, Query(description="Of the article.")]
 OtherId = Annotated[
-    _Name | None,
-    Query(
-        min_length=1,
-        max_length=LONGEST_ID,
-        description="Of the article to compare with; the one that it was linked to where none is named.",
-    ),
+    _Id | None, Query(description="Of the article to compare with; the one that it was linked to where none is named.")
 ]
-ScopeName = Annotated[_Name, Query(max_length=LONGEST_SCOPE, description="Of the article; empty where there are none.")]
+ScopeName = Annotated[_Scope, Query(description="Of the article; empty where there are none.")]
 
 
 class Asking(BaseModel):
@@ -53,14 +50,12 @@ class Asking(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    body: Annotated[str, AfterValidator(_not_blank)] = Field(min_length=1, description="The text.")
+    body: Annotated[str, Field(min_length=1), AfterValidator(_not_blank)] = Field(description="The text.")
     title: str = Field("", description="Words of it count where a profile has a title factor.")
     source: str = Field("", max_length=2_000, description="Who published it: lines of that site are left out.")
     url: str = Field("", max_length=8_192, description="Where; its host stands in for the source.")
-    scope: _Name = Field("", max_length=LONGEST_SCOPE, description="Within which alone it is compared.")
-    id: _Name = Field(
-        "?", min_length=1, max_length=LONGEST_ID, description="Of an article that is left out of the decision."
-    )
+    scope: _Scope = Field("", description="Within which alone it is compared.")
+    id: _Id = Field("?", description="Of an article that is left out of the decision.")
     limit: int = Field(10, ge=1, le=MOST_SIMILAR, description="Articles that are told.")
 
 

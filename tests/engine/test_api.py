@@ -270,6 +270,22 @@ def test_unknown_parameters_are_refused(client: TestClient, path: str, told: str
 
 
 @pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/article?id=", "id: String should have at least 1 character"),
+        (f"/v1/cluster?id={'x' * 8_193}", "id: String should have at most 8192 characters"),
+        ("/v1/reason?id=x&other=", "other: String should have at least 1 character"),
+        (f"/v1/article?id=x&scope={'s' * 257}", "scope: String should have at most 256 characters"),
+        ("/v1/article", "id: Field required"),
+    ],
+)
+def test_parameters_out_of_bounds_are_told_in_their_own_unit(client: TestClient, path: str, told: str) -> None:
+    """A text has characters, not items."""
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()) == (422, {"detail": told, "code": "invalid"})
+
+
+@pytest.mark.parametrize(
     "path", ["/", "/page.js", "/readyz", "/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/no"]
 )
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
