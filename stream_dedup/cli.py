@@ -47,6 +47,7 @@ app = typer.Typer(
     help="Near-duplicate detection for streams of articles.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # by default brackets are taken for tags, and lines end where those of the source do
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(evaluate_app, name="evaluate")

@@ -59,7 +59,7 @@ EditOption = Annotated[
     typer.Option(
         "--edit",
         "-e",
-        help="An edit operator, with its strengths if others than its own. May be repeated; see `list operators`.",
+        help="An edit operator, with its strengths if others than its own. May be repeated; see `evaluate list`.",
         metavar="NAME[:STRENGTH,...]",
         show_default="all",
     ),

@@ -170,6 +170,12 @@ def test_service_of_json_loads_no_package_of_a_format() -> None:
     assert done.stdout == "set()\n"
 
 
+def test_help_is_shown_as_it_is_written(invoke: Invoke) -> None:
+    """What stands in brackets is no markup, and a paragraph is filled whatever lines the source has."""
+    assert "[default: the sample's, or 0.55]" in _one_line(invoke("plan", "--help").stdout.replace("│", " "))
+    assert "Filters may be repeated: of one kind any has to fit" in invoke("tail", "--help").stdout
+
+
 @pytest.mark.slow
 def test_help_and_completion_load_no_engine() -> None:
     """Whoever presses Tab, asks a command's help or misspells a setting waits for no compiled loops and no clients."""
