@@ -315,7 +315,7 @@ def _no_reason(article_id: str, *, unique: bool) -> NoReasonError:
     name = "name an article to compare it with (`other`, on the command line `--other`)"
     if unique:
         return UniqueArticleError(f"{quoted(article_id)} is unique, a copy of no article: {name}")
-    return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired: {name}")
+    return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired or was withdrawn: {name}")
 
 
 def _directory_of(settings: Settings) -> Path:

@@ -18,7 +18,7 @@ const GROUNDS = {
 const PROBLEMS = {
   no_token: "API 需要令牌。", unknown_article: "没有这篇文章的记录：从未判定、已撤回，或早于时间窗口。",
   unique_article: "这是新文章，不是任何文章的副本：请在“与哪一篇比较”中填写一个 id。",
-  expired_link: "它所复制的文章已经过期：请在“与哪一篇比较”中填写一个 id。", lost_text: "文章的文字已不在输入主题中，无法再比较。",
+  expired_link: "它所复制的文章已过期或已撤回：请在“与哪一篇比较”中填写一个 id。", lost_text: "文章的文字已不在输入主题中，无法再比较。",
   too_large: "文字太长，超过 api.max_body_bytes。", unavailable: "暂时读不到状态或 broker（{0}）。",
   busy: "同时提出的问题太多，请稍后再试。", invalid: "填写有误（{0}）。", internal: "服务出错，详见其日志。",
 };
