@@ -20,7 +20,9 @@ class Answer(BaseModel):
 class LinkAnswer(Answer):
     """Why an article is a copy, as it was decided."""
 
-    matched: str | None = Field(description="Id of the article that matched; null once that has expired or was withdrawn.")
+    matched: str | None = Field(
+        description="Id of the article that matched; null once that has expired or was withdrawn."
+    )
     relation: Relation | None = Field(description="What the copy is to the matched article.")
     jaccard: float | None = Field(description="Estimated Jaccard of the two sets of n-grams, 0 to 1.")
     containment: float | None = Field(description="Estimated share of the smaller set in the other, 0 to 1.")
