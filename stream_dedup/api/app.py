@@ -35,7 +35,7 @@ _MOST_AT_ONCE = 64  # questions
 _TOKEN_SCHEME = "token"  # noqa: S105  # its name in OpenAPI
 
 
-def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> FastAPI:
+def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> BrowserHeaders:
     """Return the API.
 
     Args:
@@ -52,7 +52,8 @@ def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> Fa
     add_problems(app)
     free = [route.path for router in open_to_all for route in router.routes if isinstance(route, APIRoute)]
     _add_guards(app, settings, free)
-    return app
+    # Around all of it: what answers faults is outside of the guards.
+    return BrowserHeaders(app)
 
 
 def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
@@ -64,7 +65,6 @@ def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
     else:
         app.add_middleware(HostGuard)
     app.add_middleware(HeadAsGet)
-    app.add_middleware(BrowserHeaders)
 
 
 def _probes(health: Health) -> APIRouter:

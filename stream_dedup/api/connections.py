@@ -77,7 +77,9 @@ class Connection(H11Protocol):
         self.transport.abort()  # closed in good order it would stay until all of an answer is taken
 
     def _is_clients_turn(self) -> bool:
-        return self.flow.write_paused or self.conn.their_state is not h11.DONE
+        # Not by the state of h11: of a client that will close it is the same before and behind the answer.
+        asked = self.cycle is not None and not self.cycle.more_body
+        return self.flow.write_paused or not asked or self.cycle.response_complete
 
     def _heed_turn(self) -> None:
         self._go_on()

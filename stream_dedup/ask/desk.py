@@ -232,7 +232,7 @@ class Desk(SelfClosing):
         """
         messages = self._messages.newest(self._settings.output.duplicates, count)
         values = [value for message in reversed(messages) if (value := message.value()) is not None]
-        return [link for value in values if (link := self._read_link(value)) is not None]
+        return [link for value in values if (link := self._link(value)) is not None]
 
     def status(self) -> StatusAnswer:
         """Return how far the service has come.
@@ -289,6 +289,13 @@ class Desk(SelfClosing):
 
     def _lookup(self, view: View) -> Lookup:
         return Lookup(view, self._settings.verify.duplicates)
+
+    def _link(self, value: bytes) -> dict[str, object] | None:
+        """Return a link; None of what is none, since not all that write to a topic are the service."""
+        try:
+            return self._read_link(value)
+        except ValueError:
+            return None
 
     def _similar_answers(self, view: View, found: list[Like]) -> list[SimilarAnswer]:
         records = load_records(view.store, view.progress.live, {like.name for like in found})

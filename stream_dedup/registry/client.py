@@ -146,16 +146,34 @@ class Registry:
         finally:
             self._then()
 
-    def _try(self, ask: Callable[[], _Answer]) -> _Answer | RegistryUnreachableError:
+    def _try(self, ask: Callable[[], _Answer], *, is_there: bool = False) -> _Answer | RegistryUnreachableError:
+        """Ask once.
+
+        Args:
+            ask: sends the question.
+            is_there: whether the registry has just been found at its url.
+        """
         try:
             return ask()
         except SchemaRegistryError as error:
-            return _outage(error)
+            if not _is_bare(error):
+                return _outage(error)
+            if is_there:
+                raise UnknownSchemaError(f"the registry has no such path ({error.error_message})") from None
+            # Once more, since it may have come up in between.
+            return self._try(ask, is_there=True) if self._is_there() else _outage(error)
         except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
             return RegistryUnreachableError(f"no schema registry: {type(error).__name__}: {error}")
         finally:
             # What is kept is for its users to say: the client would keep every schema for good.
             self._client.clear_caches()  # type: ignore[no-untyped-call]  # the library's
+
+    def _is_there(self) -> bool:
+        """Tell whether there is a registry at the url, by what every registry answers."""
+        try:
+            return isinstance(self._client.get_schema_types(), list)
+        except Exception:  # noqa: BLE001  # as in `_try`: whoever answers is no registry, or none that can
+            return False
 
     def _wait(self, seconds: float, outage: RegistryUnreachableError) -> None:
         end = time.monotonic() + seconds
@@ -168,6 +186,16 @@ class Registry:
                 return
 
 
+def _is_bare(error: SchemaRegistryError) -> bool:
+    """Tell whether nothing is found for a reason that is none of the registry's: the path is wrong, or it lacks it."""
+    return error.http_status_code == _NOT_FOUND and not _is_unknown(error)
+
+
+def _is_unknown(error: SchemaRegistryError) -> bool:
+    """Tell whether the registry itself says that there is no such schema."""
+    return (error.error_code or 0) // 100 == _NOT_FOUND
+
+
 def _outage(error: SchemaRegistryError) -> RegistryUnreachableError:
     """Return what passes.
 
@@ -175,8 +203,8 @@ def _outage(error: SchemaRegistryError) -> RegistryUnreachableError:
         UnknownSchemaError: there is no such schema.
         RegistryError: it is of no use to ask again.
     """
-    status, code = error.http_status_code, error.error_code or 0
-    if code // 100 == _NOT_FOUND:
+    status, code = error.http_status_code, error.error_code
+    if _is_unknown(error):
         raise UnknownSchemaError(error.error_message)
     if status in {401, 403}:
         raise RegistryError(

@@ -12,6 +12,7 @@ from stream_dedup.registry.client import Key
 
 HEADER = "__value_schema_id"  # of newer producers, which leave the value as it is
 _MAGIC_ID, _MAGIC_GUID = 0, 1
+_LARGEST_ID = 2**31 - 1  # registries count in signed integers of 32 bits
 _ID_END, _GUID_END = 5, 17
 _MOST_INDEXES = 64  # messages within messages
 _LONGEST_VARINT = 5  # bytes of an index
@@ -66,7 +67,7 @@ def _read(head: bytes, *, indexed: bool) -> tuple[Key, tuple[int, ...], int]:
     magic = head[0] if head else None
     key: Key
     if magic == _MAGIC_ID and len(head) >= _ID_END:
-        key, behind = int.from_bytes(head[1:_ID_END], "big"), _ID_END
+        key, behind = _checked_id(int.from_bytes(head[1:_ID_END], "big")), _ID_END
     elif magic == _MAGIC_GUID and len(head) >= _GUID_END:
         key, behind = str(uuid.UUID(bytes=head[1:_GUID_END])), _GUID_END
     else:
@@ -75,6 +76,12 @@ def _read(head: bytes, *, indexed: bool) -> tuple[Key, tuple[int, ...], int]:
     if not indexed:
         return key, (), behind
     return key, *_indexes(head, behind)
+
+
+def _checked_id(schema_id: int) -> int:
+    if schema_id > _LARGEST_ID:
+        raise FrameError(f"{schema_id} is no id of a schema, which are at most {_LARGEST_ID}")
+    return schema_id
 
 
 def _indexes(head: bytes, place: int) -> tuple[tuple[int, ...], int]:

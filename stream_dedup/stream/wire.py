@@ -74,7 +74,10 @@ class Wire:
         )
 
     def link_reader(self) -> Callable[[bytes], dict[str, Any] | None]:
-        """Return what reads links as they go out, by JSON's fields; None for one of yet another format."""
+        """Return what reads links as they go out, by JSON's fields; None for one of yet another format.
+
+        It raises a `ValueError` of what begins as JSON and is no link: not all that write to a topic are this service.
+        """
         name, registry = self._settings.output.format, self._registry
         if registry is None or name == "json":
             return lambda value: _read_json(value) if value.startswith(_OBJECT) else None
@@ -111,6 +114,8 @@ def give_up(outage: RegistryUnreachableError) -> None:
 
 def _read_json(value: bytes) -> dict[str, Any]:
     link: dict[str, Any] = orjson.loads(value)
+    if not {"id", "relation"} <= link.keys():
+        raise ValueError("a link has an id and a relation")
     return link
 
 

@@ -511,17 +511,19 @@ def test_text_that_would_be_no_article_is_refused(client: TestClient) -> None:
         assert answer.json()["detail"].startswith(told)
 
 
-def test_fault_of_the_service_is_told_as_such(directory: Path) -> None:
+@pytest.mark.parametrize("fault", [ZeroDivisionError, ValueError])
+def test_fault_of_the_service_is_told_as_such(fault: type[Exception], directory: Path) -> None:
     """In the shape of all errors, without what went wrong within: that is for the log."""
     settings = _settings(directory)
 
     def broken() -> Desk:
-        raise ZeroDivisionError("a secret of the inside")
+        raise fault("a secret of the inside")
 
     app = make_app(broken, settings, Health(60.0))
     answer = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False).get("/v1/status")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert "secret" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 def test_half_a_body_is_no_question(directory: Path) -> None:

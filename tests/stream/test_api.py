@@ -167,13 +167,18 @@ def test_answers_with_texts_and_links_are_as_described(site: Site) -> None:
 
 
 def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
-    """It is started again, and answers as before; the service goes on all the while."""
+    """It is started again, and answers as before; the service goes on all the while.
+
+    Also where the newest message of its topics is somebody else's, and nonsense.
+    """
     service = site.service
+    produce(site.bootstrap, site.topics.duplicates, [Incoming(b"{", b"?")])
     before = len(service.events("answering"))
     _process(service).kill()
     wait_until(lambda: len(service.events("answering")) > before, "the API again", _START_SECONDS)
     with _client(service) as client:
         assert client.get("/v1/status").json()["articles_judged"] > 0
+        assert client.get("/v1/latest", params={"limit": 5}).json()[0]["id"] == _links(site)[-1]["id"]
     assert service.events("api_ended")[-1]["exit_code"] == -9
     service.wait_ready()
 

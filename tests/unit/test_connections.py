@@ -3,6 +3,7 @@
 Knows what clients can do; knows nothing of questions.
 """
 
+import asyncio
 import json
 import socket
 import threading
@@ -22,16 +23,22 @@ _PATIENCE = 0.5
 _MOST = 8
 _LARGE = 64 << 20  # bytes: more than sockets keep
 _WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+_LAST = {  # requests behind which the client will close
+    "Connection: close": b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    "HTTP/1.0": b"GET /slow HTTP/1.0\r\n\r\n",
+}
 _OK = b"HTTP/1.1 200"
 
 
 async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """Read the body, then answer with few bytes, or with many."""
+    """Read the body, then answer with few bytes, with many, or after more than a client's time."""
     message = await receive()
     while message.get("more_body"):
         message = await receive()
     if message["type"] == "http.disconnect":
         return
+    if scope["path"] == "/slow":
+        await asyncio.sleep(2 * _PATIENCE)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     body = bytes(_LARGE) if scope["path"] == "/large" else b"ok"
     await send({"type": "http.response.body", "body": body})
@@ -129,6 +136,26 @@ def test_client_that_asks_and_reads_is_never_cut(port: int) -> None:
             time.sleep(_PATIENCE / 2)
         client.sendall(_WHOLE.replace(b"/ ", b"/large ").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert len(_rest(client)) > _LARGE
+
+
+@pytest.mark.parametrize("sent", [_WHOLE.replace(b"/ ", b"/slow "), *_LAST.values()], ids=["kept", *_LAST])
+def test_who_waits_for_an_answer_has_all_time(sent: bytes, port: int) -> None:
+    """However the request says what becomes of the connection; nor does it make way for those that ask for nothing."""
+    with ExitStack() as kept:
+        client = kept.enter_context(_connected(port, sent))
+        time.sleep(_PATIENCE / 10)  # so that it is the oldest of all
+        for _ in range(2 * _MOST):
+            kept.enter_context(_connected(port))
+        assert client.recv(1 << 10).startswith(_OK)
+
+
+@pytest.mark.parametrize("sent", _LAST.values(), ids=_LAST)
+def test_last_answer_that_is_not_taken_in_time_is_cut(sent: bytes, port: int) -> None:
+    """The server has closed its side then, and would wait for good."""
+    with _connected(port, sent.replace(b"/slow", b"/large")) as client:
+        assert client.recv(8).startswith(_OK[:8])
+        time.sleep(3 * _PATIENCE)
+        assert len(_rest(client)) < _LARGE
 
 
 def test_connections_for_nothing_keep_nobody_out(port: int, monkeypatch: pytest.MonkeyPatch) -> None:

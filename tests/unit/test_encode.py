@@ -31,7 +31,7 @@ from stream_dedup.encode.shapes import CLUSTER, LINK
 from stream_dedup.registry import RegistryError
 from stream_dedup.registry import client as registry_client
 from stream_dedup.registry.client import Registry
-from stream_dedup.settings import FormatName, OutputSettings, load_settings
+from stream_dedup.settings import FormatName, OutputSettings, Settings, load_settings
 from stream_dedup.stream.wire import Wire
 from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
 from tests.unit.registered import NAMES, NOON_MS, context, mock_registry
@@ -121,6 +121,13 @@ def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypa
     assert read(JsonEncoder.link(fields)) == told
     other = "avro" if name != "avro" else "protobuf"
     assert read(_encoder(client, other).link(fields)) is None
+
+
+@pytest.mark.parametrize("value", [b"{", b"{}", b"{no json}", b'{"id": "a"}'])
+def test_what_begins_as_a_link_and_is_none(value: bytes) -> None:
+    """Whoever may write to the topic may write anything: it is told, so that a reader can leave it out."""
+    with pytest.raises(ValueError, match=r"unexpected|a link has an id"):
+        Wire(Settings()).link_reader()(value)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,20 +17,23 @@ import pytest
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder
 from stream_dedup.decode.registered import registered_format
 from stream_dedup.registry import RegistryError, RegistryUnreachableError, UnknownSchemaError
-from stream_dedup.registry.client import Registry, make_client
-from stream_dedup.registry.frame import Frame, framed, prefix
+from stream_dedup.registry.client import Key, Registry, make_client
+from stream_dedup.registry.frame import Frame, FrameError, framed, prefix
 from stream_dedup.settings import InputSettings, SettingsError
 from tests.unit.registered import AVRO, article, mock_registry, sample
 
 _SCHEMA = json.dumps({"schema": json.dumps(AVRO)})
 _UNKNOWN = json.dumps({"error_code": 40403, "message": "Schema not found"})
+_BARE = json.dumps({"error_code": 404, "message": "HTTP 404 Not Found"})  # of a path that there is not
+_TYPES = json.dumps(["JSON", "PROTOBUF", "AVRO"])
 _Reply = tuple[int, str]
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers with one reply after the other, the last one for good."""
+    """Answers with one reply after the other, the last one for good, and tells its types of schemas beside that."""
 
     replies: list[_Reply]
+    types: _Reply
     asked: list[tuple[str, str | None]]
 
 
@@ -39,8 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # the library's name
         """Answer."""
-        self.server.asked.append((self.path, self.headers.get("Authorization")))
-        status, text = self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
+        status, text = self._reply()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -49,11 +51,17 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
+    def _reply(self) -> _Reply:
+        if self.path == "/schemas/types":
+            return self.server.types
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        return self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
+
 
 @contextmanager
-def _serving(*replies: _Reply) -> Iterator[tuple[str, _Server]]:
+def _serving(*replies: _Reply, types: _Reply = (404, _BARE)) -> Iterator[tuple[str, _Server]]:
     server = _Server(("127.0.0.1", 0), _Handler)
-    server.replies, server.asked = list(replies), []
+    server.replies, server.types, server.asked = list(replies), types, []
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -79,7 +87,7 @@ def _registry(url: str, outages: list[str] | None = None, user: str = "") -> Reg
         (503, "busy"),
         (429, "{}"),
         (404, "<html>"),
-        (404, '{"error_code": 404}'),
+        (404, _BARE),
         (200, "<html>"),
         (302, ""),
     ],
@@ -88,7 +96,7 @@ def _registry(url: str, outages: list[str] | None = None, user: str = "") -> Reg
 def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
     """Also where a proxy answers for it, or the path of the url is wrong: that says nothing about a schema."""
     outages: list[str] = []
-    with _serving(reply, reply, (200, _SCHEMA)) as (url, server):
+    with _serving(reply, reply, (200, _SCHEMA), types=reply) as (url, server):
         assert _registry(url, outages).schema(7).schema_str == json.dumps(AVRO)
         assert [path for path, _ in server.asked] == 3 * ["/schemas/ids/7"]
     assert len(outages) == 2
@@ -153,6 +161,24 @@ def test_schema_that_is_not_there_is_told_at_once() -> None:
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("key", [7, "01020304-0506-0708-090a-0b0c0d0e0f10"])
+def test_path_that_a_registry_lacks_is_no_outage(key: Key) -> None:
+    """One message with a GUID, before a registry that knows none, would hold all others up for good."""
+    outages: list[str] = []
+    with (
+        _serving((404, _BARE), types=(200, _TYPES)) as (url, _),
+        pytest.raises(UnknownSchemaError, match="no such path"),
+    ):
+        _registry(url, outages).schema(key)
+    assert outages == []
+
+
+def test_registry_that_has_just_come_up_is_not_taken_at_the_word_of_what_stood_for_it() -> None:
+    """Of a proxy that says 404 as long as there is none behind it."""
+    with _serving((404, "<html>"), (200, _SCHEMA), types=(200, _TYPES)) as (url, _):
+        assert _registry(url).schema(7).schema_str == json.dumps(AVRO)
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_refusal_ends_the_waiting(status: int) -> None:
     """The message says which setting to look at, and no secret."""
@@ -215,3 +241,20 @@ def test_frames(indexes: tuple[int, ...], tail: bytes) -> None:
     head = prefix(258, indexes)
     assert head == b"\0\0\0\x01\x02" + tail
     assert framed(head + b"value", indexed=bool(indexes)) == Frame(258, indexes, b"value")
+
+
+@pytest.mark.parametrize(
+    ("head", "fault"),
+    [
+        (b"", "nothing"),
+        (b"\0\0\0\x01", "no magic byte"),
+        (b"\x02\0\0\0\x01", "no magic byte"),
+        (b"\x01" + bytes(15), "no magic byte"),
+        (b"\0\x80\0\0\0", "2147483648 is no id"),
+        (b"\0\xff\xff\xff\xff", "4294967295 is no id"),
+    ],
+)
+def test_what_is_no_frame(head: bytes, fault: str) -> None:
+    """Too short, of other magic, or with an id beyond those that registries give: they count in 32 bits, signed."""
+    with pytest.raises(FrameError, match=fault):
+        framed(head)
