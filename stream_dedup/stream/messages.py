@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
+from stream_dedup.stream.source import place_of
 
 _SECONDS = 2.0  # that an answer of the broker is waited for
 _POLL_SECONDS = 0.1
@@ -49,7 +50,7 @@ class Messages:
             self._look_for(origin.topic, consumer)
             with _assigned(consumer, [TopicPartition(origin.topic, origin.partition, origin.offset)]):
                 message = next(_events(consumer, [origin.topic]))
-        return message if message is not None and message.offset() == origin.offset else None
+        return message if message.error() is None and message.offset() == origin.offset else None
 
     def newest(self, topic: str, count: int) -> list[Message]:
         """Return the newest messages of a topic, the newest last; fewer where a partition has fewer.
@@ -59,19 +60,22 @@ class Messages:
         """
         with self._lock:
             consumer = self._opened()
+            bounds = [bound for bound in bounds_of(consumer, topic) if bound[1] < bound[2]]
             places = [
-                TopicPartition(topic, partition, max(low, high - BEHIND * count))
-                for partition, low, high in bounds_of(consumer, topic)
-                if low < high
+                TopicPartition(topic, partition, max(low, high - BEHIND * count)) for partition, low, high in bounds
             ]
+            to_end = {(topic, partition): high for partition, _, high in bounds}
             found = []
             with _assigned(consumer, places):
                 events = _events(consumer, [topic])
-                while places:
-                    if (message := next(events)) is not None:
+                while to_end:
+                    message = next(events)
+                    if message.error() is None:
                         found.append(message)
-                    else:
-                        places.pop()
+                    # Where a partition is written to all the time, its end is told again and again, or never.
+                    place = place_of(message)
+                    if message.error() is not None or int(message.offset() or 0) + 1 >= to_end.get(place, 0):
+                        to_end.pop(place, None)
         return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
 
     def close(self) -> None:
@@ -151,8 +155,8 @@ def _assigned(consumer: Consumer, places: list[TopicPartition]) -> Iterator[None
         consumer.unassign()
 
 
-def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | None]:
-    """Yield the messages of the assigned partitions, and None for each end of one that is reached.
+def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
+    """Yield the messages of the assigned partitions, and those with an error of `ENDS` that tell an end of one.
 
     Raises:
         BrokerError: nothing comes in time, or the broker refuses.
@@ -161,10 +165,8 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message | Non
     while time.monotonic() < deadline:
         for message in _polled(consumer):
             error = message.error()
-            if error is None:
+            if error is None or error.code() in ENDS:
                 yield message
-            elif error.code() in ENDS:
-                yield None
             elif not passes(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
     raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {WAY}")

@@ -4,6 +4,7 @@ Knows what may be done with messages before their turn; knows nothing of decisio
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ class Reader:
         self._thread.shutdown(cancel_futures=True)
 
     def read(self, stopping: threading.Event) -> Intake | None:
-        """Return the messages of the next commit, None if nothing came; all of them are on their way.
+        """Return the messages of the next commit, all of them on their way; None if nothing came or it is not due yet.
 
         Args:
             stopping: ends the waiting.
@@ -111,10 +112,12 @@ class Reader:
         Raises:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
-        intake = self._next
+        intake, end = self._next, time.monotonic() + _SLICE_SECONDS
         while self._source.take(intake.haul, stopping):
             if all(part.done() for part in intake.parts):
                 self._take_in(intake)
+            if time.monotonic() > end:
+                return None
         if not intake.haul.messages:
             return None
         self._take_in(intake)

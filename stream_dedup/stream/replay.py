@@ -3,16 +3,18 @@
 Knows records, commits and positions; knows nothing of who writes them.
 """
 
+import time
 from collections.abc import Callable
 
 from stream_dedup.index.changelog import Commit, CommitReader
 from stream_dedup.index.store import StoreError
 from stream_dedup.state import State
-from stream_dedup.stream.changelog import ChangelogReader
+from stream_dedup.stream.changelog import ChangelogLostError, ChangelogReader
 
 _READ_BYTES = 32 << 20
 _GROUP_ARTICLES = 32_768  # judged articles whose changes are written at a time
 _POLL_SECONDS = 0.1
+_MARKER_SECONDS = 10.0  # that a transaction which is committed may take to be at the end of the changelog
 
 
 class Follower:
@@ -80,10 +82,11 @@ class Follower:
 
         Raises:
             ChangelogError: a record cannot be read, or some are missing.
+            ChangelogLostError: the changelog ends before `stop`.
             BrokerError: the broker refuses, or gives no answer.
             StoreError: the state cannot be read or written.
         """
-        self._reader.bounds()
+        self._wait_for_end(stop or 0)
         self._stop = stop
         while self.remaining:
             self.follow(_POLL_SECONDS)
@@ -111,6 +114,19 @@ class Follower:
                 judged = self._state.progress.judged
         self._replay()
         self._heartbeat()
+
+    def _wait_for_end(self, stop: int) -> None:
+        """Ask where the changelog ends until that is not before an offset.
+
+        Raises:
+            ChangelogLostError: it stays so.
+        """
+        deadline = time.monotonic() + _MARKER_SECONDS
+        while (end := self._reader.bounds()[1]) < stop:
+            if time.monotonic() > deadline:
+                raise ChangelogLostError(f"the changelog ends at {end}, the state stands at {stop}")
+            self._heartbeat()
+            time.sleep(_POLL_SECONDS)
 
     def _replay(self) -> None:
         if not self._pending:

@@ -80,6 +80,9 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             return
         names, topics = state_topics(settings, digest), Topics(settings)
         identity = topics.identity(names.changelog)
+        if place.topic != identity:
+            yield f"the state was made from the changelog {place.topic}, the broker has {identity}"
+            return
         with (
             tempfile.TemporaryDirectory(prefix="stream-dedup-verify-") as scratch,
             closing(RocksStore(Path(scratch) / "replay")) as other_store,

@@ -86,18 +86,21 @@ class Shadow:
             judged = self._engine.decide(items, prepared)
             self._engine.apply(judged.change, positions)
             self._tell(outcomes, judged.outcomes)
-        except Exception as error:  # whatever it is, the stream goes on
-            log.warning("shadow_ended", error=type(error).__name__, detail=raised_at(error))
-            log.debug("shadow_fault", exc_info=True)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the stream goes on
+            _tell_end(error)
             self.close()
 
     def close(self) -> None:
         """Release the state, and send what is left."""
         engine, self._engine = self._engine, None
         self._metrics.shadow_running.set(0)
-        if engine is not None:
+        if engine is None:
+            return
+        try:
             engine.close()
             self._producer.flush(_FLUSH_SECONDS)
+        except Exception as error:  # noqa: BLE001  # as above: a full disk fails here once more
+            _tell_end(error)
 
     def _kept(self) -> Deduplicator | None:
         """Return an engine on the state that is there, if it has judged all that the live one has."""
@@ -149,6 +152,11 @@ class Shadow:
                 self._producer.produce(self._settings.shadow.topic, value, article.name.encode(), headers=headers)
                 return
         self._metrics.shadow_left_out.inc()
+
+
+def _tell_end(error: Exception) -> None:
+    log.warning("shadow_ended", error=type(error).__name__, detail=raised_at(error))
+    log.debug("shadow_fault", exc_info=error)
 
 
 def discard_shadows(directory: Path) -> None:

@@ -159,6 +159,8 @@ class Source:
         self._hauls.remove(haul)
         self._positions |= positions
         self._committed_ms |= {place: _timestamp_ms(message) for place, message in haul.last.items()}
+        if haul.moved:
+            self._read_on(positions)
         if self._commit.guarantee == "exactly_once":
             return
         offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()]
@@ -166,6 +168,15 @@ class Source:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
             self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
+
+    def _read_on(self, positions: Mapping[Place, int]) -> None:
+        """Read from behind a commit: who was given a partition anew meanwhile began before it."""
+        places = [TopicPartition(*place, offset) for place, offset in positions.items() if place in self.assigned]
+        try:
+            self._consumer.incremental_unassign(places)
+            self._consumer.incremental_assign(places)
+        except KafkaException as error:
+            self._fault = error.args[0]
 
     def rewind(self) -> bool:
         """Go back to the first message that is not committed, in each partition; return whether that can be done.
@@ -277,7 +288,7 @@ class Source:
                 partition.offset = self._positions.get((partition.topic, partition.partition), self._first_offset)
             consumer.incremental_assign(partitions)
         except KafkaException as error:
-            # An exception would get lost on its way out of a callback: `poll` raises it.
+            # An exception would get lost on its way out of a callback: `take` raises it.
             self._fault = error.args[0]
             return
         places = {(partition.topic, partition.partition) for partition in partitions}

@@ -13,6 +13,7 @@ from stream_dedup.closing import SelfClosing
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, browsing_properties, make_consumer, passes
 from stream_dedup.stream.messages import BEHIND, ENDS, WAY, bounds_of, broker_error
+from stream_dedup.stream.source import place_of
 
 _POLL_SECONDS = 0.1
 _SILENT_SECONDS = 10.0  # after which a broker counts as gone that still owes what is there to begin with
@@ -57,7 +58,7 @@ class Tail(SelfClosing):
         while to_end:
             message = next(events)
             if message.error() is not None:
-                to_end.discard((str(message.topic()), int(message.partition() or 0)))
+                to_end.discard(place_of(message))
             elif last is None:
                 yield message
             else:

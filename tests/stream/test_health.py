@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +210,19 @@ def test_service_that_restores_is_alive_and_not_ready(started: Started) -> None:
     assert (started.alive.status, started.alive.text) == (200, "ok\n")
     assert started.ready.status == 503
     assert started.ready.text.startswith("waiting for the changelog to be replayed")
+
+
+def test_commit_that_is_long_in_coming_is_no_standstill(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # asked for what it does
+    """Where messages are collected for longer than a loop may be silent, it goes round meanwhile."""
+    topics = fresh_topics(bootstrap)
+    with Service(tmp_path, bootstrap, topics, _PATIENCE, "commit.interval_ms=6000") as service:
+        service.wait_ready()
+        produce(bootstrap, topics.input, _articles(1))
+        told = []
+
+        def committed() -> bool:
+            told.append(service.ask("/healthz").status)
+            return sum(service.metrics().series("articles_total")) == 1
+
+        wait_until(committed, "the article is committed")
+    assert set(told) == {200}

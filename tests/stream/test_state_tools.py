@@ -24,7 +24,10 @@ from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.store import Drop, Family, Put, StoreDamagedError
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State
+from stream_dedup.stream import replay
+from stream_dedup.stream.changelog import ChangelogLostError
 from stream_dedup.stream.restore import verify
+from stream_dedup.stream.topics import Topics as AdminTopics
 from tests.stream.harness import (
     Incoming,
     Service,
@@ -32,6 +35,8 @@ from tests.stream.harness import (
     article,
     changelogs,
     collect,
+    create_topic,
+    delete_topic,
     fresh_topics,
     produce,
     run_once,
@@ -336,6 +341,29 @@ def test_state_that_has_judged_nothing_is_in_order(bootstrap: str, tmp_path: Pat
         service.stop()
     ended = run_once("state", "verify", "--config", str(tmp_path / "stream-dedup.toml"))
     assert (ended.returncode, "in order" in ended.stdout) == (0, True), ended.stderr
+
+
+def test_state_that_is_not_of_its_changelog_is_a_fault(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the topic was made anew, or ends before the place that the state stands at: nothing is waited for."""
+    monkeypatch.setattr(replay, "_MARKER_SECONDS", 0.5)
+    topics = fresh_topics(bootstrap)
+    produce(bootstrap, topics.input, [article("a", "大桥今天通车。")])
+    with Service(tmp_path, bootstrap, topics) as service:
+        collect(bootstrap, topics, 1, service)
+        service.stop()
+    settings = load_settings(tmp_path / "stream-dedup.toml")
+    assert not list(verify(settings, lambda *_: None, with_changelog=True))
+    (changelog,) = changelogs(bootstrap, topics)
+    made_from = AdminTopics(settings).identity(changelog)
+    delete_topic(bootstrap, changelog)
+    create_topic(bootstrap, changelog)
+    (fault,) = verify(settings, lambda *_: None, with_changelog=True)
+    assert f"made from the changelog {made_from}" in fault
+    monkeypatch.setattr(AdminTopics, "identity", lambda *_: made_from)
+    with pytest.raises(ChangelogLostError, match="ends at 0, the state stands at"):
+        list(verify(settings, lambda *_: None, with_changelog=True))
 
 
 def test_no_state_is_said_so(site: Site, tmp_path: Path) -> None:

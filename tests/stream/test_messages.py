@@ -1,0 +1,88 @@
+"""Promises of single messages on a real broker: the newest of a topic are found, whatever is written meanwhile.
+
+Knows topics, partitions and times; knows nothing of what messages hold.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from stream_dedup.article import Origin
+from stream_dedup.settings import Settings, load_settings
+from stream_dedup.stream.messages import Messages
+from tests.stream.harness import create_topic, named_topics
+
+_LATER_MS = 1_800_000  # of messages that are newer than all others; brokers take an hour at most
+_TIMES = 30
+_HELD = 20  # in each partition
+
+
+def _settings(bootstrap: str) -> Settings:
+    return load_settings(flags=[f"kafka.bootstrap.servers={bootstrap}"])
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    """Of two partitions, the second of which holds what is newest."""
+    name = named_topics().input
+    create_topic(bootstrap, name, 2)
+    producer, later = Producer({"bootstrap.servers": bootstrap}), time.time_ns() // 1_000_000 + _LATER_MS
+    for number in range(_HELD):
+        producer.produce(name, b"old %d" % number, partition=0)
+        producer.produce(name, b"new %d" % number, partition=1, timestamp=later + number)
+    assert producer.flush(30) == 0
+    return name
+
+
+@contextmanager
+def _growing(bootstrap: str, topic: str) -> Iterator[None]:
+    """Write to the first partition as long as the context lasts, a message at a time."""
+    ends = threading.Event()
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+
+    def write() -> None:
+        while not ends.wait(0.001):
+            producer.produce(topic, b"more", partition=0)
+            producer.poll(0)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        writing.join()
+        producer.flush(30)
+
+
+def _values(messages: Messages, topic: str, count: int) -> list[bytes | None]:
+    return [message.value() for message in messages.newest(topic, count)]
+
+
+def test_newest_messages_are_found_while_a_topic_grows(bootstrap: str, topic: str) -> None:
+    """A partition that is written to comes to an end again and again, which ends the search in no other one."""
+    with closing(Messages(_settings(bootstrap))) as messages, _growing(bootstrap, topic):
+        for _ in range(_TIMES):
+            assert _values(messages, topic, 3) == [b"new %d" % number for number in range(_HELD - 3, _HELD)]
+
+
+def test_all_are_found_where_there_are_fewer(bootstrap: str, topic: str) -> None:
+    """In the order of their times; none of a topic that there is not."""
+    with closing(Messages(_settings(bootstrap))) as messages:
+        assert sorted(_values(messages, topic, 100), key=str) == sorted(
+            (b"%s %d" % (age, number) for age in (b"old", b"new") for number in range(_HELD)), key=str
+        )
+        assert _values(messages, f"{topic}-none", 3) == []
+
+
+def test_message_at_an_offset(bootstrap: str, topic: str) -> None:
+    """None behind the end."""
+    with closing(Messages(_settings(bootstrap))) as messages:
+        found = messages.at(Origin(topic, 1, 7, 0))
+        assert found is not None
+        assert found.value() == b"new 7"
+        assert messages.at(Origin(topic, 1, _HELD, 0)) is None
