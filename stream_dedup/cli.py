@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
@@ -28,6 +28,7 @@ from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
     SetOption,
+    end_by,
     errors,
     escaped,
     fail,
@@ -146,12 +147,11 @@ def dedup(
     from stream_dedup.index.rocks import open_store
     from stream_dedup.index.store import MemoryStore
 
-    signal.signal(signal.SIGTERM, _end)
     summary, heard = Summary(), list[int]()
 
     def look() -> None:
         if heard:
-            _end(heard[0], None)
+            end_by(heard[0])
 
     def work() -> None:
         check_files(files)
@@ -171,10 +171,6 @@ def dedup(
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 
     guarded(work)
-
-
-def _end(number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @app.command("config")

@@ -6,15 +6,15 @@ Knows where compiled code is kept and when it is stale; knows no loop.
 import atexit
 import hashlib
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+
+from stream_dedup.scratch import Scratch
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -76,8 +76,9 @@ def _is_shipped(directory: Path) -> bool:
 
 def _overlay(shipped: Path) -> Path:
     """Return a directory of links to shipped code, gone with the process: numba wants one that it can write to."""
-    overlay = Path(tempfile.mkdtemp(prefix="stream-dedup-kernels-"))
-    atexit.register(shutil.rmtree, overlay, ignore_errors=True)
+    scratch = Scratch("kernels")
+    atexit.register(scratch.cleanup)
+    overlay = Path(scratch.name)
     for folder in shipped.iterdir():
         (overlay / folder.name).mkdir()
         for file in folder.iterdir():

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
@@ -141,6 +142,24 @@ def _fail_in_log(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
+def end_by(number: int, _frame: object = None) -> NoReturn:
+    """End by a signal, with all that is to be cleaned up."""
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """End by SIGTERM as by Ctrl-C, unless the command heeds it in its own way."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end_by)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
     """Do the work of a command; turn what users can mend into one line and an exit code.
 
@@ -149,7 +168,8 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
         fail: tells it and ends.
     """
     try:
-        work()
+        with _ending_in_order():
+            work()
     except BrokenPipeError:
         # Whoever read along has gone: what is left to write goes nowhere, and that is no fault.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

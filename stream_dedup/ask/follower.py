@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from stream_dedup.closing import SelfClosing
 from stream_dedup.dedup import comparability
@@ -19,6 +18,7 @@ from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import FileStore, Store, StoreDamagedError, StoreError
+from stream_dedup.scratch import Scratch
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.learnt import rule_of
@@ -70,7 +70,7 @@ class Follower(SelfClosing):
         self._directory = directory
         self._settings = settings
         self._lock = threading.RLock()
-        self._scratch = TemporaryDirectory(prefix="stream-dedup-follow-")
+        self._scratch = Scratch("follow")
         self._view: View | None = None
         self._identity = ""
         self._epoch_begin = -1  # articles judged before it began

@@ -3,7 +3,6 @@
 Knows the changelog; knows nothing of the terminal.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from stream_dedup.dedup import comparability
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore, open_store, opened_store
 from stream_dedup.integrity import Integrity, differences
+from stream_dedup.scratch import Scratch
 from stream_dedup.settings import Settings
 from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
@@ -84,7 +84,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             yield f"the state was made from the changelog {place.topic}, the broker has {identity}"
             return
         with (
-            tempfile.TemporaryDirectory(prefix="stream-dedup-verify-") as scratch,
+            Scratch("verify") as scratch,
             closing(RocksStore(Path(scratch) / "replay")) as other_store,
         ):
             other = State(other_store, settings, comparability(settings))

@@ -1,0 +1,102 @@
+"""Promises of temporary directories: gone with their process or with the next one, and nobody else's are touched."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from stream_dedup import scratch as module
+from stream_dedup.scratch import Scratch
+
+_PATIENCE_SECONDS = 30.0
+_HOLDER = """
+import time
+import typer
+from stream_dedup.scratch import Scratch
+from stream_dedup.terminal import guarded
+def work():
+    with Scratch("trial") as name:
+        print(name, flush=True)
+        time.sleep(60)
+typer.run(lambda: guarded(work))
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place for temporary files that is this test's alone, in which no directory counts as just made."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(module, "_YOUNG_SECONDS", 0.0)
+    return tmp_path
+
+
+def _ended(number: int) -> tuple[Path, int]:
+    """Return the directory of a process that was ended by a signal, and its exit code."""
+    with subprocess.Popen([sys.executable, "-c", _HOLDER], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert folder.is_dir()
+        process.send_signal(number)
+        return folder, process.wait(_PATIENCE_SECONDS)
+
+
+def test_directory_is_gone_after_its_use(temporary: Path) -> None:
+    """Cleaning up twice, as a command does that is closed twice, does no harm."""
+    scratch = Scratch("trial")
+    (Path(scratch.name) / "file").touch()
+    scratch.cleanup()
+    scratch.cleanup()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_command_ended_by_a_signal_leaves_none(temporary: Path, number: signal.Signals) -> None:
+    """A command that is doing its work when it is asked to end cleans up, and has the exit code of its signal."""
+    _, code = _ended(number)
+    assert (code, list(temporary.iterdir())) == (128 + number, [])
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(temporary: Path) -> None:
+    """Of its own purpose only."""
+    folder, _ = _ended(signal.SIGKILL)
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").touch()
+    with Scratch("other"):
+        assert folder.is_dir()
+    with Scratch("trial") as name:
+        assert list(temporary.iterdir()) == [Path(name)]
+
+
+def test_directory_in_use_is_left() -> None:
+    """By this process or by another one."""
+    with Scratch("trial") as first, Scratch("trial") as second:
+        assert Path(first).is_dir()
+        assert Path(second).is_dir()
+
+
+@pytest.mark.parametrize("kind", ["young", "foreign", "link", "file"])
+def test_what_may_be_another_ones_is_left(temporary: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """One that may not be locked yet, another user's, a link to a directory elsewhere, a file of such a name."""
+    target = temporary / "stream-dedup-trial-x"
+    elsewhere = temporary / "elsewhere"
+    elsewhere.mkdir()
+    if kind == "link":
+        target.symlink_to(elsewhere)
+    elif kind == "file":
+        target.touch()
+    else:
+        target.mkdir()
+    if kind == "young":
+        monkeypatch.setattr(module, "_YOUNG_SECONDS", time.time())
+    elif kind == "foreign":
+        other = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: other)
+    with Scratch("trial"):
+        assert target.exists()
+        assert elsewhere.is_dir()
