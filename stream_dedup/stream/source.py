@@ -171,7 +171,9 @@ class Source:
 
     def _read_on(self, positions: Mapping[Place, int]) -> None:
         """Read from behind a commit: who was given a partition anew meanwhile began before it."""
-        places = [TopicPartition(*place, offset) for place, offset in positions.items() if place in self.assigned]
+        # What has been read ahead of one that stayed is not read again.
+        ahead = {place for haul in self._hauls for place in haul.newest}
+        places = [TopicPartition(*place, positions[place]) for place in (positions.keys() & self.assigned) - ahead]
         try:
             self._consumer.incremental_unassign(places)
             self._consumer.incremental_assign(places)
