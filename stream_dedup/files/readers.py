@@ -5,6 +5,7 @@ Knows formats; knows nothing of articles.
 
 import gzip
 import io
+import itertools
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -26,6 +27,10 @@ else:
 STANDARD_INPUT = Path("-")
 _PARQUET_ROWS = 1024
 _LINES_BYTES = 1 << 20  # read at once
+_LONGEST_LINE = 256 << 20  # bytes: a whole file may be one line, and larger than the memory
+_SHOWN_BYTES = 1 << 10  # of a line that is longer
+_BEGIN_BYTES = 1 << 10
+_BOM = b"\xef\xbb\xbf"
 
 
 class FileFormatError(Exception):
@@ -75,9 +80,7 @@ def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
     """
     if path == STANDARD_INPUT:
         return _read_standard_input
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    packed = bool(suffixes) and suffixes[-1] in {".gz", ".zst"}
-    kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes and not packed else ""
+    kind, packed = _kind(path)
     if kind in {".jsonl", ".ndjson", ".json"} or (packed and not kind):
         return _read_lines
     if kind == ".csv":
@@ -88,6 +91,28 @@ def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
         f"{path}: cannot tell the format; known are .jsonl, .ndjson and .csv, each also with .gz or .zst, and "
         ".parquet; - is JSONL on standard input"
     )
+
+
+def check_begin(path: Path) -> None:
+    """Look at how a regular file begins, where its name leaves open what it holds.
+
+    Raises:
+        FileFormatError: it is one large array, or cannot be read.
+    """
+    if _kind(path)[0] != ".json" or not path.is_file():
+        return
+    with _opened(path) as (content, _):
+        begin = content.read(_BEGIN_BYTES)
+    if begin.removeprefix(_BOM).lstrip().startswith(b"["):
+        raise FileFormatError(f"{path} holds an array, but one object a line is wanted: jq -c '.[]' makes it so")
+
+
+def _kind(path: Path) -> tuple[str, bool]:
+    """Return the suffix that names the format, that before .gz or .zst if need be, and whether the file is packed."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    packed = bool(suffixes) and suffixes[-1] in {".gz", ".zst"}
+    kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes and not packed else ""
+    return kind, packed
 
 
 @contextmanager
@@ -128,6 +153,7 @@ def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:
+    check_begin(path)
     total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
         at = raw.tell if raw.seekable() else int  # the type is called for 0: a pipe has no place
@@ -137,12 +163,23 @@ def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:
 
 
 def _lines_of(lines: IO[bytes] | io.BufferedReader) -> Iterator[Record]:
-    for number, line in enumerate(lines, 1):
+    for number in itertools.count(1):
+        line = lines.readline(_LONGEST_LINE + 1)
+        if not line:
+            break
         value = line.rstrip(b"\r\n")
         if number == 1:
-            value = value.removeprefix(b"\xef\xbb\xbf")
-        if value.strip():
+            value = value.removeprefix(_BOM)
+        if len(line) > _LONGEST_LINE and not line.endswith(b"\n"):
+            _skip_line(lines)
+            yield Record(value[:_SHOWN_BYTES], number, f"the line has more than {_LONGEST_LINE} bytes")
+        elif value.strip():
             yield Record(value, number)
+
+
+def _skip_line(lines: IO[bytes] | io.BufferedReader) -> None:
+    while (rest := lines.readline(_LINES_BYTES)) and not rest.endswith(b"\n"):
+        pass
 
 
 def _read_csv(path: Path, flags: Collection[str] = ()) -> Iterator[tuple[Record, Progress]]:

@@ -18,7 +18,16 @@ from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdraw
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.files.place import Place, new_start
-from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, Progress, Reader, Record, reader_for, shown
+from stream_dedup.files.readers import (
+    STANDARD_INPUT,
+    FileFormatError,
+    Progress,
+    Reader,
+    Record,
+    check_begin,
+    reader_for,
+    shown,
+)
 from stream_dedup.files.results import Results, check_new
 from stream_dedup.index.ledger import Positions
 from stream_dedup.judged import Change
@@ -54,6 +63,7 @@ def check_files(paths: Sequence[Path]) -> None:
             raise FileFormatError(f"{path} is a directory: name the files in it")
         if path != STANDARD_INPUT and not path.exists():
             raise FileFormatError(f"{path}: there is no such file")
+        check_begin(path)
 
 
 def dedup_files(

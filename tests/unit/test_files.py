@@ -17,8 +17,9 @@ from pyarrow import parquet
 from deploy.demo.samples import Sample, sample_stream
 from stream_dedup.article import Relation
 from stream_dedup.dedup import Deduplicator
+from stream_dedup.files import readers
 from stream_dedup.files.readers import FileFormatError, Progress, reader_for
-from stream_dedup.files.run import Summary, dedup_files
+from stream_dedup.files.run import Summary, check_files, dedup_files
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings, Settings
 
@@ -107,6 +108,42 @@ def test_lines_of_json_are_passed_on_as_they_are(tmp_path: Path) -> None:
     path.write_bytes(b'{"b" : 1.50}\n\n  \n not json \n')
     records = [record for record, _ in reader_for(path)(path)]
     assert [(record.value, record.number) for record in records] == [(b'{"b" : 1.50}', 1), (b" not json ", 4)]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_line_without_end_is_a_faulty_record(
+    name: str, end: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line larger than may be held is told by its beginning; those around it, and one just as large, are read."""
+    monkeypatch.setattr(readers, "_LONGEST_LINE", 100)
+    monkeypatch.setattr(readers, "_LINES_BYTES", 64)
+    monkeypatch.setattr(readers, "_SHOWN_BYTES", 10)
+    large, fits, too_large = b"1" * 500, b"2" * 100 + b"\n", b"3" * 101 + end
+    path = tmp_path / name
+    content = b"{}\n" + large + b"\n" + fits + too_large
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [(record.value, record.number, record.fault is None) for record in records] == [
+        (b"{}", 1, True),
+        (b"1" * 10, 2, False),
+        (b"2" * 100, 3, True),
+        (b"3" * 10, 4, False),
+    ]
+
+
+@pytest.mark.parametrize("begin", [b"[", b"\xef\xbb\xbf [", b"\n  [\n"])
+@pytest.mark.parametrize("name", ["a.json", "a.JSON.gz"])
+def test_array_is_told_before_anything_is_read(begin: bytes, name: str, tmp_path: Path) -> None:
+    """With the way to make lines of it. By a name of lines it is one odd record."""
+    content = begin + b'{"id": 1}]'
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    for read in (lambda: check_files([path]), lambda: list(reader_for(path)(path))):
+        with pytest.raises(FileFormatError, match=r"one object a line is wanted: jq -c '\.\[\]'"):
+            read()
+    named_lines = path.rename(tmp_path / f"a.jsonl{path.suffix if name.endswith('.gz') else ''}")
+    check_files([named_lines])
 
 
 def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
