@@ -261,7 +261,7 @@ class Batch:
             missing = ~segmented & ~proven & ~self._copies(verdicts, asked)
             if not missing.any():
                 break
-            segmented |= missing
+            segmented = segmented | missing  # a new array: the features hold the one that they were cut by
         run = JudgedRun(articles, standings, features, candidates, verdicts, times, self._epochs.epoch.number)
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)

@@ -11,7 +11,7 @@ from stream_dedup.hashing import I64
 from stream_dedup.index.candidates import Candidates
 from stream_dedup.index.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.records import outlived
-from stream_dedup.matching import Bool, Judging, Verdicts, Workspace, is_covered, look_up, look_up_first
+from stream_dedup.matching import Bool, Judging, Verdicts, Workspace, look_up, look_up_first
 
 JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
 
@@ -70,9 +70,9 @@ def proved(
     own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
     crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
     batch = Judging(modes, owners, siblings, floors, floors, candidates.keyed, caps, crowds, duplicates)
-    workspace = _workspace(candidates, caps)
-    found = _proved(candidates.rows, batch, limits, workspace, Verdicts.empty(len(modes)))
-    return np.asarray(found | (modes == SKIP))
+    verdicts = Verdicts.empty(len(modes))
+    _prove(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
+    return np.asarray(verdicts.covered | (modes == SKIP))
 
 
 def _workspace(candidates: Candidates, caps: I64) -> Workspace:
@@ -101,13 +101,10 @@ def _judge(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, ver
 
 
 @kernel
-def _proved(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> Bool:
-    found = np.zeros(len(batch.modes), np.bool_)
+def _prove(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
     for i in range(len(batch.modes)):
         if batch.modes[i] != SKIP:
             look_up_first(i, rows, batch, limits, workspace, verdicts)
-            found[i] = is_covered(i, rows, batch, verdicts)
-    return found
 
 
 @kernel

@@ -37,6 +37,7 @@ class Verdicts(NamedTuple):
         hamming: see `jaccard`.
         sources: family that found the best match, shape (n,).
         freshest: window time of the newest article that it is a duplicate of, `UNKNOWN_TIME` for none, shape (n,).
+        covered: whether one that it is a copy of holds most of it, so that no other is looked for, shape (n,).
         indexed: whether later articles shall find this one, shape (n,).
         candidates: candidates by family that found them first, shape (n, 3).
         confirmed: those of them that matched, shape (n, 3).
@@ -51,6 +52,7 @@ class Verdicts(NamedTuple):
     hamming: I64
     sources: I64
     freshest: I64
+    covered: Bool
     indexed: Bool
     candidates: I64
     confirmed: I64
@@ -68,7 +70,7 @@ class Verdicts(NamedTuple):
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             np.full(n, UNKNOWN_TIME, np.int64),
-            np.zeros(n, np.bool_),
+            *np.zeros((2, n), np.bool_),
             *np.zeros((4, n, len(SOURCES)), np.int64),
         )
 
@@ -119,7 +121,7 @@ class Workspace(NamedTuple):
 def look_up(i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
     """Write down the best match of article i. What proves that it is a copy ends the search."""
     place, count, sharers, best = look_up_first(i, rows, batch, limits, workspace, verdicts)
-    if is_covered(i, rows, batch, verdicts):
+    if verdicts.covered[i]:
         return
     row, last = len(rows.fingerprints) - len(batch.modes) + i, batch.keyed.look_up_offsets[i + 1]
     place, sharers = _count_under(place, last, i, sharers, batch, workspace, verdicts)
@@ -170,16 +172,6 @@ def _count_under(
         sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
         place += 1
     return place, sharers
-
-
-@kernel
-def is_covered(i: int, rows: Rows, batch: Judging, verdicts: Verdicts) -> bool:
-    """Tell whether most of article i stands in what it is a copy of: then it is not more of a copy of another."""
-    row, match = len(rows.fingerprints) - len(batch.modes) + i, verdicts.rows[i]
-    if not is_copy(i, batch, verdicts):
-        return False
-    common = verdicts.containment[i] * min(rows.sizes[row], rows.sizes[match])
-    return bool(verdicts.relations[i] == EXACT or common >= _COVERED * rows.sizes[row])
 
 
 @kernel
@@ -298,6 +290,8 @@ def _choose(
         verdicts.confirmed[i, source] += 1
         if batch.duplicates[match.relation]:
             verdicts.freshest[i] = max(verdicts.freshest[i], rows.times[candidate])
+            # Not of the best match alone: whatever else is found, what ends the search has to end it.
+            verdicts.covered[i] |= _covers(match, rows.sizes[row], rows.sizes[candidate])
         score = _likeness(match, rows.sizes[row], rows.sizes[candidate])
         score += 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
         # Of equals the earliest: rows are in the order of arrival.
@@ -307,6 +301,12 @@ def _choose(
             verdicts.jaccard[i], verdicts.containment[i] = match.jaccard, match.containment
             verdicts.hamming[i] = match.hamming
     return best
+
+
+@kernel
+def _covers(match: Match, size: int, other: int) -> bool:
+    """Tell whether most of a text stands in the other one."""
+    return bool(match.relation == EXACT or match.containment * min(size, other) >= _COVERED * size)
 
 
 @kernel

@@ -88,7 +88,8 @@ def _frozen_words(store: Store) -> tuple[int, int, Counts] | None:
     if not parts:
         return None
     number, documents, _ = parts[0]
-    return number, documents, np.concatenate([pairs for _, _, pairs in parts])
+    # As in `_since`: a larger epoch before it had more parts.
+    return number, documents, np.concatenate([pairs for epoch, _, pairs in parts if epoch == number])
 
 
 def _frozen_lines(store: Store, epoch: int) -> Counts | None:

@@ -82,6 +82,37 @@ def test_cuts_change_no_decision(data: st.DataObject) -> None:
     assert _decisions(articles(), cuts) == list(_one_by_one())
 
 
+def _entangled(number: int) -> list[Article]:
+    """Return a round-up and two texts which share a part of the last text each.
+
+    Most of the last stands in the round-up, which is too long to be much like it.
+    """
+    chance = Random(number)
+    length = chance.randint(300, 900)
+    last, end, front = _hanzi(chance, length), length * 57 // 100, length * 52 // 100
+    margins = [_hanzi(chance, length // 4) for _ in range(4)]
+    texts = {
+        "round-up": _hanzi(chance, length) + last[: length * 85 // 100] + _hanzi(chance, 2 * length),
+        "end": margins[0] + last[-end:] + margins[1],
+        "front": margins[2] + last[:front] + margins[3],
+        "last": last,
+    }
+    return [Article(f"{name} {number}", text) for name, text in texts.items()]
+
+
+def _hanzi(chance: Random, count: int) -> str:
+    return "".join(chr(chance.randrange(0x4E00, 0x9000)) for _ in range(count))
+
+
+def test_text_that_is_like_several_others_has_one_decision_in_any_batch() -> None:
+    """What proves that a text is a copy ends the search, also where one that came just before is more like it."""
+    stream = [article for number in range(60) for article in _entangled(number)]
+    alone = _decisions(stream, range(1, len(stream)))
+    assert len({decision.link.duplicate_of.split()[0] for decision in alone[3::4] if decision.link}) > 1
+    assert _decisions(stream, range(2, len(stream), 2)) == alone
+    assert _decisions(stream, range(4, len(stream), 4)) == alone
+
+
 def test_stream_of_the_tests_crosses_epochs_and_has_all_relations() -> None:
     """What the tests above compare is worth comparing."""
     assert {decision.epoch for decision in _one_by_one()} == {0, 1, 2, 3, 4}

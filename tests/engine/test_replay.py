@@ -8,6 +8,7 @@ import struct
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Withdrawal
 from stream_dedup.index import changelog
+from stream_dedup.index import counts as stored_counts
 from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records
 from stream_dedup.index.store import Family, MemoryStore, StoreError, Write
 from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, shown_lists, written
@@ -136,6 +138,32 @@ def test_state_that_stopped_anywhere_goes_on_from_there() -> None:
                 assert copy.state.place is not None
                 follow(copy, log, copy.state.place.offset)
                 assert contents(copy) == contents(live)
+
+
+def test_words_of_an_epoch_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor where a state was away until Kafka had forgotten their deletion, and the table of words was full since."""
+    monkeypatch.setattr(stored_counts, "_PART_WORDS", 100)
+    small = _SETTINGS.model_validate({**_SETTINGS.model_dump(), "idf": {"epoch_articles": 20, "max_words": 1000}})
+    live, away, log = Deduplicator(settings=small), Deduplicator(settings=small), Log()
+    parts_of_epoch: list[int] = []
+    with live, away:
+        for number in range(5):
+            many = [
+                Article(f"{number}-{text}", body) for text, body in enumerate(bodies()[number * 5 : number * 5 + 5])
+            ]
+            written(live, log, [[*many, *(Article(f"{number}+{n}", bodies()[0]) for n in range(15))]])
+            parts_of_epoch.append(sum(1 for _ in live.state.store.items(Family.COUNTS, b"epoch")))
+            if parts_of_epoch[-1] == max(parts_of_epoch):
+                follow(away, log, away.state.place.offset if away.state.place else 0)
+        assert parts_of_epoch[-1] < max(parts_of_epoch), "the last epoch has fewer parts than the away state holds"
+        log.compact(tombstones=False)
+        assert away.state.place is not None
+        follow(away, log, away.state.place.offset)
+        away.state.refresh()
+        assert away.epoch.number == live.epoch.number
+        found, expected = (np.sort(engine.epoch.packed(), order="word") for engine in (away, live))
+        assert np.array_equal(found, expected)
+        assert away.vocabulary() == live.vocabulary()
 
 
 class _Breaking(MemoryStore):

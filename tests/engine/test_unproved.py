@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from stream_dedup import Deduplicator
-from stream_dedup.article import Article, Decision, Relation
+from stream_dedup.article import Article, Decision, Relation, Source
 from stream_dedup.settings import EngineSettings
-from tests.engine.samples import articles, settings
+from tests.engine.samples import articles, bodies, settings
 
 
 def _decisions(stream: Sequence[Article], size: int, engine_settings: EngineSettings) -> list[Decision]:
@@ -35,3 +35,17 @@ def test_links_are_the_same_without_the_words_of_copies(size: int) -> None:
     near = [one for one in unproved if one.link and one.link.relation in (Relation.NEAR, Relation.EXACT)]
     assert len(near) > 50
     assert all(one.fingerprint is None and one.link and one.link.hamming is None for one in near)
+
+
+def test_copy_of_a_copy_that_the_tables_alone_prove_is_cut_into_words_after_all() -> None:
+    """By landmarks it is a copy of the one before it in its batch, which is not indexed once the tables were asked."""
+    text = bodies()[0]
+    # Parts of the original, which count as no copies here, take all of its landmarks from it.
+    parts = [text[start : start + len(text) * 2 // 5] for start in range(0, len(text), len(text) // 5)]
+    stored = [Article("original", text), *(Article(f"part {number}", part) for number, part in enumerate(parts))]
+    batch = [Article("copy", text + "完"), Article("copy of the copy", "讯" + text + "完")]
+    crowded = settings(landmarks={"cap": 1}, verify={"duplicates": ["exact", "near"]}, text={"segment": "unproved"})
+    alone = _decisions([*stored, *batch], 1, crowded)
+    assert [one.link and one.link.source for one in alone[-2:]] == [Source.SIMHASH, Source.SIMHASH]
+    with Deduplicator(settings=crowded) as engine:
+        assert [*engine.add_batch(stored), *engine.add_batch(batch)] == alone
