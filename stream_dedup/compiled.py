@@ -6,8 +6,9 @@ Knows where compiled code is kept and when it is stale; knows no loop.
 import atexit
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,6 +18,8 @@ import numba
 from stream_dedup.scratch import Scratch
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_IMPORT = re.compile(r"^from stream_dedup\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r"\w+")
 
 
 def kernel(function: _Function) -> _Function:
@@ -87,9 +90,24 @@ def _overlay(shipped: Path) -> Path:
 
 
 def _sources_digest() -> str:
+    """Return a digest of the files with loops, and of those whose constants these import: they are compiled in."""
+    package = Path(__file__).parent
+    looped = {path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()}
+    constants = {
+        file
+        for path in looped
+        for name in _giving_constants(path.read_text(encoding="utf-8"))
+        for file in (package / f"{name}.py", package / name / "__init__.py")
+        if file.exists()
+    }
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        source = path.read_bytes()
-        if b"@kernel" in source:
-            digest.update(source)
+    for path in sorted(looped | constants):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _giving_constants(source: str) -> Iterator[str]:
+    """Yield the modules of this package of which a source imports constants, as paths without a suffix."""
+    for module, names in _IMPORT.findall(source):
+        if any(name.isupper() for name in _NAME.findall(names)):
+            yield module.replace(".", "/")

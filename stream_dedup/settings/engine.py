@@ -3,6 +3,7 @@
 Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
 """
 
+from math import inf
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -69,6 +70,9 @@ class TextSettings(Group):
     )
 
 
+IDF_FLOOR, IDF_CEILING = 0.5, 9.0  # nats; of the profile `default`, the paper's has none
+
+
 class WeightSettings(Group):
     """Weights of words: tf x idf x (1 + part of speech + length + marker + title)."""
 
@@ -105,8 +109,11 @@ class WeightSettings(Group):
 
     @model_validator(mode="after")
     def _floor_below_ceiling(self) -> Self:
-        if self.idf_floor is not None and self.idf_ceiling is not None and self.idf_floor >= self.idf_ceiling:
-            raise ValueError(f"weights.idf_floor = {self.idf_floor} is not below idf_ceiling = {self.idf_ceiling}")
+        floor, ceiling = (IDF_FLOOR, IDF_CEILING) if self.profile == "default" else (-inf, inf)
+        floor = floor if self.idf_floor is None else self.idf_floor
+        ceiling = ceiling if self.idf_ceiling is None else self.idf_ceiling
+        if floor >= ceiling:
+            raise ValueError(f"weights.idf_floor = {floor} is not below idf_ceiling = {ceiling}")
         return self
 
 

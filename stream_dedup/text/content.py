@@ -66,7 +66,7 @@ class ContentFilter:
     """
 
     def __init__(self, phrases: tuple[str, ...], normal: Normaliser) -> None:
-        self._phrases = _phrases_of(sorted({normal(phrase).text for phrase in phrases}))
+        self._phrases = _phrases_of(sorted({text for phrase in phrases if (text := normal(phrase).text)}))
 
     def __call__(self, texts: Texts) -> Contents:
         """Return the contents of normal texts."""

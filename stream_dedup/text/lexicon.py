@@ -122,7 +122,9 @@ def build_lexicon(
     keys = empty_table(len(frequencies) + len(stops) + len(markers))
     slots = place_all(keys, hash_spans(dictionary.lower(), dictionary.stops))
     prior = np.full(len(keys), _documents_share(_RARE, total))
-    prior[slots] = _documents_share(np.maximum(frequencies, _RARE), total)
+    # A user's word that names no frequency keeps that of the dictionary, if it is one of its words.
+    named = slots[frequencies > 0]
+    prior[named] = _documents_share(np.maximum(frequencies[frequencies > 0], _RARE), total)
     part_of_speech = np.full(len(keys), OTHER)
     part_of_speech[slots] = np.array([_part_of_speech(tag) for tag in dictionary.tags])[dictionary.tag_of]
     flags = np.zeros(len(keys), np.uint8)

@@ -6,8 +6,11 @@ Knows HTML as it comes in articles; knows nothing of Unicode's forms.
 import html
 import re
 
-# No alternative runs over a `<`, so the search takes linear time whatever the text.
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9:-]{0,31})(?:\s[^<>]{0,500})?/?>|<!--|-->", re.IGNORECASE)
+# No alternative runs over a `<`, and none takes an attribute back, so the search takes linear time whatever the text.
+# Attributes may be of any length, as pictures are; what else is as long is no tag but a text in angle brackets.
+_ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)|[a-z][a-z0-9:_-]{0,31}(?=[\s/>]))"""
+_INSIDE = rf"(?:{_ATTRIBUTE})++[^<>]{{0,500}}|\s[^<>]{{0,500}}"
+_TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]{{0,31}})(?:{_INSIDE})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
 _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 

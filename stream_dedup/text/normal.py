@@ -23,7 +23,7 @@ Bool = NDArray[np.bool_]
 
 _LONGEST_MARKS = 30  # combining marks in a row: the Stream-Safe Text Format of UAX #15
 _APART = 16  # characters: what is nearer together is composed together
-_ELLIPSIS = np.uint32(ord("…"))  # NFKC expands it as well, but no text is composed because of it
+_ELLIPSIS = "…"  # NFKC expands it, but no text is composed because of it: it stays in all of them
 _CODE_POINTS = 0x110000
 
 
@@ -66,8 +66,12 @@ class Normaliser:
         # All of them first: an array's step that lets go of Python's lock has to wait for it again.
         whole = spans.points.tobytes().decode("utf-32-le", "surrogatepass")
         own = [whole[start:stop] for start, stop in pairwise(spans.offsets.tolist())]
-        forms = Texts.of_strings([unicodedata.normalize("NFKC", span).lower() for span in own])
+        forms = Texts.of_strings([_form(span) for span in own])
         return Texts(*_composed(raw.points, raw.offsets, self._fast, spans, forms.points, forms.offsets, self._settled))
+
+
+def _form(span: str) -> str:
+    return _ELLIPSIS.join(unicodedata.normalize("NFKC", part) for part in span.split(_ELLIPSIS)).lower()
 
 
 class _Spans(NamedTuple):
@@ -107,7 +111,7 @@ def _spans(raw: U32, offsets: I64, table: U32, settled: U32, sprawls: Bool) -> _
             continue
         before = found
         for i in range(first, last):
-            if table[raw[i]] != COMPOSE and raw[i] != _ELLIPSIS:
+            if table[raw[i]] != COMPOSE:
                 continue
             if found == before or i - stops[found - 1] >= _APART:
                 starts[found] = max(i - 1, first)

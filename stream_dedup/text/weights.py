@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled import kernel
 from stream_dedup.hashing import I64, U32, U64, find_slot
-from stream_dedup.settings.engine import WeightSettings
+from stream_dedup.settings.engine import IDF_CEILING, IDF_FLOOR, WeightSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import NOUN, Lexicon
 from stream_dedup.text.terms import Terms
@@ -43,8 +43,8 @@ class Profile:
     marker: float = 5.0
     title: float = 0.0
     prior_documents: float = 2000.0
-    idf_floor: float = 0.5
-    idf_ceiling: float = 9.0
+    idf_floor: float = IDF_FLOOR
+    idf_ceiling: float = IDF_CEILING
 
     def factors(self) -> F64:
         """Return the factors as the kernels take them, shape (9,)."""

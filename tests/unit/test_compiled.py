@@ -65,3 +65,34 @@ def test_code_of_others_is_not_run(shipped: Path, owner: int, mode: int) -> None
     os.chown(shipped, owner, owner)
     shipped.chmod(mode)
     assert _run(21) == (42, 0)
+
+
+def _directory() -> Path | None:
+    compiled.cache_directory.cache_clear()
+    return compiled.cache_directory()
+
+
+def test_compiled_code_is_of_just_these_sources(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the loops and of the constants that they take from elsewhere, which are compiled in."""
+    package = cache / "stream_dedup"
+    sources = {
+        "loop.py": "from stream_dedup.text.marks import (\n    MARK,\n    helper,\n)\n@kernel\ndef loop(): ...\n",
+        "other.py": "from stream_dedup.loop import loop\nLIMIT = 1\n",
+        "text/marks.py": "MARK = 1\n",
+        "text/words.py": "WORD = 1\n",
+        "more.py": "from stream_dedup.bounds import LIMIT\n@kernel\ndef more(): ...\n",
+        "bounds/__init__.py": "LIMIT = 1\n",
+    }
+    for name, source in sources.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(source, encoding="utf-8")
+    monkeypatch.setattr(compiled, "__file__", str(package / "compiled.py"))
+    before = _directory()
+    assert before is not None
+    heeded = set()
+    for name, source in sources.items():
+        (package / name).write_text(source + "# changed\n", encoding="utf-8")
+        if _directory() != before:
+            heeded.add(name)
+        (package / name).write_text(source, encoding="utf-8")
+    assert heeded == {"loop.py", "more.py", "text/marks.py", "bounds/__init__.py"}

@@ -51,6 +51,13 @@ def test_worked_contents(text: str, left: str) -> None:
     assert (content.strip(), bare) == (left, False)
 
 
+def test_phrases_of_which_nothing_is_left_are_none() -> None:
+    """A line of the list that holds nothing but a tag, or what is not seen, takes nothing out."""
+    texts = _NORMAL.all(["今天下雨。责任编辑：王芳"])
+    with_nothing = ContentFilter(("\u200b", "<b>", "编辑"), _NORMAL)
+    assert with_nothing(texts).texts.text(0) == ContentFilter(("编辑",), _NORMAL)(texts).texts.text(0) == "今天下雨。"
+
+
 @given(st.text(st.sampled_from("今天下雨。！\n?.3 a"), max_size=60))
 def test_text_without_phrases_or_links_stays(text: str) -> None:
     """Cutting into sentences loses nothing: where no phrase stands the content is the text."""

@@ -105,6 +105,7 @@ def test_every_character_that_expands_has_the_normal_form_of_unicode() -> None:
         ("半\ud83d个", "半个"),
         ("👨\u200d👩\u200d👧好👍🏽❤\ufe0f", "👨👩👧好👍🏽❤"),
         ("等等……", "等等……"),
+        ("25℃……\u0301等等…①…", "25°c……等等…1…"),
         ("cafe\u0301 CAFÉ", "café café"),
         ("q\u0301x", "qx"),
         ("ｱｲｳ", "アイウ"),
@@ -204,6 +205,10 @@ def test_code_points_of_raw_text_are_python_s(raw: str) -> None:
         ("1 < 2 & 3 > 2", ["1", "<", "2", "&", "3", ">", "2"]),
         ("若 x<5 则 y>3", ["若", "x<5", "则", "y>3"]),
         ("<3 爱心 >_<", ["<3", "爱心", ">_<"]),
+        (f'<p style="{"margin: 0px; " * 99}">段</p>', ["段"]),
+        (f"图<img alt='' src = 'data:image/png;base64,{'iVBORw0KGgo' * 999}' hidden/>字", ["图字"]),
+        (f"图<img hidden src=data:{'iVBORw0KGgo' * 99}= alt=x />字", ["图字"]),
+        (f"若 a<b {'而' * 600} 则 c>d", ["若", "a<b", "而" * 600, "则", "c>d"]),
         ("&lt;p&gt;转义&lt;/p&gt;", ["转义"]),
     ],
 )

@@ -90,6 +90,21 @@ def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
     assert 1 > frequent > less > rare >= lexicon.unknown_prior > 0
 
 
+def test_user_word_that_names_no_frequency_keeps_that_of_the_dictionary() -> None:
+    """One that the dictionary lacks is as rare as can be; the part of speech is the user's."""
+    words = [["公司", "帆影云栈", "经济"]]
+    plain = build_lexicon((), (), ())
+    own = build_lexicon(
+        (UserWord("公司", None, "v"), UserWord("帆影云栈", None, "n"), UserWord("经济", 9, "n")), (), ()
+    )
+    before, after = (extract_terms(words_of(words), each).entries for each in (plain, own))
+    # The total counts the word with the user's frequency once more.
+    assert own.prior[after[0]] == pytest.approx(plain.prior[before[0]], rel=1e-3)
+    assert own.part_of_speech[after].tolist() == [2, 3, 3]
+    assert own.prior[after[1]] == pytest.approx(plain.unknown_prior, rel=1e-3)
+    assert own.prior[after[2]] < plain.prior[before[2]]
+
+
 def test_entries_of_the_lists_are_normalised_as_articles_are() -> None:
     """Stop words and marker words may be given in capitals, traditional or full-width characters."""
     lexicon = build_lexicon((), ("ＴＨＥ", "這個"), ("總之",))
