@@ -30,10 +30,10 @@ from stream_dedup.terminal import (
     SetOption,
     end_by,
     errors,
-    escaped,
     fail,
     failing,
     guarded,
+    named_path,
     out,
     settings_of,
 )
@@ -127,10 +127,17 @@ def dedup(
             help="JSONL or CSV (plain, .gz, .zst) or Parquet; - for JSONL on standard input.", metavar="FILE..."
         ),
     ],
-    results: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR")],
+    results: Annotated[
+        Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR", parser=named_path)
+    ],
     state: Annotated[
         Path | None,
-        typer.Option("--state", help="Directory of the state, to go on from; none: in memory.", metavar="DIR"),
+        typer.Option(
+            "--state",
+            help="Directory of the state, to go on from; none: in memory.",
+            metavar="DIR",
+            parser=named_path,
+        ),
     ] = None,
     config: ConfigOption = None,
     flags: SetOption = None,
@@ -143,7 +150,8 @@ def dedup(
     from stream_dedup.compiled import is_compiled
     from stream_dedup.dedup import Deduplicator
     from stream_dedup.files.readers import FileFormatError
-    from stream_dedup.files.run import Summary, check_files, dedup_files
+    from stream_dedup.files.results import any_judged
+    from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
     from stream_dedup.index.rocks import open_store
     from stream_dedup.index.store import MemoryStore
 
@@ -159,7 +167,7 @@ def dedup(
             errors.print("compiling, once an installation: that takes a minute or two")
         store = open_store(state, settings.state) if state else MemoryStore()
         with (
-            _summed_up(summary, results, goes_on=state is not None),
+            _summed_up(summary, results, goes_on=state is not None and are_regular(files)),
             Deduplicator(settings=settings, store=store) as engine,
             _progress_bars(files) as report,
         ):
@@ -167,7 +175,7 @@ def dedup(
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)
-        if summary.reasons and summary.outcomes["dead"] == summary.records():
+        if summary.reasons and not any_judged(results):
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
 
     guarded(work)
@@ -215,7 +223,7 @@ class _progress_bars:  # noqa: N801  # used as a context manager, like a functio
     def __init__(self, files: list[Path]) -> None:
         self._files = files
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
             TimeElapsedColumn(),
@@ -248,7 +256,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     from stream_dedup.files.readers import shown
     from stream_dedup.index.store import StoreError
 
-    where = f"results in {escaped(shown(results))}"
+    where = f"results in {shown(results)}"
     try:
         yield
     except (KeyboardInterrupt, SystemExit, OSError, StoreError):

@@ -22,7 +22,6 @@ from stream_dedup.terminal import (
     ConfigOption,
     SetOption,
     errors,
-    escaped,
     fail,
     guarded,
     out,
@@ -195,7 +194,7 @@ def make_command(
         with _usage():
             write_labelled(taken.labelled, result, settings.input.fields)
         _announce(taken)
-        out.print(f"labelled articles in {escaped(str(result))}", soft_wrap=True)
+        out.print(f"labelled articles in {result}", soft_wrap=True)
 
     guarded(work)
 
@@ -297,7 +296,7 @@ def _announce(taken: "Taken", selection: "Selection | None" = None) -> None:
     edited = sum(one.original is not None for one in labelled.articles)
     how = f"{edited:,} of them reposts made here" if taken.made else "labelled"
     skipped = f"; {taken.skipped:,} records skipped: no articles, or ids seen before" if taken.skipped else ""
-    errors.print(f"{escaped(labelled.name)}: {len(labelled.articles):,} articles, {how}{skipped}")
+    errors.print(f"{labelled.name}: {len(labelled.articles):,} articles, {how}{skipped}")
     slow = selection.slow() if selection else []
     if slow:
         more = f" and {len(slow) - _SLOW_SHOWN} more" if len(slow) > _SLOW_SHOWN else ""
@@ -315,9 +314,9 @@ def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, f
     if findings:
         _show(findings_on_terminal(findings_of(evaluation)))
     write_files(evaluation, results)
-    out.print(f"results in {escaped(str(results))}, to look at: {escaped(str(results / PAGE))}", soft_wrap=True)
+    out.print(f"results in {results}, to look at: {results / PAGE}", soft_wrap=True)
     if markdown is not None:
-        out.print(f"report in {escaped(str(write_markdown(evaluation, markdown)))}", soft_wrap=True)
+        out.print(f"report in {write_markdown(evaluation, markdown)}", soft_wrap=True)
     failed = [one for one in evaluation.unmeasured if one.failed]
     if failed:
         fail("\n".join(f"{one.named.name}: {one.reason}" for one in failed), EXIT_FAILED)
@@ -345,7 +344,7 @@ class _Bars:
 
 @contextmanager
 def _bars() -> Iterator[_Bars]:
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=errors) as progress:
         yield _Bars(progress)
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stream_dedup.settings import Settings
-from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, escaped, guarded, out, settings_of
+from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, guarded, out, settings_of, tell
 from stream_dedup.told import iso
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def verify_command(
             for fault in verify(settings, report, with_changelog=not offline):
                 faults.append(fault)
                 if len(faults) <= _MOST_FAULTS:
-                    errors.print(f"[bold red]fault[/]: {escaped(fault)}")
+                    tell("fault", fault)
         if faults:
             many = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
             hidden = f", {len(faults) - _MOST_FAULTS} of them not shown" if len(faults) > _MOST_FAULTS else ""
@@ -93,7 +93,7 @@ def restore_command(
     def work() -> None:
         with _progress() as report:
             articles = restore(settings, report, fresh=fresh)
-        out.print(f"{articles} articles replayed into {escaped(str(state_directory(settings, digest_of(settings))))}")
+        out.print(f"{articles} articles replayed into {state_directory(settings, digest_of(settings))}")
 
     guarded(work)
 
@@ -148,7 +148,7 @@ def snapshot_command(
                 raise
             ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
         start = "go on with it with --state" if from_files else "start on it with state.directory"
-        out.print(f"snapshot in {escaped(str(directory))}: {start}", soft_wrap=True)
+        out.print(f"snapshot in {directory}: {start}", soft_wrap=True)
 
     guarded(work)
 
@@ -215,7 +215,7 @@ def _stats_table(stats: dict[str, Any]) -> Table:
             lines = [_line(item) for item in value]
         else:
             lines = [f"{value:,}" if isinstance(value, int) else str(value)]
-        table.add_row(name.replace("_", " "), escaped("\n".join(lines)))
+        table.add_row(name.replace("_", " "), "\n".join(lines))
     return table
 
 

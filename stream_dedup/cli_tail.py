@@ -16,13 +16,12 @@ from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
     SetOption,
-    errors,
-    escaped,
     fail,
     guarded,
     json_line,
     out,
     settings_of,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def tail_command(
                     try:
                         told = read(message)
                     except ValueError as error:
-                        errors.print(f"[bold red]left out[/]: {escaped(str(error))}")
+                        tell("left out", str(error))
                         continue
                     if told is not None and wanted(told):
                         _print(told, as_json=as_json)

@@ -9,21 +9,24 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from stream_dedup.completion import complete_setting, join_words
 from stream_dedup.settings import Settings, SettingsError, load_settings
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+# No markup and no emoji: names and texts from outside are shown as they are.
+_PLAIN: Any = {"markup": False, "emoji": False, "highlight": False}
+errors = Console(stderr=True, soft_wrap=True, **_PLAIN)
 # A pipe or a file takes lines of any length, of which rich knows nothing.
 _ENDLESS = 1 << 20
 _endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-out = Console(highlight=False, width=_ENDLESS if _endless else None)
+out = Console(width=_ENDLESS if _endless else None, **_PLAIN)
 
 
 # Before typer reads the line, of which bash has made other words.
@@ -53,6 +56,14 @@ def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
 
     return parsed
 
+
+def _path(text: str) -> Path:
+    if not text:
+        raise ValueError("a path is wanted; `.` is the directory where you are")
+    return Path(text)
+
+
+named_path = as_option(_path)  # of a variable that is not set there would be a path as well
 
 Fail = Callable[[str, int], NoReturn]
 
@@ -122,10 +133,15 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
             yield f"text.{name} = '{path}': {error}"
 
 
+def tell(heading: str, line: str) -> None:
+    """Print a line on standard error, with what it is in front."""
+    errors.print(Text.assemble((heading, "bold red"), f": {line}"))
+
+
 def fail(message: str, code: int) -> NoReturn:
     """End with a message, a line for each of its lines."""
     for line in message.splitlines():
-        errors.print(f"[bold red]error[/]: {escaped(line)}")
+        tell("error", line)
     raise typer.Exit(code)
 
 
@@ -230,8 +246,3 @@ def text_of(path: Path) -> str:
 def json_line(line: str) -> None:
     """Print JSON as one line, however wide the terminal is."""
     sys.stdout.write(f"{line}\n")
-
-
-def escaped(text: str) -> str:
-    """Return a text that rich shows as it is."""
-    return text.replace("[", r"\[")

@@ -3,13 +3,13 @@
 Knows lines and names; knows nothing of articles or clusters.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from stream_dedup.decode.parse import exact_object
+from stream_dedup.decode.reason import UndecodableError
 from stream_dedup.files.readers import reader_for
 
 
@@ -72,18 +72,22 @@ class Line:
         return name
 
 
-def read_lines(path: Path) -> Iterator[Line]:
+def read_lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line]:
     """Yield the lines of a file: JSONL, also with .gz or .zst, CSV or Parquet.
+
+    Args:
+        path: of the file.
+        flags: columns of CSV that hold true or false, see `reader_for`.
 
     Raises:
         FileFormatError: the file cannot be read.
         LabelError: a line is no JSON object.
     """
-    for record, _ in reader_for(path)(path):
+    for record, _ in reader_for(path, flags)(path):
+        if record.fault is not None:
+            raise LabelError(f"{path}, line {record.number}: {record.fault}")
         try:
-            fields = orjson.loads(record.value)
-        except orjson.JSONDecodeError as error:
-            raise LabelError(f"{path}, line {record.number}: no JSON: {error}") from None
-        if not isinstance(fields, dict):
-            raise LabelError(f"{path}, line {record.number}: {str(fields)[:40]!r} is no JSON object")
+            fields = exact_object(record.value)
+        except UndecodableError as error:
+            raise LabelError(f"{path}, line {record.number}: no JSON object: {error}") from None
         yield Line(path, record.number, fields)

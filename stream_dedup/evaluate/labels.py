@@ -14,6 +14,7 @@ A file of pairs holds a JSON object a line: `id`, `repost_of` and if known `kind
 import gzip
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ import orjson
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from stream_dedup.article import LATEST_MS, Article
+from stream_dedup.article import LATEST_MS, Article, Withdrawal
 from stream_dedup.decode import Decoder, UndecodableError
+from stream_dedup.decode.fields import encodable
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.hashing import I64
@@ -62,7 +64,7 @@ def read_labelled(
         LabelError: a line holds no article or no label, an id stands for two articles, a label names an article that
             is not there, or no two articles are of one cluster.
     """
-    lines = list(read_lines(path))
+    lines = list(read_lines(path, {settings.fields.deleted}))
     articles = _articles(lines, settings)
     places = _places(lines, articles)
     labelled = [_labelled(line, article, places) for line, article in zip(lines, articles, strict=True)]
@@ -110,9 +112,21 @@ def _articles(lines: Sequence[Line], settings: InputSettings) -> list[Article]:
     return [_article(line, decoder) for line in lines]
 
 
+def decoded(line: Line, decoder: Decoder) -> Article | Withdrawal:
+    """Return what a line holds, as text that can be written: halves of emoji are replaced.
+
+    Raises:
+        UndecodableError: it holds neither an article nor a withdrawal.
+    """
+    item = decoder.article(line.fields, LATEST_MS)  # no clock: articles may lie in the future
+    if isinstance(item, Withdrawal):
+        return item
+    return replace(item, title=encodable(item.title), body=encodable(item.body))
+
+
 def _article(line: Line, decoder: Decoder) -> Article:
     try:
-        article = decoder.article(line.fields, LATEST_MS)  # no clock: a set may lie in the future
+        article = decoded(line, decoder)
     except UndecodableError as error:
         raise line.fault(f"no article: {error}") from None
     if not isinstance(article, Article):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from stream_dedup.article import LATEST_MS, Article
+from stream_dedup.article import Article
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.evaluate.label_lines import Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledSet
-from stream_dedup.evaluate.labels import read_labelled
+from stream_dedup.evaluate.labels import decoded, read_labelled
 from stream_dedup.evaluate.overlap import with_overlaps
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
 from stream_dedup.files.readers import FileFormatError
@@ -100,13 +100,13 @@ def _is_labelled(path: Path) -> bool:
 def _articles(source: Source) -> Iterator[Article | None]:
     """Yield the article of each record; None for one that holds none."""
     decoder = Decoder(source.settings)
-    for line in read_lines(source.path):
+    for line in read_lines(source.path, {source.settings.fields.deleted}):
         yield _article(line, decoder)
 
 
 def _article(line: Line, decoder: Decoder) -> Article | None:
     try:
-        decoded = decoder.article(line.fields, LATEST_MS)  # no clock: articles may lie in the future
+        item = decoded(line, decoder)
     except UndecodableError:
         return None
-    return decoded if isinstance(decoded, Article) else None
+    return item if isinstance(item, Article) else None

@@ -102,7 +102,7 @@ class Place:
             if (known[name, _SIZE], known[name, _CHANGED]) != _identity(path):
                 raise FileFormatError(
                     f"{path} has changed since the unfinished run whose results are in {self._out} read it: choose "
-                    "another --out"
+                    "another --out, and another --state, which knows what was judged by then"
                 )
 
 

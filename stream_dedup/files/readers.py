@@ -210,21 +210,34 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _in_microseconds(column: Any) -> Any:  # noqa: ANN401  # an array of pyarrow, an optional extra
-    """Return a column, of times in nanoseconds whole microseconds: Python has no shorter ones."""
-    from pyarrow import time64, timestamp, types  # noqa: PLC0415  # as in `_read_parquet`
+def _converted(column: Any) -> Any:  # noqa: ANN401  # an array of pyarrow, an optional extra
+    kind = _in_microseconds(column.type)
+    return column if kind == column.type else column.cast(kind, safe=False)
 
-    kind = column.type
-    if types.is_timestamp(kind) and kind.unit == "ns":
-        return column.cast(timestamp("us", kind.tz), safe=False)
-    return column.cast(time64("us"), safe=False) if types.is_time64(kind) else column
+
+def _in_microseconds(kind: Any) -> Any:  # noqa: ANN401  # a type of pyarrow, as above
+    """Return a type with microseconds for nanoseconds, wherever in it: Python has no shorter times."""
+    import pyarrow as pa  # noqa: PLC0415  # as in `_read_parquet`
+
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
+    if isinstance(kind, (pa.ListType, pa.LargeListType)):
+        list_of = pa.list_ if isinstance(kind, pa.ListType) else pa.large_list
+        return list_of(kind.value_field.with_type(_in_microseconds(kind.value_type)))
+    if isinstance(kind, pa.TimestampType):
+        return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
+    if isinstance(kind, pa.DurationType):
+        return pa.duration("us") if kind.unit == "ns" else kind
+    return pa.time64("us") if isinstance(kind, pa.Time64Type) else kind
 
 
 def _rows_of_table(batch: Any) -> Iterator[tuple[dict[str, Any], str | None]]:  # noqa: ANN401  # as above
     """Yield the rows of a part of a table, each with what is wrong with it: a time that Python cannot tell."""
     names: list[str] = batch.schema.names
     faults: dict[int, str] = {}
-    columns = [_values(_in_microseconds(column), name, faults) for name, column in zip(names, batch, strict=True)]
+    columns = [_values(_converted(column), name, faults) for name, column in zip(names, batch, strict=True)]
     for place, row in enumerate(zip(*columns, strict=True)):
         yield dict(zip(names, row, strict=True)), faults.get(place)
 

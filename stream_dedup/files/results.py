@@ -15,6 +15,11 @@ from stream_dedup.files.readers import FileFormatError
 NAMES = UNIQUE, LINKS, DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
 
 
+def any_judged(out: Path) -> bool:
+    """Tell whether there is anything but dead letters in results."""
+    return any((out / name).stat().st_size for name in NAMES if name != DEAD)
+
+
 class ResultFile:
     """A file to which lines are added, a batch at a time.
 

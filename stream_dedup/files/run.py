@@ -66,6 +66,11 @@ def check_files(paths: Sequence[Path]) -> None:
         check_begin(path)
 
 
+def are_regular(paths: Sequence[Path]) -> bool:
+    """Tell whether all of some files can be read again: none is a pipe."""
+    return all(path != STANDARD_INPUT and path.is_file() for path in paths)
+
+
 def dedup_files(
     paths: Sequence[Path],
     out: Path,
@@ -99,7 +104,7 @@ def dedup_files(
     """
     check_files(paths)
     readers = [(path, reader_for(path, {settings.input.fields.deleted})) for path in paths]
-    place = Place(paths, out) if all(path.is_file() for path in paths) else None
+    place = Place(paths, out) if are_regular(paths) else None
     start = place.start(engine.positions()) if place is not None else new_start(len(paths))
     if start.new:
         check_new(out)

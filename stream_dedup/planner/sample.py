@@ -115,7 +115,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
 
 def _articles(path: Path, settings: Settings) -> Iterator[Article]:
     decoder, now_ms = Decoder(settings.input), time.time_ns() // 1_000_000
-    for record, _ in reader_for(path)(path):
+    for record, _ in reader_for(path, {settings.input.fields.deleted})(path):
         with suppress(UndecodableError):
             item = decoder.decode(record.value, now_ms)
             if isinstance(item, Article):

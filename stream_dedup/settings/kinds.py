@@ -128,10 +128,16 @@ def split_pairs(value: object) -> object:
 
 
 def as_text(value: object) -> object:
-    """Take properties of a client as text, as the environment and flags hold them."""
+    """Take properties of a client as text, as the environment and flags hold them; the items of a list with commas."""
     if not isinstance(value, Mapping):
         return value
-    return {name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()}
+    return {name: _as_property(item) for name, item in value.items()}
+
+
+def _as_property(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_as_property, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_property_names(names: Iterable[str]) -> None:

@@ -68,7 +68,9 @@ class InputSettings(Group):
         min_length=1,
         description="Topics to read; one that begins with ^ is a regular expression.",
     )
-    group: str = Field("stream-dedup", min_length=1, description="Consumer group.")
+    group: str = Field(
+        "stream-dedup", min_length=1, pattern=r"\S", json_schema_extra=form("not blank"), description="Consumer group."
+    )
     format: FormatName = Field(
         "json",
         description="Format of the values; all but `json` in Confluent's wire format, by schemas of `registry.url`.",

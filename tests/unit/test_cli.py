@@ -3,9 +3,10 @@
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ import stream_dedup
 from stream_dedup.cli import app
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.explain import explain
+from stream_dedup.files.place import Place
 from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.index.ledger import Positions
 from stream_dedup.settings import EngineSettings, Settings
 from stream_dedup.settings.reference import settings_markdown
 from stream_dedup.version import __version__
@@ -374,6 +377,43 @@ def test_version_is_shown(invoke: Invoke) -> None:
 def test_unknown_option_exits_with_2(invoke: Invoke) -> None:
     """A misspelt option is a usage error."""
     assert invoke("config", "--chekc").exit_code == 2
+
+
+@pytest.mark.parametrize("name", [r"a\[/b].jsonl", "[bold]a.jsonl", ":smile:.jsonl", "a[/].txt"])
+def test_names_are_shown_as_they_are(name: str, invoke: Invoke, tmp_path: Path) -> None:
+    """Whatever stands in them that rich would take for markup or for a picture."""
+    result = invoke("dedup", name, "-o", tmp_path / "out")
+    assert (result.exit_code, result.stderr.startswith(f"error: {name}: ")) == (2, True)
+
+
+def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke, tmp_path: Path) -> None:
+    """What was judged before its end counts too; a run of nothing else fails."""
+    file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
+    file.write_text('{"id": "a", "body": "今天下雨。"}\n{"id": "b"}\n', encoding="utf-8")
+    command = ["dedup", file, "-o", out, "--state", state, "-s", "commit.articles=1"]
+    whole = Place.after
+
+    def interrupted(place: Place, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
+        if record > 1:
+            raise KeyboardInterrupt
+        return whole(place, lengths, file, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Place, "after", interrupted)
+        assert invoke(*command).exit_code == 128 + signal.SIGINT
+    assert invoke(*command).exit_code == 0
+    assert [len((out / name).read_bytes().splitlines()) for name in ("unique.jsonl", "dead.jsonl")] == [1, 1]
+    file.write_text('{"id": "b"}\n', encoding="utf-8")
+    assert invoke("dedup", file, "-o", tmp_path / "other").exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--out", "--state"])
+def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """As a variable of the shell that is not set gives one: it would be the directory where one is."""
+    command = {"--out": tmp_path / "out", "--state": tmp_path / "state", option: ""}
+    result = invoke("dedup", articles, *(part for pair in command.items() for part in pair))
+    assert result.exit_code == 2
+    assert "a path is wanted; `.` is the directory where you are" in _one_line(result.stderr)
 
 
 def test_module_runs_as_the_command() -> None:

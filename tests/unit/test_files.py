@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from stream_dedup.article import Relation
 from stream_dedup.dedup import Deduplicator
 from stream_dedup.files import readers
 from stream_dedup.files.readers import FileFormatError, Progress, reader_for
-from stream_dedup.files.run import Summary, check_files, dedup_files
+from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings, Settings
 
@@ -170,6 +171,34 @@ def test_times_that_python_lacks_end_no_file(tmp_path: Path) -> None:
     assert third["at"].startswith("1970-01-01T00:00:00")
     assert [record.number for record in records] == [1, 2, 3]
     assert [record.fault and record.fault.partition(":")[0] for record in records] == [None, "day", None]
+
+
+def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
+    """Nanoseconds of structures, lists and maps, and as durations; what Python can tell is left as it is."""
+    moment = 1_792_324_800_123_456_789
+    at = pa.timestamp("ns", "UTC")
+    columns = {
+        "inner": pa.array([{"at": moment, "n": 1}], pa.struct([("at", at), ("n", pa.int64())])),
+        "list": pa.array([[moment]], pa.list_(at)),
+        "map": pa.array([[("a", moment)]], pa.map_(pa.string(), at)),
+        "took": pa.array([1_500_000_789], pa.duration("ns")),
+        "word": pa.array(["a"]).dictionary_encode(),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    ((record, _),) = reader_for(tmp_path / "a.parquet")(tmp_path / "a.parquet")
+    told = "2026-10-18T12:00:00.123456+00:00"
+    assert (record.fault, orjson.loads(record.value)) == (
+        None,
+        {"inner": {"at": told, "n": 1}, "list": [told], "map": [["a", told]], "took": "0:00:01.500000", "word": "a"},
+    )
+
+
+def test_what_can_be_read_again_is_known(tmp_path: Path) -> None:
+    """A run on files alone goes on after its end, none on what comes by a pipe."""
+    file, pipe = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    file.touch()
+    os.mkfifo(pipe)
+    assert [are_regular(paths) for paths in ([file], [file, pipe], [file, Path("-")])] == [True, False, False]
 
 
 def test_empty_files_have_no_records(tmp_path: Path) -> None:

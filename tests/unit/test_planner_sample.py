@@ -1,5 +1,6 @@
 """Promises of the sample: copies share what they are said to, and distances are those of the fingerprints."""
 
+import csv
 import json
 import random
 from collections.abc import Callable
@@ -77,6 +78,16 @@ def test_copies_are_nearer_than_strangers(sample: Sample) -> None:
     assert (
         sample.copy_mixture().distances() @ np.arange(65) < 16 < sample.stranger_mixture().distances() @ np.arange(65)
     )
+
+
+def test_table_that_says_of_none_that_it_is_deleted_is_read(sample: Sample, tmp_path: Path, bodies: list[str]) -> None:
+    """As `dedup` reads it: such columns of CSV hold no text but true or false."""
+    path = tmp_path / "articles.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "body", "deleted"])
+        rows.writerows([number, body, "false"] for number, body in enumerate(bodies))
+    assert measured_sample(path, Settings(), 0.8, 1_000).articles == sample.articles
 
 
 def test_too_few_articles_are_refused(tmp_path: Path) -> None:

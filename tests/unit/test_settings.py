@@ -89,6 +89,12 @@ def test_kafka_properties_come_from_every_layer(tmp_path: Path) -> None:
     }
 
 
+def test_lists_are_properties_with_commas(tmp_path: Path) -> None:
+    """Several brokers may stand in a list of the file."""
+    file = _toml(tmp_path, '[kafka]\n"bootstrap.servers" = ["a:1", "b:2"]\n')
+    assert load_settings(file, {}).kafka["bootstrap.servers"] == "a:1,b:2"
+
+
 def test_broker_has_a_default() -> None:
     """Without any properties the broker is the one of this machine."""
     assert Settings().kafka == load_settings().kafka == {"bootstrap.servers": "127.0.0.1:9092"}
@@ -176,6 +182,8 @@ def test_empty_path_in_a_file_is_refused(tmp_path: Path) -> None:
         ("commit.articles=many", ("commit.articles = 'many'", "valid integer")),
         ("log.level=loud", ("log.level = 'loud'", "'debug', 'info', 'warning' or 'error'")),
         ("input.utc_offset=8", ("input.utc_offset = '8'", "it must be a sign, two digits of hours")),
+        ("input.group= ", ("input.group = ' '", "it must be not blank")),
+        ("weights.idf_floor=9.5", ("weights.idf_floor = 9.5 is not below idf_ceiling = 9.0",)),
         ("output.unique=no topic", ("output.unique = 'no topic'", "it must be 1 to 249 characters out of a-z")),
         ("shadow.topic=no topic", ("shadow.topic = 'no topic'", "it must be 1 to 249 characters out of a-z")),
         ("state.name=no name", ("state.name = 'no name'", "it must be at most 200 characters out of a-z")),

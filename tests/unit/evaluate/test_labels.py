@@ -117,7 +117,7 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
         ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps holds 'b', which is the id"),
         ({"id": "b", "cluster": "x"}, r"line 2: no article: no body"),
         ({"id": "b", "deleted": True}, r"line 2: a withdrawal, where only articles are allowed"),
-        (["b"], r"line 2: \"\['b'\]\" is no JSON object"),
+        (["b"], "line 2: no JSON object: the message is an array"),
         ({"id": "b", "body": "二", "cluster": "y"}, r"no two of 2 articles are of one cluster; give copies the same"),
     ],
 )
@@ -152,6 +152,30 @@ def test_what_is_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text('{"id": "a", "body": "一"}\n{"id": \n', "utf-8")
     with pytest.raises(LabelError, match=r"f.jsonl, line 2: no JSON"):
+        read_labelled(path, _INPUT)
+
+
+def test_records_are_read_as_the_engine_reads_them(tmp_path: Path) -> None:
+    """Halves of emoji, integers of any length, and columns of CSV that say false."""
+    lines = tmp_path / "f.jsonl"
+    lines.write_text(
+        '{"id": 123456789012345678901234567890, "body": "一\\ud83d", "cluster": "x"}\n'
+        '{"id": "b", "body": "二", "cluster": "x"}\n',
+        "utf-8",
+    )
+    table = tmp_path / "f.csv"
+    table.write_text("id,body,cluster,deleted\n123456789012345678901234567890,一,x,false\nb,二,x,0\n", "utf-8")
+    for path in (lines, table):
+        read = read_labelled(path, _INPUT)
+        assert [each.article.id for each in read.articles] == ["123456789012345678901234567890", "b"]
+        write_labelled(read, tmp_path / f"again{path.suffix}.jsonl", _INPUT.fields)
+
+
+def test_a_faulty_row_is_named(tmp_path: Path) -> None:
+    """By what is wrong with the row, which is no JSON in any case."""
+    path = tmp_path / "f.csv"
+    path.write_text("id,body,cluster\na,一,x\nb,二,x,too many\n", "utf-8")
+    with pytest.raises(LabelError, match=r"f.csv, line 2: (?!no JSON)"):
         read_labelled(path, _INPUT)
 
 
