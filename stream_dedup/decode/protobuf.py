@@ -11,7 +11,7 @@ from datetime import UTC
 from typing import Any
 
 from confluent_kafka.schema_registry import Schema
-from google.protobuf import descriptor_pb2, json_format, message_factory
+from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
@@ -143,7 +143,23 @@ def _single(field: Any, value: Any) -> object:  # noqa: ANN401  # the same
             raise UndecodableError(Reason.INVALID_TIME, f"{field.name}: {error}") from None
     if name in _WRAPPERS:
         return value.value
-    return json_format.MessageToDict(value) if name in _FREE else MessageFields(value)
+    return _free(value) if name in _FREE else MessageFields(value)
+
+
+def _free(value: Any) -> object:  # noqa: ANN401  # a Struct, a ListValue or a Value
+    """Return what a value of any kind holds, also where JSON has no number for it: it may be none that is read."""
+    match value.DESCRIPTOR.name:
+        case "Struct":
+            return {name: _free(one) for name, one in value.fields.items()}
+        case "ListValue":
+            return [_free(one) for one in value.values]
+    kind = value.WhichOneof("kind")
+    if kind in {"struct_value", "list_value"}:
+        return _free(getattr(value, kind))
+    if kind == "number_value":
+        # All numbers are floats there, those of ids too.
+        return int(value.number_value) if value.number_value.is_integer() else value.number_value
+    return None if kind in {None, "null_value"} else getattr(value, kind)
 
 
 def _descriptor(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:

@@ -5,6 +5,7 @@ Knows headings, quotes and UTF-8; knows nothing of files.
 
 import csv
 import io
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import IO, cast
 
@@ -19,16 +20,31 @@ class CsvError(Exception):
 
 
 class _Lines:
-    """The lines of a text, and those that the row at hand was read from."""
+    """The lines of a text, and those that the row at hand was read from.
+
+    Attributes:
+        of_row: lines of the row at hand.
+        again: lines that a faulty row ran over, which are read once more.
+    """
 
     def __init__(self, text: io.TextIOWrapper) -> None:
         self._text = text
         self.of_row: list[str] = []
+        self.again: deque[str] = deque()
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._text:
+        while line := self.again.popleft() if self.again else self._text.readline():
             self.of_row.append(line)
             yield line
+
+    def row(self) -> bytes:
+        """Return what stands in the row at hand."""
+        return "".join(self.of_row).encode(errors="surrogateescape")
+
+    def put_back(self) -> None:
+        """Keep the first line of the row at hand alone, the others are read once more."""
+        self.again.extendleft(reversed(self.of_row[1:]))
+        del self.of_row[1:]
 
 
 def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
@@ -63,15 +79,22 @@ def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | 
     _check_heading(heading)
     flagged = [name in flags for name in heading]
     while True:
+        # Of a text that a quote has torn a line may look like a row; one that is whole has a field for each column.
+        least = len(heading) if lines.again else 0
         lines.of_row.clear()
         try:
             row = next(reader)
             if row:
-                yield _object(heading, flagged, row), None
+                yield _object(heading, flagged, row, least), None
         except StopIteration:
             return
-        except (csv.Error, ValueError) as error:
-            yield "".join(lines.of_row).encode(errors="surrogateescape"), str(error)
+        except ValueError as error:
+            yield lines.row(), str(error)
+        except csv.Error as error:
+            # A quote that nothing closes would take all rows behind it.
+            lines.put_back()
+            yield lines.row(), str(error)
+            reader = csv.reader(lines, strict=True)
 
 
 def _check_heading(heading: Sequence[str]) -> None:
@@ -90,13 +113,13 @@ def _check_heading(heading: Sequence[str]) -> None:
         raise CsvError("its heading is no UTF-8") from None
 
 
-def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str]) -> bytes:
-    """Return a row as JSON.
+def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str], least: int) -> bytes:
+    """Return a row of so many fields at least as JSON.
 
     Raises:
         ValueError: it is none.
     """
-    if len(row) > len(heading):
+    if not least <= len(row) <= len(heading):
         raise ValueError(f"it has {len(row)} fields, the heading {len(heading)}")
     fields: dict[str, object] = {}
     for name, flag, text in zip(heading, flagged, row, strict=False):

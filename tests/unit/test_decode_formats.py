@@ -4,6 +4,7 @@ Expected values are what was put into the serializers, or bytes made by hand fro
 """
 
 import json
+import math
 import struct
 import uuid
 from datetime import date, datetime
@@ -376,6 +377,20 @@ def test_fields_of_every_kind_are_reached_by_paths() -> None:
     assert (found.body, found.source, found.title, found.scope) == (BODY, "石桥网", "财经", "甲")
     of_kind = decoder(client, fields={"body": "original.body", "title": "kind", "source": "tags.first"})
     assert article(of_kind, "protobuf", protobuf(client, message)).title == "POST"
+
+
+def test_struct_holds_ids_and_what_is_not_read() -> None:
+    """All its numbers are floats: whole ones are integers. What JSON has no number for matters only where it is read."""
+    client, kind = mock_registry(), message_class()
+    message = kind(body=BODY)
+    message.meta.update({"id": 7, "titles": ["一", None, {"deep": True}], "nothing": None, "share": 0.5})
+    message.meta["odd"] = math.nan
+    value = protobuf(client, message)
+    assert article(decoder(client, fields={"id": "meta.id"}), "protobuf", value).id == "7"
+    for name, wrong in (("share", "a number"), ("titles", "an array"), ("odd", "a number")):
+        refused = _refused(decoder(client, fields={"id": f"meta.{name}"}), "protobuf", value)
+        assert (refused.reason, wrong in str(refused)) == (Reason.WRONG_TYPE, True)
+    assert article(decoder(client, fields={"id": "meta.nothing"}), "protobuf", value).id.startswith("content:")
 
 
 def test_timestamp_out_of_bounds_is_a_dead_letter() -> None:

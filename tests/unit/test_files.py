@@ -281,13 +281,25 @@ def test_faulty_row_is_told_and_those_around_it_are_read(fault: str, tmp_path: P
     assert reason in (faulty.fault or "")
 
 
-def test_quote_that_is_not_closed_takes_the_rest_of_the_file(tmp_path: Path) -> None:
-    """Where a row ends cannot be told then: it is one faulty row, and those before it are read."""
+@pytest.mark.parametrize("closed_by", ["", '5,"e"\n'])
+def test_quote_that_is_not_closed_takes_its_line_alone(closed_by: str, tmp_path: Path) -> None:
+    """Whether the file ends in it or another quote does; of the lines behind it those are rows that have all fields."""
+    torn = '2,"open\n'
     path = tmp_path / "a.csv"
-    path.write_bytes(b"id,body\n" + _SOUND[0] + b'2,"open\n3,c\n')
+    path.write_bytes(b"id,body\n" + _SOUND[0] + f"{torn}3,c\nno row\n4,d\n{closed_by}".encode() + b"6\n")
     records = [record for record, _ in reader_for(path)(path)]
-    assert [(one.number, one.fault is None) for one in records] == [(1, True), (2, False)]
-    assert records[1].value == b'2,"open\n3,c\n'
+    sound = [orjson.loads(one.value)["id"] for one in records if one.fault is None]
+    assert sound == (["1", "3", "4", "5", "6"] if closed_by else ["1", "3", "4"])
+    faulty = [one.value for one in records if one.fault is not None]
+    assert faulty == [torn.encode(), b"no row\n", *([] if closed_by else [b"6\n"])]
+
+
+def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
+    """Each is met by the next one: none is searched for through all of the file."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body\n" + b'2,"open\n3,c\n' * 20_000)
+    records = [record.fault is None for record, _ in reader_for(path)(path)]
+    assert (sum(records), len(records)) == (20_000, 40_000)
 
 
 def test_csv_names_fields_within_and_flags(tmp_path: Path) -> None:
