@@ -380,7 +380,7 @@ def test_fields_of_every_kind_are_reached_by_paths() -> None:
 
 
 def test_struct_holds_ids_and_what_is_not_read() -> None:
-    """All its numbers are floats: whole ones are integers. What JSON has no number for matters only where it is read."""
+    """All its numbers are floats: whole ones are integers. What JSON has no number for is no fault unless read."""
     client, kind = mock_registry(), message_class()
     message = kind(body=BODY)
     message.meta.update({"id": 7, "titles": ["一", None, {"deep": True}], "nothing": None, "share": 0.5})
