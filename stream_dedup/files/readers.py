@@ -146,6 +146,8 @@ class _Unpacked(io.RawIOBase):
 
 
 def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
+    if sys.stdin is None:
+        raise FileFormatError("-: standard input is closed")
     # Not by `sys.stdin`, which Python closes at its end: it would wait for, or abort, a thread that reads it.
     with open(sys.stdin.fileno(), "rb", closefd=False) as lines:
         for record in _lines_of(lines):

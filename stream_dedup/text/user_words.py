@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_USER_LINE = re.compile(r"(\S+)(?:\s+([0-9]{1,9}))?(?:\s+([a-zA-Z]+))?")
+# A word with a blank in it, which no segmenter finds, is not to be taken for a word and its tag: those are lower case.
+_USER_LINE = re.compile(r"(\S+)(?:\s+([0-9]{1,9}))?(?:\s+([a-z]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,6 @@ def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:
             continue
         match = _USER_LINE.fullmatch(line.strip())
         if match is None:
-            raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]`")
+            raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]`, the tag in lower case")
         word, frequency, tag = match.groups()
         yield UserWord(word, int(frequency) if frequency else None, tag or "n")

@@ -540,6 +540,13 @@ def test_standard_input_holds_lines_of_json(
     assert _lines(tmp_path / "pipe" / "unique.jsonl") == _lines(tmp_path / "file" / "unique.jsonl")
 
 
+def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by `<&-` in a shell: Python has none then."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(FileFormatError, match="standard input is closed"):
+        list(reader_for(Path("-"))(Path("-")))
+
+
 def test_directory_is_no_file(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
     """It is told as such, not as missing."""
     (tmp_path / "d.jsonl").mkdir()

@@ -109,7 +109,9 @@ def test_user_dictionary_is_read_as_jieba_reads_it(tmp_path: Path) -> None:
     assert words[2].frequency is words[3].frequency is None
 
 
-@pytest.mark.parametrize("line", ["云栈 1e6 n", "云栈 n 300", "云栈 3 n 我的词", "云栈 ² n"])
+@pytest.mark.parametrize(
+    "line", ["云栈 1e6 n", "云栈 n 300", "云栈 3 n 我的词", "云栈 ² n", "New York", "Tesla Model 3"]
+)
 def test_malformed_line_of_the_user_dictionary_is_named(line: str, tmp_path: Path) -> None:
     """A line that is not `word [frequency] [tag]` is refused with its file and number."""
     path = tmp_path / "words.txt"
