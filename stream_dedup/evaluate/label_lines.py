@@ -46,7 +46,7 @@ class Line:
             return None
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise self.fault(f"{field} is {value!r}, not a string or an integer")
-        return str(value)
+        return str(value).strip()  # as ids of articles are read
 
     def strength(self) -> float | None:
         """Return the strength of the edit; None where it is not told.

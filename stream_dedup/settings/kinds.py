@@ -22,7 +22,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots
-TOPIC = r"^[a-zA-Z0-9._-]{1,249}$"
+# Kafka refuses a dot alone, and two.
+TOPIC = r"^[a-zA-Z0-9._-]{3,249}$|^[a-zA-Z0-9._-]?[a-zA-Z0-9_-]$|^[a-zA-Z0-9_-]\.$"
 
 
 class Group(BaseModel):
@@ -91,7 +92,7 @@ def form(words: str) -> dict[str, JsonValue]:
     return {"form": words}
 
 
-TOPIC_FORM = form("1 to 249 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen")
+TOPIC_FORM = form("1 to 249 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen, and neither . nor ..")
 
 
 def form_of(field: FieldInfo) -> str:

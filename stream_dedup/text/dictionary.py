@@ -42,20 +42,15 @@ class Dictionary:
         capital = (self.points >= ord("A")) & (self.points <= ord("Z"))
         return np.where(capital, self.points + np.uint32(ord("a") - ord("A")), self.points)
 
-    def extended(self, words: Sequence[UserWord], frequency: int) -> "Dictionary":
-        """Return this dictionary with words behind its own.
-
-        Args:
-            words: those to add.
-            frequency: of the words that name none.
-        """
+    def extended(self, words: Sequence[UserWord]) -> "Dictionary":
+        """Return this dictionary with words behind its own; the frequency of those that name none is 0."""
         if not words:
             return self
         tags = (*self.tags, *sorted({entry.tag for entry in words} - set(self.tags)))
         return Dictionary(
             np.concatenate([self.points, code_points("".join(entry.word for entry in words))]),
             np.concatenate([self.stops, len(self.points) + np.cumsum([len(entry.word) for entry in words])]),
-            np.concatenate([self.frequencies, [entry.frequency or frequency for entry in words]]),
+            np.concatenate([self.frequencies, [entry.frequency or 0 for entry in words]]),
             tags,
             np.concatenate([self.tag_of, [tags.index(entry.tag) for entry in words]]),
         )

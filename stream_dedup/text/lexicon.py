@@ -117,7 +117,7 @@ def build_lexicon(
     normal = Normaliser(simplify=simplify, strip_html=False)
     stops = [normal(word).text for word in stop_words]
     markers = sorted({text for word in marker_words if (text := normal(word).text)})
-    dictionary = jieba_dictionary().extended(user_words, 0)
+    dictionary = jieba_dictionary().extended(user_words)
     frequencies, total = dictionary.frequencies, int(dictionary.frequencies.sum())
     keys = empty_table(len(frequencies) + len(stops) + len(markers))
     slots = place_all(keys, hash_spans(dictionary.lower(), dictionary.stops))

@@ -4,6 +4,7 @@ Knows the segmenters and what they make of the user's words; knows nothing of we
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -15,8 +16,6 @@ from stream_dedup.text.words import Words, words_of
 
 SegmenterName = Literal["compiled", "rjieba", "jieba"]
 Segmenter = Callable[[Texts], Words]
-
-_USER_FREQUENCY = 1_000_000  # above any word of the dictionary's: a user's word is never split
 
 
 @lru_cache(maxsize=4)
@@ -32,12 +31,28 @@ def segmenter(name: SegmenterName, words: tuple[UserWord, ...], *, hmm: bool = T
     Raises:
         ValueError: `compiled` cannot hold so many words of the user's; the message tells the limit.
     """
-    return {"compiled": _compiled, "rjieba": _rjieba, "jieba": _jieba}[name](words, hmm=hmm)
+    return {"compiled": _compiled, "rjieba": _rjieba, "jieba": _jieba}[name](_counted(words), hmm=hmm)
+
+
+def _counted(words: tuple[UserWord, ...]) -> tuple[UserWord, ...]:
+    """Return words with frequencies: where none is named, as jieba does, the least by which it is no longer split.
+
+    More would make all other words rarer, and cut texts in another way that hold none of the user's.
+    """
+    if all(entry.frequency for entry in words):
+        return words
+    # Importing it reads the dictionary.
+    import rjieba  # noqa: PLC0415
+
+    tokenizer = rjieba.Jieba()
+    return tuple(
+        replace(entry, frequency=tokenizer.add_word(entry.word, entry.frequency or None, entry.tag)) for entry in words
+    )
 
 
 def _compiled(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
     dictionary = jieba_dictionary()
-    stops_of = precise_segmenter(dictionary.extended(words, _USER_FREQUENCY), len(dictionary.stops), hmm=hmm)
+    stops_of = precise_segmenter(dictionary.extended(words), len(dictionary.stops), hmm=hmm)
 
     return lambda texts: Words(texts.points, *stops_of(texts.points, texts.offsets))
 
@@ -48,7 +63,7 @@ def _rjieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
 
     tokenizer = rjieba.Jieba()
     for entry in words:
-        tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
+        tokenizer.add_word(entry.word, entry.frequency, entry.tag)
     return lambda texts: words_of(tokenizer.cut(text, hmm) for text in texts.strings())
 
 
@@ -58,5 +73,5 @@ def _jieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
 
     tokenizer = UncachedTokenizer()
     for entry in words:
-        tokenizer.add_word(entry.word, entry.frequency or _USER_FREQUENCY, entry.tag)
+        tokenizer.add_word(entry.word, entry.frequency, entry.tag)
     return lambda texts: words_of(tokenizer.lcut(text, HMM=hmm) for text in texts.strings())

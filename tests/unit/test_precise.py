@@ -48,7 +48,7 @@ _TEXTS = st.lists(_PIECES, max_size=12).map("".join)
 def _rjieba(words: tuple[UserWord, ...]) -> rjieba.Jieba:
     tokenizer = rjieba.Jieba()
     for entry in words:
-        tokenizer.add_word(entry.word, entry.frequency or 1_000_000, entry.tag)
+        tokenizer.add_word(entry.word, entry.frequency, entry.tag)
     return tokenizer
 
 
@@ -142,11 +142,11 @@ def test_dictionary_is_that_of_the_file() -> None:
 
 
 def test_user_words_stand_behind_those_of_the_dictionary() -> None:
-    """A dictionary with words more has them at its end, with the frequency given where they name none."""
-    more = parse("云 5 n\n石桥 7 ns\n").extended([UserWord("帆影", None, "vx"), UserWord("栈", 3, "n")], 9)
+    """A dictionary with words more has them at its end, with the frequency 0 where they name none."""
+    more = parse("云 5 n\n石桥 7 ns\n").extended([UserWord("帆影", None, "vx"), UserWord("栈", 3, "n")])
     assert more.points.tolist() == code_points("云石桥帆影栈").tolist()
     assert more.stops.tolist() == [1, 3, 5, 6]
-    assert more.frequencies.tolist() == [5, 7, 9, 3]
+    assert more.frequencies.tolist() == [5, 7, 0, 3]
     assert [more.tags[tag] for tag in more.tag_of] == ["n", "ns", "vx", "n"]
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
+import jieba
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def _cut(cut: Segmenter, text: str) -> list[str]:
 @pytest.fixture(scope="module")
 def cuts() -> dict[SegmenterName, Segmenter]:
     """All segmenters without the hidden Markov model, with one user word."""
-    words = (UserWord(_COINED, 1_000_000, "n"),)
+    words = (UserWord(_COINED, None, "n"),)
     return {name: segmenter(name, words, hmm=False) for name in _SEGMENTERS}
 
 
@@ -82,6 +84,25 @@ def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName
     """A word of the user dictionary is never cut, though its parts are words."""
     assert _COINED in _cut(cuts[name], f"记者从{_COINED}获悉")
     assert _COINED not in _cut(segmenter(name, (), hmm=False), f"记者从{_COINED}获悉")
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+def test_words_without_frequency_are_as_likely_as_jieba_has_them(
+    name: SegmenterName, fingerprinter: Fingerprinter, bodies: list[str], tmp_path: Path
+) -> None:
+    """Just likely enough to be no longer split, so that texts which hold none of them are cut as before."""
+    chance = Random(1)
+    rare = ["".join(chr(chance.randrange(0x9000, 0x9FA0)) for _ in range(4)) for _ in range(300)]
+    listed = [_COINED, "获悉公司", *rare, "在线教育平台"]
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"{word}\n" for word in listed), encoding="utf-8")
+    reference = jieba.Tokenizer()
+    with path.open(encoding="utf-8") as lines:
+        reference.load_userdict(lines)
+    cut = segmenter(name, tuple(read_user_dictionary(path)), hmm=False)
+    texts = [f"记者从{_COINED}获悉公司的在线教育平台上线", "".join(rare[:9]), *bodies]
+    for text in (fingerprinter.normal(text).text for text in texts):
+        assert _cut(cut, text) == reference.lcut(text, HMM=False)
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)

@@ -184,6 +184,8 @@ def test_empty_path_in_a_file_is_refused(tmp_path: Path) -> None:
         ("input.utc_offset=8", ("input.utc_offset = '8'", "it must be a sign, two digits of hours")),
         ("input.group= ", ("input.group = ' '", "it must be not blank")),
         ("weights.idf_floor=9.5", ("weights.idf_floor = 9.5 is not below idf_ceiling = 9.0",)),
+        ("output.unique=.", ("output.unique = '.'", "neither . nor ..")),
+        ("output.dead=..", ("output.dead = '..'", "neither . nor ..")),
         ("output.unique=no topic", ("output.unique = 'no topic'", "it must be 1 to 249 characters out of a-z")),
         ("shadow.topic=no topic", ("shadow.topic = 'no topic'", "it must be 1 to 249 characters out of a-z")),
         ("state.name=no name", ("state.name = 'no name'", "it must be at most 200 characters out of a-z")),

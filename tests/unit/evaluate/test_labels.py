@@ -92,6 +92,13 @@ def test_pairs_make_connected_components(tmp_path: Path) -> None:
     ]
 
 
+def test_ids_of_pairs_are_trimmed_as_those_of_articles_are(tmp_path: Path) -> None:
+    """What stands around them is no part of them."""
+    truth = write_lines(tmp_path / "truth.jsonl", {"id": " b ", "repost_of": "a\n"})
+    read = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
+    assert [each.cluster for each in read.articles] == ["a", "a", "c", "d"]
+
+
 def test_several_files_of_pairs_are_joined(tmp_path: Path) -> None:
     """Pairs without direction join what pairs with one leave apart."""
     truth = write_lines(tmp_path / "truth.jsonl", {"id": "b", "repost_of": "a", "kind": "boiler"})
