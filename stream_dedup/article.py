@@ -13,7 +13,8 @@ from stream_dedup.trace import Trace
 
 EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
 LATEST_MS = 253_402_300_800_000
-_MAX_NAME_BYTES = 65_535  # of scope and id
+_MAX_NAME_BYTES = 65_519  # of scope and id: with what a key of the changelog has beside them 65,535
+_MAX_SOURCE_CHARACTERS = 16_383  # of which any take 65,535 bytes at most
 _TEXTS = ("id", "body", "title", "url", "source", "scope")  # of an article
 _STORED = ("url", "source")  # as UTF-8; so are id and scope, while title and body may hold half an emoji
 
@@ -43,16 +44,16 @@ class Article:
 
     Raises:
         TypeError: a field is of another type.
-        ValueError: the id is empty, or the body is blank; id or scope is too long or holds a U+001F; one of these, the
-            URL or the source cannot be UTF-8; the event time is not between 1900 and 10000.
+        ValueError: the id is empty, or the body is blank; id, scope or source is too long; id or scope holds a U+001F;
+            one of these, the URL or the source cannot be UTF-8; the event time is not between 1900 and 10000.
 
     Attributes:
-        id: unique name within the scope, 1 to 65,535 bytes of UTF-8 with that; the same id again is a redelivery or a
+        id: unique name within the scope, 1 to 65,519 bytes of UTF-8 with that; the same id again is a redelivery or a
             revision.
         body: the text that is compared; not blank.
         title: words of it count in profiles with a title factor.
         url: where it was published.
-        source: who published it.
+        source: who published it, at most 16,383 characters.
         published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None where unknown.
         origin: the message that carried it.
         scope: within which alone it is compared, at most 256 bytes of UTF-8; those without one are one of their own.
@@ -75,6 +76,10 @@ class Article:
         check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id, _MAX_NAME_BYTES)
         check_encodable(self, _STORED)
+        if len(self.source) > _MAX_SOURCE_CHARACTERS:
+            raise ValueError(
+                f"the source of article {self.id!r} has {len(self.source)} characters, at most {_MAX_SOURCE_CHARACTERS}"
+            )
         if not self.body or self.body.isspace():
             raise ValueError(f"the body of article {self.id!r} is blank")
 

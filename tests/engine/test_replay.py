@@ -140,6 +140,21 @@ def test_state_that_stopped_anywhere_goes_on_from_there() -> None:
                 assert contents(copy) == contents(live)
 
 
+def test_names_of_any_length_are_in_the_changelog() -> None:
+    """Ids and sources as long as an article may have them; longer ones are refused when it is made."""
+    longest, source = "长" * 21_839 + "ab", "👍" * 16_383
+    stream = [Article("a", bodies()[0], source=source), Article(longest, bodies()[0], source=source)]
+    stream.append(replace(stream[1], body=bodies()[1]))
+    log = Log()
+    with Deduplicator(settings=_SETTINGS) as live:
+        written(live, log, [[one] for one in stream])
+        with restored(log, _SETTINGS) as copy:
+            assert contents(copy) == contents(live)
+    for wrong in ({"id": longest + "c"}, {"source": source + "a"}):
+        with pytest.raises(ValueError, match=r"65520 bytes|16384 characters"):
+            replace(stream[0], **wrong)
+
+
 def test_words_of_an_epoch_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor where a state was away until Kafka had forgotten their deletion, and the table of words was full since."""
     monkeypatch.setattr(stored_counts, "_PART_WORDS", 100)
