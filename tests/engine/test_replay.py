@@ -150,9 +150,10 @@ def test_names_of_any_length_are_in_the_changelog() -> None:
         written(live, log, [[one] for one in stream])
         with restored(log, _SETTINGS) as copy:
             assert contents(copy) == contents(live)
-    for wrong in ({"id": longest + "c"}, {"source": source + "a"}):
-        with pytest.raises(ValueError, match=r"65520 bytes|16384 characters"):
-            replace(stream[0], **wrong)
+    with pytest.raises(ValueError, match="65520 bytes"):
+        replace(stream[0], id=longest + "c")
+    with pytest.raises(ValueError, match="16384 characters"):
+        replace(stream[0], source=source + "a")
 
 
 def test_words_of_an_epoch_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
