@@ -24,7 +24,7 @@ from stream_dedup.clusters import Cluster
 from stream_dedup.epochs import Epochs, ToCount
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.hashing import I64
-from stream_dedup.index.candidates import Candidates, Search
+from stream_dedup.index.candidates import SIMHASH, Candidates, Search
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import Pending
 from stream_dedup.index.new_entries import NewEntries
@@ -258,10 +258,13 @@ class Batch:
             self._watch.lap("look_up")
             verdicts = self._judged(candidates, asked)
             self._watch.lap("judge")
-            missing = ~segmented & ~proven & ~self._copies(verdicts, asked)
-            if not missing.any():
+            if self._settings.text.segment == "all":
                 break
-            segmented = segmented | missing  # a new array: the features hold the one that they were cut by
+            # Those that no table finds: each round settles one article more, in order, and nearly always all of them.
+            wanted = ~(proven | (self._copies(verdicts, asked) & (verdicts.sources != SIMHASH)))
+            if np.array_equal(wanted, segmented):
+                break
+            segmented = wanted
         run = JudgedRun(articles, standings, features, candidates, verdicts, times, self._epochs.epoch.number)
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
