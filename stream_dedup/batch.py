@@ -242,13 +242,13 @@ class Batch:
         asked = _Asked(articles, standings, times)
         proven = self._proved(search, asked)
         search.go_on(proven)
-        segmented = np.ones(len(articles), np.bool_)
-        if self._settings.text.segment == "unproved":
+        segmented, all_are = np.ones(len(articles), np.bool_), self._settings.text.segment == "all"
+        if not all_are:
             # What is found of words changes no verdict on these, unless it does on one before them in the batch.
             segmented = ~(proven | self._copies(self._judged(search.candidates(), asked), asked))
         self._watch.lap("look_up")
         while True:
-            if self._settings.text.segment == "unproved":
+            if not all_are:
                 features = self._parts.fingerprinter.segmented(features, segmented)
                 self._watch.lap("features")
             fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
@@ -258,9 +258,9 @@ class Batch:
             self._watch.lap("look_up")
             verdicts = self._judged(candidates, asked)
             self._watch.lap("judge")
-            if self._settings.text.segment == "all":
+            if all_are:
                 break
-            # Those that no table finds: each round settles one article more, in order, and nearly always all of them.
+            # Not those that are copies without the tables. Each round settles one more at least, in their order.
             wanted = ~(proven | (self._copies(verdicts, asked) & (verdicts.sources != SIMHASH)))
             if np.array_equal(wanted, segmented):
                 break

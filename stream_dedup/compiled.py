@@ -92,17 +92,17 @@ def _overlay(shipped: Path) -> Path:
 def _sources_digest() -> str:
     """Return a digest of the files with loops, and of those whose constants these import: they are compiled in."""
     package = Path(__file__).parent
-    looped = {path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()}
+    sources = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    looped = {path for path, source in sources.items() if "@kernel" in source}
     constants = {
         file
         for path in looped
-        for name in _giving_constants(path.read_text(encoding="utf-8"))
+        for name in _giving_constants(sources[path])
         for file in (package / f"{name}.py", package / name / "__init__.py")
-        if file.exists()
     }
     digest = hashlib.sha256()
-    for path in sorted(looped | constants):
-        digest.update(path.read_bytes())
+    for path in sorted(looped | (constants & sources.keys())):
+        digest.update(sources[path].encode())
     return digest.hexdigest()[:16]
 
 

@@ -8,8 +8,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -17,16 +18,17 @@ from rich.text import Text
 
 from stream_dedup.completion import complete_setting, join_words
 from stream_dedup.settings import Settings, SettingsError, load_settings
+from stream_dedup.settings.kinds import no_empty_path
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 
 # No markup and no emoji: names and texts from outside are shown as they are.
-_PLAIN: Any = {"markup": False, "emoji": False, "highlight": False}
-errors = Console(stderr=True, soft_wrap=True, **_PLAIN)
+_plain_console = partial(Console, markup=False, emoji=False, highlight=False)
+errors = _plain_console(stderr=True, soft_wrap=True)
 # A pipe or a file takes lines of any length, of which rich knows nothing.
 _ENDLESS = 1 << 20
 _endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-out = Console(width=_ENDLESS if _endless else None, **_PLAIN)
+out = _plain_console(width=_ENDLESS if _endless else None)
 
 
 # Before typer reads the line, of which bash has made other words.
@@ -57,13 +59,7 @@ def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
     return parsed
 
 
-def _path(text: str) -> Path:
-    if not text:
-        raise ValueError("a path is wanted; `.` is the directory where you are")
-    return Path(text)
-
-
-named_path = as_option(_path)  # of a variable that is not set there would be a path as well
+named_path = as_option(lambda text: Path(no_empty_path(text)))
 
 Fail = Callable[[str, int], NoReturn]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -23,7 +23,7 @@ from pydantic.fields import FieldInfo
 
 PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots
 # Kafka refuses a dot alone, and two.
-TOPIC = r"^[a-zA-Z0-9._-]{3,249}$|^[a-zA-Z0-9._-]?[a-zA-Z0-9_-]$|^[a-zA-Z0-9_-]\.$"
+TOPIC = r"^(?:[a-zA-Z0-9._-]{3,249}|[a-zA-Z0-9._-]?[a-zA-Z0-9_-]|[a-zA-Z0-9_-]\.)$"
 
 
 class Group(BaseModel):
@@ -73,13 +73,21 @@ class FileRelative:
     """Marks a path which, where a settings file names it, is relative to that file."""
 
 
-def _no_empty_path(value: object) -> object:
+_Value = TypeVar("_Value")
+
+
+def no_empty_path(value: _Value) -> _Value:
+    """Return a value that is to be a path: a variable that is not set would be the directory where one is.
+
+    Raises:
+        ValueError: it is empty.
+    """
     if value == "":
         raise ValueError("a path is wanted; `.` is the directory where you are")
     return value
 
 
-SettingPath = Annotated[Path, BeforeValidator(_no_empty_path), FileRelative()]
+SettingPath = Annotated[Path, BeforeValidator(no_empty_path), FileRelative()]
 
 
 def unit(name: str) -> dict[str, JsonValue]:
