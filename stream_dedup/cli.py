@@ -36,6 +36,7 @@ from stream_dedup.terminal import (
     named_path,
     out,
     settings_of,
+    told_in_full,
 )
 from stream_dedup.version import __version__
 
@@ -75,7 +76,8 @@ class Shapes(StrEnum):
 
 def main() -> None:
     """Run the command line."""
-    app()
+    with told_in_full():
+        app()
 
 
 def _version(value: bool) -> None:  # noqa: FBT001  # the shape of typer's callbacks

@@ -183,8 +183,7 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
         with _ending_in_order():
             work()
     except BrokenPipeError:
-        # Whoever read along has gone: what is left to write goes nowhere, and that is no fault.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go()  # whoever read along has gone, and that is no fault
     except FileExistsError as error:
         fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
     except KeyboardInterrupt:
@@ -194,6 +193,27 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
         if code is None:
             raise
         fail(str(error), code)
+
+
+@contextmanager
+def told_in_full() -> Iterator[None]:
+    """Fail where what a command shows cannot be written, as on a full disk, be it help or settings."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _let_go()
+    except OSError as error:
+        _let_go()
+        tell("error", f"standard output: {error.strerror}")
+        sys.exit(EXIT_FAILED)
+
+
+def _let_go() -> None:
+    """Let what is left to write go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(error: Exception) -> int | None:

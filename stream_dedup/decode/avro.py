@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import fastavro
 from confluent_kafka.schema_registry import Schema
 from fastavro import _read_py as slow_reader  # the same in Python: it hears when records nest too deeply
+from fastavro.read import LOGICAL_READERS
 from fastavro.schema import SchemaParseException, UnknownType
 
 from stream_dedup.decode.fields import Fields
@@ -21,6 +22,25 @@ from stream_dedup.decode.scope import Header
 from stream_dedup.registry.client import Registry
 
 _NESTING = ("items", "values", "type")
+_Logical = Callable[[Any, Any, Any], object]
+
+
+def _telling(name: str, read: _Logical) -> _Logical:
+    """Return a reader of a logical type that has a text for what Python has no value of, as the end of all time.
+
+    The field may be one that nobody reads. A time that is wanted is refused by its text.
+    """
+
+    def told(value: Any, writer: Any = None, reader: Any = None) -> object:  # noqa: ANN401  # fastavro's own types
+        try:
+            return read(value, writer, reader)
+        except (ValueError, OverflowError):
+            return value if isinstance(value, str) else f"{value} as {name}"
+
+    return told
+
+
+LOGICAL_READERS.update({name: _telling(name, read) for name, read in LOGICAL_READERS.items()})
 
 
 class _Ready(NamedTuple):

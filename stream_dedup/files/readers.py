@@ -218,21 +218,32 @@ def _converted(column: Any) -> Any:  # noqa: ANN401  # an array of pyarrow, an o
 
 
 def _in_microseconds(kind: Any) -> Any:  # noqa: ANN401  # a type of pyarrow, as above
-    """Return a type with microseconds for nanoseconds, wherever in it: Python has no shorter times."""
+    """Return a type with microseconds for nanoseconds and known time zones, wherever in it: Python has no others."""
     import pyarrow as pa  # noqa: PLC0415  # as in `_read_parquet`
 
     if isinstance(kind, pa.StructType):
         return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
     if isinstance(kind, pa.MapType):
         return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
-    if isinstance(kind, (pa.ListType, pa.LargeListType)):
-        list_of = pa.list_ if isinstance(kind, pa.ListType) else pa.large_list
-        return list_of(kind.value_field.with_type(_in_microseconds(kind.value_type)))
+    if isinstance(kind, (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)):
+        values = _in_microseconds(kind.value_type)
+        return kind if values == kind.value_type else pa.large_list(values)
     if isinstance(kind, pa.TimestampType):
-        return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
+        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, _known_zone(kind.tz))
     if isinstance(kind, pa.DurationType):
         return pa.duration("us") if kind.unit == "ns" else kind
     return pa.time64("us") if isinstance(kind, pa.Time64Type) else kind
+
+
+def _known_zone(name: str | None) -> str | None:
+    """Return a time zone, UTC for one that Python does not know: the moments are the same."""
+    import pyarrow as pa  # noqa: PLC0415  # as in `_read_parquet`
+
+    try:
+        pa.scalar(0, pa.timestamp("s", name)).as_py()
+    except pa.ArrowInvalid:
+        return "UTC"
+    return name
 
 
 def _rows_of_table(batch: Any) -> Iterator[tuple[dict[str, Any], str | None]]:  # noqa: ANN401  # as above

@@ -157,7 +157,7 @@ def _value(points: U32, start: int, stop: int) -> int:
         elif value < _MYRIAD:
             section, digit = section + max(digit, 1) * value, 0
         elif value == _MYRIAD:
-            total, section, digit = total % _LARGEST + max(section + digit, 1) * value, 0, 0
+            total, section, digit = total + max(section + digit, 1) * value, 0, 0
         else:
             total, section, digit = max(total + section + digit, 1) % _LARGEST * value, 0, 0
     return total + section + digit

@@ -10,7 +10,7 @@ from socketserver import ThreadingMixIn
 from types import TracebackType
 from typing import Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import make_wsgi_app
 
@@ -48,7 +48,7 @@ class Observatory:
 
     def __init__(self, settings: HttpSettings, metrics: Metrics, health: Health) -> None:
         self._refresh = metrics.refresh
-        self._metrics: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]] = make_wsgi_app(metrics.registry)
+        self._metrics: WSGIApplication = make_wsgi_app(metrics.registry)
         self._probes = {"/startupz": health.started, "/healthz": health.alive, "/readyz": health.ready}
         try:
             self._server = make_server(
@@ -80,9 +80,16 @@ class Observatory:
         self._server.server_close()
 
     def _respond(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        match environment.get("REQUEST_METHOD"):
+            case "GET":
+                return self._get(environment, start_response)
+            case "HEAD":
+                return _headers_alone(self._get, environment, start_response)
+            case _:
+                return _answer(start_response, "405 Method Not Allowed", "only GET\n", ("Allow", "GET, HEAD"))
+
+    def _get(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environment.get("PATH_INFO", "")
-        if environment.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
-            return _answer(start_response, "405 Method Not Allowed", "only GET\n")
         if path == "/metrics":
             self._refresh()
             return self._metrics(environment, start_response)
@@ -93,7 +100,22 @@ class Observatory:
         return _answer(start_response, "200 OK" if well else "503 Service Unavailable", line + "\n")
 
 
-def _answer(start_response: StartResponse, status: str, text: str) -> Iterable[bytes]:
-    body = text.encode()
-    start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))])
-    return [body]
+def _answer(start_response: StartResponse, status: str, text: str, *more: tuple[str, str]) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", "text/plain; charset=utf-8"), *more])
+    return [text.encode()]
+
+
+def _headers_alone(
+    get: WSGIApplication, environment: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    """Answer HEAD as GET would be, with the length of the body in place of it."""
+    told: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def keep(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> Callable[[bytes], object]:
+        told.append((status, headers))
+        return lambda _: None
+
+    body = b"".join(get({**environment, "REQUEST_METHOD": "GET"}, keep))
+    ((status, headers),) = told
+    start_response(status, [*headers, ("Content-Length", str(len(body)))])
+    return []

@@ -66,22 +66,24 @@ def _for_people() -> list[structlog.typing.Processor]:
     return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
 
 
-def _as_json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _written(text: str) -> set[str]:
+    """Return how a text stands within others: as it is, in JSON, and in Python's two quotes."""
+    quoted = repr(f"{text}'\"")[1:-4]  # both quotes: so it is written in single ones, and these escaped
+    return {text, json.dumps(text, ensure_ascii=False)[1:-1], quoted, quoted.replace("\\'", "'")}
 
 
 class _Redaction:
     """Replaces secrets in a finished line, whoever put them there.
 
     Args:
-        secrets: as they are; both formats write some characters otherwise.
+        secrets: as they are; both formats write some characters otherwise, and so do messages that quote what is wrong.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
-        shown = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
-        written = {write(secret)[1:-1] for secret in shown for write in (_as_json, repr)}
+        told = (secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+        written = {line for secret in told for quoted in _written(secret) for line in _written(quoted)}
         # The longest first: one may be part of another.
-        self._secrets = sorted(shown | written, key=len, reverse=True)
+        self._secrets = sorted(written, key=len, reverse=True)
 
     def __call__(self, _logger: structlog.typing.WrappedLogger, _method: str, line: object) -> str:
         told = str(line)

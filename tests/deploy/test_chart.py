@@ -1,5 +1,6 @@
 """Promises of the Helm chart: what Kubernetes accepts, what the service accepts, parts that fit one another."""
 
+import json
 import re
 import tarfile
 from contextlib import closing
@@ -17,6 +18,7 @@ from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings
+from stream_dedup.settings.kinds import TOPIC
 from tests.deploy.charts import CHART, Helm, Manifests
 from tests.deploy.files import DEPLOY, closed, faults, load_yaml, schema
 from tests.programs import found
@@ -154,6 +156,12 @@ def test_wrong_releases_are_refused(helm: Helm, release: str) -> None:
     assert done.returncode != 0
     assert "fullnameOverride" in done.stderr
     assert helm.template({"fullnameOverride": "news-stream-dedup"}, release).returncode == 0
+
+
+def test_topics_are_named_as_in_the_settings() -> None:
+    """What the service would refuse as a topic, the chart refuses for KEDA."""
+    values = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    assert values["properties"]["keda"]["properties"]["topics"]["items"]["pattern"] == TOPIC
 
 
 def test_alerts_know_the_job(rendered: Manifests) -> None:

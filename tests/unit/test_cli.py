@@ -416,6 +416,17 @@ def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_
     assert "a path is wanted; `.` is the directory where you are" in _one_line(result.stderr)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux, on which nothing can be written")
+@pytest.mark.parametrize("arguments", [("--help",), ("config", "--print"), ("config", "--reference")])
+def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
+    """With an exit code, also of what no work guards."""
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "stream_dedup", *arguments]
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device\n")
+
+
 def test_module_runs_as_the_command() -> None:
     """`python -m stream_dedup` is the command line."""
     command = [sys.executable, "-m", "stream_dedup", "--version"]

@@ -247,6 +247,29 @@ def test_times_of_avro(kind: object, moment: object, milliseconds: int | None) -
 
 
 @pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"type": "long", "logicalType": "timestamp-millis"}, 2**63 - 1),
+        ({"type": "long", "logicalType": "timestamp-micros"}, -(2**63)),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, 2**63 - 1),
+        ({"type": "int", "logicalType": "date"}, 2**31 - 1),
+    ],
+)
+def test_time_that_python_lacks_is_refused_only_where_it_is_read(kind: dict[str, str], value: int) -> None:
+    """The end of all time in another field costs no article; as its own time it is a wrong one."""
+    client = mock_registry()
+    schema = {
+        "type": "record",
+        "name": "A",
+        "fields": [{"name": "body", "type": "string"}, {"name": "until", "type": kind}],
+    }
+    message = avro(client, {"body": BODY, "until": value}, schema)
+    assert article(decoder(client), "avro", message).body == BODY
+    refused = _refused(decoder(client, fields={"body": "body", "published_at": "until"}), "avro", message)
+    assert (refused.reason, str(value) in str(refused)) == (Reason.INVALID_TIME, True)
+
+
+@pytest.mark.parametrize(
     ("kind", "name", "told"),
     [
         ("long", 1024, "1024"),

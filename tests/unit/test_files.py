@@ -180,6 +180,9 @@ def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
     columns = {
         "inner": pa.array([{"at": moment, "n": 1}], pa.struct([("at", at), ("n", pa.int64())])),
         "list": pa.array([[moment]], pa.list_(at)),
+        "pair": pa.array([[moment, moment]], pa.list_(at, 2)),
+        "views": pa.array([[moment]], pa.list_view(at)),
+        "days": pa.array([[1]], pa.list_(pa.date32())),
         "map": pa.array([[("a", moment)]], pa.map_(pa.string(), at)),
         "took": pa.array([1_500_000_789], pa.duration("ns")),
         "word": pa.array(["a"]).dictionary_encode(),
@@ -187,10 +190,29 @@ def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
     ((record, _),) = reader_for(tmp_path / "a.parquet")(tmp_path / "a.parquet")
     told = "2026-10-18T12:00:00.123456+00:00"
-    assert (record.fault, orjson.loads(record.value)) == (
-        None,
-        {"inner": {"at": told, "n": 1}, "list": [told], "map": [["a", told]], "took": "0:00:01.500000", "word": "a"},
-    )
+    assert record.fault is None
+    assert orjson.loads(record.value) == {
+        "inner": {"at": told, "n": 1},
+        "list": [told],
+        "pair": [told, told],
+        "views": [told],
+        "days": ["1970-01-02"],
+        "map": [["a", told]],
+        "took": "0:00:01.500000",
+        "word": "a",
+    }
+
+
+def test_time_zone_that_python_lacks_is_utc(tmp_path: Path) -> None:
+    """A moment is the same in any zone; a zone that is known is kept."""
+    moment = 1_792_324_800_123_456
+    zones = {"named": "Asia/Shanghai", "offset": "+08:00", "unknown": "Mars/Phobos"}
+    columns = {name: pa.array([moment], pa.timestamp("us", zone)) for name, zone in zones.items()}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    ((record, _),) = reader_for(tmp_path / "a.parquet")(tmp_path / "a.parquet")
+    local = "2026-10-18T20:00:00.123456+08:00"
+    told = {"named": local, "offset": local, "unknown": "2026-10-18T12:00:00.123456+00:00"}
+    assert (record.fault, orjson.loads(record.value)) == (None, told)
 
 
 def test_what_can_be_read_again_is_known(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from stream_dedup.settings import InputSettings, Settings
 from stream_dedup.stream import decoded
 
 _TEXT = "独家报道：花椒树上的空中小道"
-_SECRET = """top "secret" of '26"""  # noqa: S105  # invented; both formats write it otherwise
+_SECRET = r"""top\ "secret" of '26"""  # noqa: S105  # invented; both formats write it otherwise
 _PRELUDE = """
 import json, logging, sys, threading, warnings
 import structlog
@@ -175,11 +175,12 @@ def test_secrets_are_in_no_line(form: str) -> None:
     """Wherever they come from, and however the format writes them; what is shorter than a word is left alone."""
     code = """
         log.info("starting", http=f"https://u:{secret}@host", short="short")
+        log.info("starting", error=f"no {secret!r}, but {'quoted'!r}")
         raise OSError(secret)
     """
     log = _told(code, form)[1]
     assert "of '26" not in log.replace("\\", "")
-    assert log.count("[redacted]") == 2
+    assert log.count("[redacted]") == 3
     assert "short" in log
 
 

@@ -3,8 +3,11 @@
 import mmap
 import os
 import shutil
+import socket
+from email import message_from_bytes
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -221,3 +224,35 @@ def test_readiness_for_the_api_is_that_of_the_probe() -> None:
     assert (waiting.ready, waiting.not_ready) == (False, "waiting for partitions")
     assert (ready.ready, ready.not_ready) == (True, "")
     assert figures_of(settings) is None
+
+
+def _told(url: str, method: str, path: str) -> tuple[bytes, dict[str, str], bytes]:
+    """Return the status, the headers and all that comes behind them: a client would drop what must not be there."""
+    place = urlsplit(url)
+    with socket.create_connection((place.hostname or "", place.port or 0), timeout=10) as connection:
+        connection.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode())
+        head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
+    status, _, headers = head.partition(b"\r\n")
+    return status, dict(message_from_bytes(headers).items()), body
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz", "/nothing"])
+def test_head_is_told_what_get_would_be_without_the_body(path: str) -> None:
+    """The status and the headers, of which one tells how long the body is."""
+    health = Health(60)
+    health.wait_for("partitions")
+    with Observatory(HttpSettings(port=0), Metrics(), health) as observatory:
+        gotten, gotten_headers, body = _told(observatory.url, "GET", path)
+        asked, asked_headers, nothing = _told(observatory.url, "HEAD", path)
+    assert (asked, nothing) == (gotten, b"")
+    assert asked_headers["Content-Type"] == gotten_headers["Content-Type"]
+    assert int(gotten_headers["Content-Length"]) == len(body)
+    # A figure that has moved between the two may have a digit more.
+    assert int(asked_headers["Content-Length"]) == pytest.approx(len(body), rel=0.05)
+
+
+def test_other_methods_are_refused() -> None:
+    """With those that are there."""
+    with Observatory(HttpSettings(port=0), Metrics(), Health(60)) as observatory:
+        status, headers, _ = _told(observatory.url, "POST", "/metrics")
+    assert (status, headers["Allow"]) == (b"HTTP/1.0 405 Method Not Allowed", "GET, HEAD")
