@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -17,11 +16,12 @@ from rich.console import RenderableType
 from stream_dedup.article import Article
 from stream_dedup.ask.bounds import (
     LONGEST_ID,
-    LONGEST_SCOPE,
     MOST_MEMBERS,
     MOST_SIMILAR,
     MOST_SKIPPED,
+    UNNAMED,
     checked_name,
+    checked_scope,
 )
 from stream_dedup.settings import Settings
 from stream_dedup.terminal import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stream_dedup.ask.desk import Desk
 
 _LOOK_SECONDS = 1.0
+_DAY = 86_400
 _Answered = TypeVar("_Answered", bound="Answer")
 
 
@@ -53,15 +54,15 @@ def _utf8(text: str) -> str:
     return text
 
 
-def _name(text: str, most: int, least: int = 0) -> str:
-    if not least <= len(text) <= most:
-        raise ValueError(f"it has {len(text)} characters: {least} to {most} are taken")
+def _id(text: str) -> str:
+    if not 1 <= len(text) <= LONGEST_ID:
+        raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are taken")
     return checked_name(_utf8(text))
 
 
 as_text = as_option(_utf8)
-as_id = as_option(partial(_name, most=LONGEST_ID, least=1))
-as_scope = as_option(partial(_name, most=LONGEST_SCOPE))
+as_id = as_option(_id)
+as_scope = as_option(lambda text: checked_scope(_utf8(text)))
 
 IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID", parser=as_id)]
 ScopeOption = Annotated[
@@ -86,7 +87,10 @@ def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
 
 def status_command(
     watch: Annotated[
-        float, typer.Option(min=0, help="Look again after so many seconds, until Ctrl-C; 0: once.", metavar="SECONDS")
+        float,
+        typer.Option(
+            min=0, max=_DAY, help="Look again after so many seconds, until Ctrl-C; 0: once.", metavar="SECONDS"
+        ),
     ] = 0.0,
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -181,7 +185,7 @@ def similar_command(
         body = text_of(file)
         if not body.strip():
             raise FileFormatError(f"{file} is blank: there is nothing to compare")
-        asked = Article("?", body, title, url, source, scope=scope)
+        asked = Article(UNNAMED, body, title, url, source, scope=scope)
         with _desk(settings) as desk:
             desk.catch_up()
             _print(desk.similar(asked, limit), similar_shown, as_json=as_json)

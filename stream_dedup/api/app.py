@@ -24,7 +24,7 @@ from stream_dedup.ask.answers import (
     SimilarAnswers,
     StatusAnswer,
 )
-from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SKIPPED
+from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SKIPPED, UNNAMED
 from stream_dedup.ask.desk import Desk
 from stream_dedup.observe.health import Health
 from stream_dedup.settings import Settings
@@ -58,8 +58,10 @@ def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> Br
 
 def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
     """Put before an API what looks at requests first. The last one is the outermost."""
-    app.add_middleware(BodyLimit, most=settings.api.max_body_bytes)
     app.add_middleware(CrowdLimit, most=_MOST_AT_ONCE, free=free)
+    # Around that: half a question is none, and keeps nobody out.
+    most = settings.api.max_body_bytes
+    app.add_middleware(BodyLimit, most=most, most_at_once=_MOST_AT_ONCE * most)
     if settings.api.token:
         app.add_middleware(TokenGuard, token=settings.api.token, free=free)
     else:
@@ -91,7 +93,7 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
         """Return how far the service has come."""
         return desk().status()
 
-    @router.get("/settings", response_model=Settings, responses=described())
+    @router.get("/settings", response_model=Settings, responses=described(503))
     def get_settings() -> JSONResponse:
         """Return the settings of the service, secrets left out."""
         return JSONResponse(settings.redacted())
@@ -123,8 +125,8 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
     @router.post("/similar", responses=described(413, 415, 503))
     def post_similar(asking: Asking) -> SimilarAnswers:
         """Return what a text is like among all that was judged, without remembering it."""
-        article = Article(asking.id, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
-        return desk().similar(article, asking.limit)
+        article = Article(UNNAMED, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
+        return desk().similar(article, asking.limit, besides=asking.id)
 
     @router.get("/latest", response_model=list[PublishedLink], responses=described(503))
     def get_latest(

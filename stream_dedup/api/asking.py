@@ -16,17 +16,23 @@ from pydantic_core import PydanticCustomError
 from stream_dedup.api.problems import Code, RefusedError, sent
 from stream_dedup.ask.bounds import (
     LONGEST_ID,
-    LONGEST_SCOPE,
     MOST_SIMILAR,
     checked_name,
+    checked_scope,
 )
+from stream_dedup.scope import MAX_SCOPE_BYTES
 
 
-def _without_separator(name: str) -> str:
-    try:
-        return checked_name(name)
-    except ValueError as error:
-        raise PydanticCustomError("separator", "{told}", {"told": str(error)}) from None
+def _told(check: Callable[[str], str]) -> AfterValidator:
+    """Return a check whose errors are told in their own words."""
+
+    def checked(name: str) -> str:
+        try:
+            return check(name)
+        except ValueError as error:
+            raise PydanticCustomError("name", "{told}", {"told": str(error)}) from None
+
+    return AfterValidator(checked)
 
 
 def _not_blank(text: str) -> str:
@@ -36,8 +42,8 @@ def _not_blank(text: str) -> str:
 
 
 # Bounds come first: behind a check of ours pydantic would tell characters as items.
-_Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(_without_separator)]
-_Scope = Annotated[str, Field(max_length=LONGEST_SCOPE), AfterValidator(_without_separator)]
+_Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), _told(checked_name)]
+_Scope = Annotated[str, Field(max_length=MAX_SCOPE_BYTES), _told(checked_scope)]
 Id = Annotated[_Id, Query(description="Of the article.")]
 OtherId = Annotated[
     _Id | None, Query(description="Of the article to compare with; the one that it was linked to where none is named.")
@@ -55,7 +61,7 @@ class Asking(BaseModel):
     source: str = Field("", max_length=2_000, description="Who published it: lines of that site are left out.")
     url: str = Field("", max_length=8_192, description="Where; its host stands in for the source.")
     scope: _Scope = Field("", description="Within which alone it is compared.")
-    id: _Id = Field("?", description="Of an article that is left out of the decision.")
+    id: _Id | None = Field(None, description="Of an article that is left out of the decision.")
     limit: int = Field(10, ge=1, le=MOST_SIMILAR, description="Articles that are told.")
 
 

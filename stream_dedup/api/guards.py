@@ -8,10 +8,11 @@ import re
 from collections.abc import Collection, Iterator
 
 from fastapi import status
+from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stream_dedup.api.problems import Code, problem
+from stream_dedup.api.problems import Code, busy, problem
 
 # The page has all that it needs in files of its own, and shows what is asked for as text.
 _POLICY = (
@@ -102,13 +103,16 @@ class BodyLimit:
     """Refuses requests whose body is larger than allowed, before it is read to its end.
 
     Args:
-        app: behind it.
+        app: behind it; gets whole requests.
         most: bytes.
+        most_at_once: bytes of all bodies that are on their way.
     """
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int, most_at_once: int) -> None:
         self._app = app
         self._most = most
+        self._most_at_once = most_at_once
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on."""
@@ -119,9 +123,8 @@ class BodyLimit:
             body = await self._body(receive)
         except ClientDisconnect:
             return  # nobody waits for an answer to half a question
-        if body is None:
-            told = f"the body is larger than api.max_body_bytes = {self._most}"
-            await problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)(scope, receive, send)
+        if not isinstance(body, bytes):
+            await body(scope, receive, send)
             return
         rest: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -130,19 +133,27 @@ class BodyLimit:
 
         await self._app(scope, replay, send)
 
-    async def _body(self, receive: Receive) -> bytes | None:
+    async def _body(self, receive: Receive) -> bytes | JSONResponse:
+        """Return a body, or why it is not read to its end."""
         parts, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            part = message.get("body", b"")
-            size += len(part)
-            if size > self._most:
-                return None
-            parts.append(part)
-            if not message.get("more_body", False):
-                return b"".join(parts)
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                part = message.get("body", b"")
+                size += len(part)
+                self._held += len(part)
+                if size > self._most:
+                    told = f"the body is larger than api.max_body_bytes = {self._most}"
+                    return problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)
+                if self._held > self._most_at_once:
+                    return busy(f"{self._held} bytes of questions are on their way")
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+        finally:
+            self._held -= size
 
 
 class CrowdLimit:
@@ -166,9 +177,7 @@ class CrowdLimit:
             await self._app(scope, receive, send)
             return
         if self._asked >= self._most:
-            told = f"{self._most} questions are being answered already: ask again"
-            busy = problem(status.HTTP_503_SERVICE_UNAVAILABLE, Code.BUSY, told, {"Retry-After": "1"})
-            await busy(scope, receive, send)
+            await busy(f"{self._most} questions are being answered already")(scope, receive, send)
             return
         self._asked += 1
         try:

@@ -102,6 +102,12 @@ def problem(status: int, code: Code, detail: str, headers: Mapping[str, str] | N
     return JSONResponse(Problem(detail=detail, code=code).model_dump(mode="json"), status, headers)
 
 
+def busy(detail: str) -> JSONResponse:
+    """Return the answer to a question that comes amid too many."""
+    told = f"{detail}: ask again"
+    return problem(status.HTTP_503_SERVICE_UNAVAILABLE, Code.BUSY, told, {"Retry-After": "1"})
+
+
 def sent(text: str) -> str:
     """Return what somebody sent as it can be shown: its beginning, quoted, and nothing that is obeyed."""
     return quoted(text, _LONGEST_NAME)

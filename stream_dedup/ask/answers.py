@@ -3,12 +3,19 @@
 Knows names and meanings; knows nothing of where they come from.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from stream_dedup.article import Announcement, Ground, Relation, Source
+from stream_dedup.decode.fields import encodable
 
 # Articles are judged by their own times: in a replay or out of a file this is not when they were judged by the clock.
 _STREAM_TIME = "The stream's time at the decision: that of the newest article so far."
+
+
+# Crawlers cut emoji in halves, of which no JSON can tell.
+Encodable = Annotated[str, AfterValidator(encodable)]
 
 
 class Answer(BaseModel):
@@ -55,7 +62,7 @@ class ArticleAnswer(Answer):
     received_at: str | None = Field(description="When the message of its first text came.")
     stream_time: str | None = Field(description=f"{_STREAM_TIME} On its newest text.")
     characters: int
-    texts: int = Field(description="Different texts that were seen under the id.")
+    texts: int = Field(description="Different texts that were seen under the id, of the newest 8.")
     message: PlaceAnswer | None = Field(description="Where its newest text is.")
 
 
@@ -98,7 +105,9 @@ class ClusterAnswer(Answer):
     distinct_sources: int = Field(description="Sources that are counted by name, those without one as one.")
     sources: list[SourceAnswer] = Field(description="Those with most articles first, at most 256.")
     other_sources_articles: int = Field(description="Articles of further sources.")
-    known: int = Field(description="Members that have not expired; those below are some of them.")
+    known: int = Field(
+        description="Members that have not expired, of the newest 10,000 copies; those below are some of them."
+    )
     members: list[MemberAnswer] = Field(description="In the order of their publication, or else of their arrival.")
     stretch_seconds: int = Field(description="Length of a stretch of the timeline.")
     timeline: list[MomentAnswer] = Field(description="Stretches in which articles of the cluster came.")
@@ -116,7 +125,7 @@ class SimilarAnswer(Answer):
     cluster: int
     source: str
     published_at: str | None
-    message: PlaceAnswer | None
+    message: PlaceAnswer | None = Field(description="Where its newest text is.")
 
 
 class SimilarAnswers(Answer):
@@ -138,8 +147,8 @@ class TextAnswer(Answer):
     """A text that is compared."""
 
     id: str
-    title: str
-    body: str
+    title: Encodable
+    body: Encodable
     source: str
     url: str
     published_at: str | None
@@ -179,6 +188,9 @@ class ReasonAnswer(MeasuresAnswer):
     first: TextAnswer
     second: TextAnswer
     decided: LinkAnswer | None = Field(description="How the first was linked to the second, if it was.")
+    revised: bool = Field(
+        description="Whether the second has another text by now than the one that was matched: the new one is told."
+    )
 
 
 class ShadowAnswer(Answer):
@@ -247,6 +259,7 @@ class StatusAnswer(Answer):
     input: list[PlaceAnswer] = Field(description="The next offset to be read of each partition.")
     files: list[FileAnswer] = Field(description="Files read, of a state that `stream-dedup dedup` has made.")
     decisions: dict[str, int] = Field(description="Articles by relation since the service started; `new` is none.")
+    duplicates: int | None = Field(description="Those of them that are duplicates; null where nobody tells.")
     shadow: ShadowAnswer | None = Field(description="Null where none is asked for, or nobody tells.")
     consumer_lag: int | None = Field(description="Messages that wait in the input; null where nobody tells.")
     rate: float | None = Field(description="Articles a second between the last two looks.")

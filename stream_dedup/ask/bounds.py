@@ -6,9 +6,9 @@ Knows numbers and characters; knows nothing of who asks, by HTTP or on the comma
 from stream_dedup.scope import MAX_SCOPE_BYTES, SEPARATOR
 
 LONGEST_ID = 8_192  # characters: longer than any line of a request may be
-LONGEST_SCOPE = MAX_SCOPE_BYTES  # characters, of which each has a byte at least
 MOST_MEMBERS, MOST_SKIPPED = 1_000, 10_000  # of a cluster: told at once, and before those
 MOST_SIMILAR = 100
+UNNAMED = "?"  # the id of a text that is asked about and is no article
 _MOST_QUOTED = 200  # characters
 
 
@@ -25,6 +25,17 @@ def checked_name(text: str) -> str:
     if SEPARATOR in text:
         raise ValueError("a U+001F stands between scope and id and is in neither")
     return text
+
+
+def checked_scope(text: str) -> str:
+    """Return a scope that may be asked for, which may be empty.
+
+    Raises:
+        ValueError: no scope can be called so.
+    """
+    if len(text.encode()) > MAX_SCOPE_BYTES:
+        raise ValueError(f"it has {len(text.encode())} bytes: a scope has {MAX_SCOPE_BYTES} at most")
+    return checked_name(text)
 
 
 def check_length(name: str, text: str, most: int, setting: str) -> None:

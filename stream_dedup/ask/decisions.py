@@ -3,16 +3,19 @@
 Knows the topics and what their messages hold; knows nothing of how they are read.
 """
 
+import time
+from contextlib import suppress
 from typing import Any, Literal
 
 from confluent_kafka import Message
 from pydantic import Field
 
-from stream_dedup.article import Announcement, Article, Relation, Source
-from stream_dedup.ask.answers import Answer, PlaceAnswer
+from stream_dedup.article import Announcement, Article, Origin, Relation, Source
+from stream_dedup.ask.answers import Answer, Encodable, PlaceAnswer
+from stream_dedup.decode import UndecodableError
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import OWN_HEADERS, Settings
-from stream_dedup.stream.decoded import decode_all
+from stream_dedup.stream.sink import readable_headers
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 
@@ -26,7 +29,7 @@ class DecisionAnswer(Answer):
     relation: Relation | Announcement | None = None
     id: str | None = Field(None, description="Of the article; null of a dead letter without a key.")
     scope: str = ""
-    title: str = Field("", description="Of unique articles: links do not repeat it.")
+    title: Encodable = Field("", description="Of unique articles: links do not repeat it.")
     source: str = ""
     url: str = ""
     published_at: str | None = None
@@ -58,6 +61,11 @@ class Decisions:
     def __init__(self, settings: Settings) -> None:
         output, wire = settings.output, Wire(settings, give_up)
         self._decoder = wire.decoder()
+        # A unique article is as it came, and does not say by which topic: one for each format.
+        named = [*settings.input.formats, ""]
+        self._origins = [
+            Origin(topic, 0, 0) for topic in {settings.input.format_of(name): name for name in named}.values()
+        ]
         self._read_link = wire.link_reader()
         self._readers = {output.unique: self._unique, output.duplicates: self._link, output.dead: _dead_letter}
 
@@ -67,11 +75,11 @@ class Decisions:
         return list(self._readers)
 
     def decision(self, message: Message) -> DecisionAnswer | None:
-        """Return the decision that a message tells; None of one without content, or in another format.
+        """Return the decision that a message tells; None of one without content.
 
         Raises:
             RegistryError: the schema registry does not answer, or refuses.
-            ValueError: it was not written by the service.
+            ValueError: it was not written by the service, or in a format that cannot be read.
         """
         output = output_of(message)
         try:
@@ -82,11 +90,11 @@ class Decisions:
             return DecisionAnswer.model_validate(told)
         except (ValueError, KeyError, TypeError):
             place = f"{output.topic}, partition {output.partition}, offset {output.offset}"
-            raise ValueError(f"no decision of this service: {place}") from None
+            raise ValueError(f"no decision of this service, or in a format that is not known: {place}") from None
 
     def _unique(self, message: Message) -> dict[str, Any]:
         own, name = _own_headers(message), _name(message)
-        article = next((item for _, item in decode_all([message], self._decoder).items), None)
+        article = self._article(message)
         told = (
             {
                 "title": article.title,
@@ -94,7 +102,7 @@ class Decisions:
                 "url": article.url,
                 "published_at": iso(article.published_ms),
             }
-            if isinstance(article, Article)
+            if article is not None
             else {}
         )
         return {
@@ -105,11 +113,21 @@ class Decisions:
             **told,
         }
 
+    def _article(self, message: Message) -> Article | None:
+        """Return a unique article, None where it cannot be read by the settings of now."""
+        now_ms = time.time_ns() // 1_000_000
+        for origin in self._origins:
+            with suppress(UndecodableError):
+                headers = readable_headers(message)
+                item = self._decoder.decode(message.value(), now_ms, origin, key=message.key(), headers=headers)
+                return item if isinstance(item, Article) else None
+        return None
+
     def _link(self, message: Message) -> dict[str, Any] | None:
         value = message.value()
-        link = self._read_link(value) if value is not None else None
-        if link is None:
+        if value is None:
             return None
+        link = self._read_link(value)
         announced = link["relation"] in set(Announcement)
         told = DecisionAnswer.model_fields.keys() & link.keys()
         known = {name: link[name] for name in told if link[name] is not None}

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from stream_dedup.article import Article
+from stream_dedup.article import Article, Relation
 from stream_dedup.ask.answers import (
     ArticleAnswer,
     ClusterAnswer,
@@ -155,11 +155,15 @@ class Desk(SelfClosing):
             StoreError: the state cannot be read.
         """
         with self._follower.view() as view:
-            lookup = self._lookup(view)
-            return lookup.cluster(lookup.record(name_of(scope, article_id)).cluster, most, skipped)
+            return self._lookup(view).cluster(name_of(scope, article_id), most, skipped)
 
-    def similar(self, article: Article, most: int = 10) -> SimilarAnswers:
+    def similar(self, article: Article, most: int = 10, *, besides: str | None = None) -> SimilarAnswers:
         """Return what an article is like, without remembering it.
+
+        Args:
+            article: it; its id means nothing.
+            most: articles that are told.
+            besides: id, in its scope, of an article that is left out of the decision.
 
         Raises:
             TooLongError: no such article would be judged.
@@ -177,7 +181,8 @@ class Desk(SelfClosing):
         with self._follower.view() as view:
             floor_ms = self._window.moment(view.progress.stream_ms).floor_ms
             found = similar(one, view, self._limits, floor_ms)
-            copies = [like for like in found if like.relation is not None and like.name != article.name]
+            left_out = name_of(article.scope, besides) if besides is not None else None
+            copies = [like for like in found if like.relation is not None and like.name != left_out]
             copied = bool(copies) and copies[0].relation in self._settings.verify.duplicates
             return SimilarAnswers(
                 decision="duplicate" if copied else "unique",
@@ -209,17 +214,19 @@ class Desk(SelfClosing):
             link = lookup.link(name, record)
             matched = other if other is not None or link is None else link.matched
             if matched is None:
-                copied = link is not None or record.relation in self._settings.verify.duplicates
-                raise _no_reason(article_id, unique=not copied)
-            origins = record.origin, lookup.record(name_of(scope, matched)).origin
+                raise _no_reason(article_id, record.relation, linked=link is not None)
+            against = lookup.record(name_of(scope, matched))
+            origins = record.origin, against.origin
+            decided = link if link is not None and link.matched == matched else None
+            revised = decided is not None and lookup.is_revised(name, record, against)
             epoch, learnt = view.epoch, view.learnt
-        decided = link if link is not None and link.matched == matched else None
         articles = self._texts.article(article_id, origins[0]), self._texts.article(matched, origins[1])
         explanation = explainer.explain(*articles, epoch, learnt)
         return ReasonAnswer(
             first=_text_answer(articles[0]),
             second=_text_answer(articles[1]),
             decided=decided,
+            revised=revised,
             **measures_of(explanation).model_dump(),
         )
 
@@ -230,9 +237,11 @@ class Desk(SelfClosing):
             BrokerError: the broker does not answer.
             RegistryError: the schema registry does not, where `output.format` wants it.
         """
+        if self._from_files:
+            return []  # they stand in its results
         messages = self._messages.newest(self._settings.output.duplicates, count)
-        values = [value for message in reversed(messages) if (value := message.value()) is not None]
-        return [link for value in values if (link := self._link(value)) is not None]
+        links = (self._link(message.value()) for message in reversed(messages))
+        return [link for link in links if link is not None]
 
     def status(self) -> StatusAnswer:
         """Return how far the service has come.
@@ -240,7 +249,8 @@ class Desk(SelfClosing):
         Raises:
             StoreError: the state cannot be read.
         """
-        figures = self._telling.figures()
+        # Whoever answers on the port has another state.
+        figures = self._telling.figures() if not self._from_files else None
         with self._follower.view() as view:
             progress, positions = view.progress, load_positions(view.store)
             unseen, epoch = view.unseen, view.epoch.number
@@ -260,6 +270,7 @@ class Desk(SelfClosing):
             input=[] if self._from_files else _input_of(positions),
             files=[FileAnswer.model_validate(run) for run in runs_of(positions)] if self._from_files else [],
             decisions=dict(figures.decisions) if figures is not None else {},
+            duplicates=figures.duplicates if figures is not None else None,
             shadow=_shadow_answer(figures.shadow) if figures is not None and figures.shadow is not None else None,
             consumer_lag=figures.lag if figures is not None else None,
             rate=self._pace.rate,
@@ -290,12 +301,11 @@ class Desk(SelfClosing):
     def _lookup(self, view: View) -> Lookup:
         return Lookup(view, self._settings.verify.duplicates)
 
-    def _link(self, value: bytes) -> dict[str, object] | None:
+    def _link(self, value: bytes | None) -> dict[str, object] | None:
         """Return a link; None of what is none, since not all that write to a topic are the service."""
-        try:
-            return self._read_link(value)
-        except ValueError:
-            return None
+        with suppress(ValueError):
+            return self._read_link(value) if value is not None else None
+        return None
 
     def _similar_answers(self, view: View, found: list[Like]) -> list[SimilarAnswer]:
         records = load_records(view.store, view.progress.live, {like.name for like in found})
@@ -318,11 +328,13 @@ class Desk(SelfClosing):
         ]
 
 
-def _no_reason(article_id: str, *, unique: bool) -> NoReasonError:
+def _no_reason(article_id: str, relation: Relation | None, *, linked: bool) -> NoReasonError:
     name = "name an article to compare it with (`other`, on the command line `--other`)"
-    if unique:
-        return UniqueArticleError(f"{quoted(article_id)} is unique, a copy of no article: {name}")
-    return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired or was withdrawn: {name}")
+    if linked:
+        return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired or was withdrawn: {name}")
+    if relation is not None:
+        return UniqueArticleError(f"{quoted(article_id)} is a {relation} of an article, and a copy of none: {name}")
+    return UniqueArticleError(f"{quoted(article_id)} is unique, a copy of no article: {name}")
 
 
 def _directory_of(settings: Settings) -> Path:

@@ -50,6 +50,7 @@ class Figures:
 
     Attributes:
         decisions: articles judged since it started, by relations that came, `new` for none.
+        duplicates: those of them that are duplicates.
         lag: messages that wait in the input; None where that is not known yet.
         shadow: None where the settings ask for none.
         ready: whether it reads its input, or follows it closely; None where it does not tell.
@@ -57,6 +58,7 @@ class Figures:
     """
 
     decisions: Mapping[str, int]
+    duplicates: int
     lag: int | None
     shadow: ShadowFigures | None
     ready: bool | None
@@ -121,9 +123,10 @@ def _readiness(status: int, line: str) -> tuple[bool | None, str]:
     return (False, line.strip()) if status == HTTPStatus.SERVICE_UNAVAILABLE else (None, "")
 
 
-def _counts(page: str) -> tuple[Mapping[str, int], int | None, ShadowFigures | None]:
-    """Return decisions by relation, the lag and the shadow; see `Figures`."""
+def _counts(page: str) -> tuple[Mapping[str, int], int, int | None, ShadowFigures | None]:
+    """Return decisions by relation, the duplicates, the lag and the shadow; see `Figures`."""
     decisions: dict[str, int] = {}
+    duplicates = 0
     waiting: list[float] = []
     shadow: Counter[str] = Counter()
     shadow_is: dict[str, bool] = {}
@@ -133,6 +136,7 @@ def _counts(page: str) -> tuple[Mapping[str, int], int | None, ShadowFigures | N
             if sample.name == _ARTICLES and sample.value:
                 relation = sample.labels["relation"].replace("none", _NEW)
                 decisions[relation] = decisions.get(relation, 0) + int(sample.value)
+                duplicates += int(sample.value) if sample.labels["decision"] == "duplicate" else 0
             elif sample.name == _LAG:
                 waiting.append(sample.value)
             elif sample.name == _SHADOW:
@@ -141,7 +145,7 @@ def _counts(page: str) -> tuple[Mapping[str, int], int | None, ShadowFigures | N
                 shadow_is[sample.name] = bool(sample.value)
     lag = int(sum(waiting)) if waiting else None
     enabled, judging = shadow_is.get(_SHADOW_ENABLED, False), shadow_is.get(_SHADOW_RUNNING, False)
-    return decisions, lag, _shadow_figures(shadow, judging=judging) if enabled else None
+    return decisions, duplicates, lag, _shadow_figures(shadow, judging=judging) if enabled else None
 
 
 def _shadow_figures(articles: Counter[str], *, judging: bool) -> ShadowFigures:

@@ -3,7 +3,8 @@
 Knows records and how they hang together; knows nothing of texts or measures.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from stream_dedup.article import Origin, Relation
@@ -20,7 +21,7 @@ from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.told import iso, rounded
 from stream_dedup.versions import load_records
 
-MOST_MEMBERS = 10_000  # looked at of a cluster
+_MOST_JOINS = 10_000  # looked at of a cluster, the newest
 
 
 class UnknownArticleError(LookupError):
@@ -97,29 +98,47 @@ class Lookup:
             return None
         return _link_answer(joined, self._names([joined.join.matched]))
 
-    def cluster(self, number: int, most: int, skipped: int = 0) -> ClusterAnswer:
-        """Return a cluster.
+    def is_revised(self, name: str, record: ArticleRecord, matched: ArticleRecord) -> bool:
+        """Tell whether the article that a copy was linked to has another text by now.
 
         Args:
-            number: of it.
+            name: of the copy.
+            record: of the copy.
+            matched: record of the other.
+        """
+        joined = self._joined(name, record)
+        if joined is None:
+            return False
+        (entry,) = self._view.store.get_many(Family.ENTRIES, [key_of(joined.join.matched)])
+        if entry is None:
+            return False
+        entries, _ = self._view.index.format.unpack([entry])
+        return int(entries["content"][0]) != matched.contents[0]
+
+    def cluster(self, name: str, most: int, skipped: int = 0) -> ClusterAnswer:
+        """Return the cluster of an article.
+
+        Args:
+            name: of the article: its id, behind its scope if it has one.
             most: members that are told.
             skipped: members before these.
 
         Raises:
-            UnknownArticleError: nothing is known of it.
+            UnknownArticleError: nothing is known of the article.
         """
-        joins = self._joins(number)
+        asked = self.record(name)
+        number, joins = asked.cluster, dict(islice(self._joins(asked.cluster), _MOST_JOINS))
+        if name not in joins and (joined := self._joined(name, asked)) is not None:
+            joins[name] = joined
         founder = self._names([number]).get(number)
         cluster = self._cluster(number)
         kept = [member.id for member in cluster.members] if cluster is not None else []
-        names = {*joins, *kept, *([founder] if founder is not None else [])}
+        names = {name, *joins, *kept, *([founder] if founder is not None else [])}
         records = {
             name: record
             for name, record in load_records(self._view.store, self._live, names).items()
             if record.cluster == number
         }
-        if not records:
-            raise UnknownArticleError(f"no cluster {number} is known: it never was, or is older than the window")
         ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
         shown = ordered[skipped : skipped + most]
         matched = self._names([joins[name].join.matched for name in shown if name in joins])
@@ -168,20 +187,21 @@ class Lookup:
         (packed,) = newest(self._view.store, Family.MEMBERS, [key], self._live)
         if packed is not None:
             return _Joined(record.decided_ms, Join.unpack(packed))
+        if record.relation is None:
+            return None
         # Each copy renews the time of what is canonical, which may once have been a copy itself.
-        return self._joins(record.cluster).get(name) if record.relation is not None else None
+        return next((joined for copy, joined in self._joins(record.cluster) if copy == name), None)
 
-    def _joins(self, number: int) -> dict[str, _Joined]:
-        """Return how copies joined a cluster, by their names; of one that joined again the last time counts."""
-        joins: dict[str, _Joined] = {}
-        for generation in self._live:
+    def _joins(self, number: int) -> Iterator[tuple[str, _Joined]]:
+        """Yield the names of a cluster's copies and how they joined, the newest first, each once."""
+        seen: set[str] = set()
+        for generation in reversed(self._live):
             prefix = generation_prefix(generation)
-            for key, value in self._view.store.items(Family.MEMBERS, prefix + key_of(number)):
+            for key, value in self._view.store.items(Family.MEMBERS, prefix + key_of(number), descending=True):
                 _, decided_ms, name = of_join_key(key[len(prefix) :])
-                joins[name] = _Joined(decided_ms, Join.unpack(value))
-                if len(joins) >= MOST_MEMBERS:
-                    return joins
-        return joins
+                if name not in seen:
+                    seen.add(name)
+                    yield name, _Joined(decided_ms, Join.unpack(value))
 
     def _names(self, entries: Sequence[int]) -> dict[int, str]:
         """Return the names of the articles of some entries, of those that are kept."""

@@ -74,7 +74,9 @@ def asked(article: Article, view: View, fingerprinter: Fingerprinter) -> Asked:
 
 
 def similar(one: Asked, view: View, limits: Limits, floor_ms: int) -> list[Like]:
-    """Return the articles that one may be like, the likest first. It needs the state to stay as it is meanwhile.
+    """Return the articles that one may be like, the likest first, each by its likest text.
+
+    It needs the state to stay as it is meanwhile.
 
     Args:
         one: that is asked about.
@@ -90,7 +92,10 @@ def similar(one: Asked, view: View, limits: Limits, floor_ms: int) -> list[Like]
         for row in range(place)
         if not outlived(int(rows.times[row]), floor_ms)
     ]
-    return sorted(found, key=lambda like: (like.relation is None, -like.overlap))
+    likest: dict[str, Like] = {}
+    for like in sorted(found, key=lambda like: (like.relation is None, -like.overlap)):
+        likest.setdefault(like.name, like)
+    return list(likest.values())
 
 
 def _candidates(one: Asked, view: View) -> Candidates:

@@ -16,7 +16,7 @@ _KEPT_CHARACTERS = 4 << 20
 
 
 class LostTextError(LookupError):
-    """The message of an article is not in its topic any more."""
+    """The message of an article is not in its topic any more, or cannot be read."""
 
 
 class Texts:
@@ -61,11 +61,14 @@ class Texts:
 
     def _read(self, article_id: str, origin: Origin) -> Article:
         message = self._messages.at(origin)
-        items = decode_all([message], self._decoder).items if message is not None else ()
         place = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
-        if not items:
+        if message is None:
             raise LostTextError(f"the text of {quoted(article_id)} is not in its topic any more ({place})")
-        _, article = items[0]
+        decoded = decode_all([message], self._decoder)
+        if decoded.dead:
+            why = decoded.dead[0][1]
+            raise LostTextError(f"the text of {quoted(article_id)} cannot be read with these settings ({place}): {why}")
+        ((_, article),) = decoded.items
         if not isinstance(article, Article):
             raise LostTextError(f"there is no article where the text of {quoted(article_id)} was ({place})")
         self._keep(origin, article)

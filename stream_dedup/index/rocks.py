@@ -21,6 +21,7 @@ from rocksdict import (
     IngestExternalFileOptions,
     Options,
     Rdict,
+    RdictIter,
     SstFileWriter,
     WriteBatch,
 )
@@ -141,7 +142,7 @@ class RocksStore:
         with self._action("read"):
             return cast("list[bytes | None]", self._families[family].get(list(keys)))
 
-    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def items(self, family: Family, prefix: bytes = b"", *, descending: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """See `Store`.
 
         Raises:
@@ -150,10 +151,10 @@ class RocksStore:
         cursor = self._families[family].iter(all_in_order())
         try:
             with self._action("read"):
-                cursor.seek(prefix)
+                _seek_last(cursor, prefix) if descending else cursor.seek(prefix)
                 while cursor.valid() and cursor.key().startswith(prefix):
                     yield cursor.key(), cursor.value()
-                    cursor.next()
+                    cursor.prev() if descending else cursor.next()
                 # An iterator that meets damage merely ends.
                 cursor.status()
         finally:
@@ -429,6 +430,17 @@ def opened_store(directory: Path, settings: StateSettings) -> Iterator[RocksStor
             store.close()
         raise
     store.close()
+
+
+def _seek_last(cursor: RdictIter, prefix: bytes) -> None:
+    """Go to the last key that begins with a prefix, or to one before all of these."""
+    if not (begin := prefix.rstrip(b"\xff")):
+        cursor.seek_to_last()
+        return
+    behind = begin[:-1] + bytes([begin[-1] + 1])
+    cursor.seek_for_prev(behind)
+    if cursor.valid() and cursor.key() == behind:
+        cursor.prev()
 
 
 def _sync_directory(directory: Path) -> None:

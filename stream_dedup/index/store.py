@@ -86,8 +86,8 @@ class Store(Protocol):
         """Return the value of each key, None where there is none. Fastest with sorted keys."""
         ...
 
-    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs of a family whose keys begin with a prefix, in ascending order.
+    def items(self, family: Family, prefix: bytes = b"", *, descending: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs of a family whose keys begin with a prefix, in ascending order or in descending.
 
         They are those that were there at the first step: later writes do not show.
         """
@@ -137,9 +137,10 @@ class MemoryStore:
         """See `Store`."""
         return [self._families[family].get(key) for key in keys]
 
-    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def items(self, family: Family, prefix: bytes = b"", *, descending: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """See `Store`."""
-        yield from sorted(pair for pair in self._families[family].items() if pair[0].startswith(prefix))
+        pairs = [pair for pair in self._families[family].items() if pair[0].startswith(prefix)]
+        yield from sorted(pairs, reverse=descending)
 
     def write(self, writes: Sequence[Write]) -> None:
         """See `Store`."""
@@ -223,16 +224,18 @@ class Overlay:
         found.update((key, puts[key]) for key in keys if key in puts)
         return [found.get(key) for key in keys]
 
-    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def items(self, family: Family, prefix: bytes = b"", *, descending: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """See `Store`."""
         self._look()
         puts = self._puts[family].copy()
         drops = self._drops[family].copy()
-        above = sorted((key, value) for key, value in puts.items() if value is not None and key.startswith(prefix))
+        own = [(key, value) for key, value in puts.items() if value is not None and key.startswith(prefix)]
         below = (
-            pair for pair in self._store.items(family, prefix) if pair[0] not in puts and not _covered(pair[0], drops)
+            pair
+            for pair in self._store.items(family, prefix, descending=descending)
+            if pair[0] not in puts and not _covered(pair[0], drops)
         )
-        yield from merge(above, below)
+        yield from merge(sorted(own, reverse=descending), below, reverse=descending)
 
     def write(self, writes: Sequence[Write]) -> None:
         """See `Store`. The writes are staged."""

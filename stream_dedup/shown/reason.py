@@ -31,7 +31,13 @@ def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
     """
     link = reason.decided
     decided = link_shown(link) if link is not None else "no link from the first to the second"
-    told = facts({"decided": decided, "stream's time": time_shown(link.stream_time) if link is not None else ""})
+    told = facts(
+        {
+            "decided": decided,
+            "stream's time": time_shown(link.stream_time) if link is not None else "",
+            "since then": "the second was revised: its text of now is compared" if reason.revised else "",
+        }
+    )
     bodies = reason.first.body, reason.second.body
     return Group(
         _text_facts("first", reason.first),

@@ -6,7 +6,7 @@ Knows which of them the settings ask for, and that the extra `registry` may be m
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import orjson
 
@@ -15,13 +15,14 @@ from stream_dedup.decode.fields import Paths
 from stream_dedup.encode import Encoder, JsonEncoder
 from stream_dedup.encode.plain import plain_link
 from stream_dedup.registry import RegistryUnreachableError
-from stream_dedup.settings import Settings, SettingsError
+from stream_dedup.settings import FormatName, Settings, SettingsError
 
 if TYPE_CHECKING:
     from stream_dedup.registry.client import Registry
 
 _OBJECT = b"{"  # what JSON without a frame begins with
-_EXTRA = "a format that is not json takes more packages: pip install 'stream-dedup[registry]'"
+_REGISTERED = [name for name in get_args(FormatName) if name != "json"]
+_EXTRA = "registry.url and formats that are not json take more packages: pip install 'stream-dedup[registry]'"
 
 WhileWaiting = Callable[[RegistryUnreachableError], None]
 
@@ -42,7 +43,7 @@ class Wire:
         self, settings: Settings, while_waiting: WhileWaiting = lambda _: None, then: Callable[[], None] = lambda: None
     ) -> None:
         self._settings = settings
-        wanted = settings.input.wire_formats or settings.output.format != "json"
+        wanted = settings.input.wire_formats or settings.output.format != "json" or "url" in settings.registry
         self._registry = _registry(settings, while_waiting, then) if wanted else None
 
     def __enter__(self) -> Self:
@@ -73,24 +74,28 @@ class Wire:
             lambda name, paths: registered_format(name, paths, registry, validate=settings.validate_schema),
         )
 
-    def link_reader(self) -> Callable[[bytes], dict[str, Any] | None]:
-        """Return what reads links as they go out, by JSON's fields; None for one of yet another format.
+    def link_reader(self) -> Callable[[bytes], dict[str, Any]]:
+        """Return what reads links as they went out, in whatever format that was, by JSON's fields.
 
-        It raises a `ValueError` of what begins as JSON and is no link: not all that write to a topic are this service.
+        It raises a `ValueError` of what it cannot read: not all that write to a topic are this service, and a format
+        with schemas may have been that of the outputs once, of which no registry is named any more.
         """
-        name, registry = self._settings.output.format, self._registry
-        if registry is None or name == "json":
-            return lambda value: _read_json(value) if value.startswith(_OBJECT) else None
+        registry = self._registry
+        if registry is None:
+            return _read_json
         from stream_dedup.decode.registered import registered_format  # noqa: PLC0415  # of the extra
 
-        form = registered_format(name, Paths({}), registry, validate=False)
+        first = self._settings.output.format
+        names = sorted(_REGISTERED, key=lambda name: name != first)
+        forms = [registered_format(name, Paths({}), registry, validate=False) for name in names]
 
-        def read(value: bytes) -> dict[str, Any] | None:
+        def read(value: bytes) -> dict[str, Any]:
             if value.startswith(_OBJECT):
                 return _read_json(value)
-            with suppress(UndecodableError):
-                return plain_link(form.fields(value, ()))
-            return None
+            for form in forms:
+                with suppress(UndecodableError):
+                    return plain_link(form.fields(value, ()))
+            raise ValueError("a link in no format that is known")
 
         return read
 
@@ -113,6 +118,8 @@ def give_up(outage: RegistryUnreachableError) -> None:
 
 
 def _read_json(value: bytes) -> dict[str, Any]:
+    if not value.startswith(_OBJECT):
+        raise ValueError("no JSON: links by a schema are read where registry.url is set")
     link: dict[str, Any] = orjson.loads(value)
     if not {"id", "relation"} <= link.keys():
         raise ValueError("a link has an id and a relation")

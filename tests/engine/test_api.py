@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -186,6 +187,7 @@ def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
         (b'{"body": "a", "limit": 1e999}', "finite"),
         (b'{"body": "a", "id": "\\u001f"}', "U+001F"),
         (b'{"body": "a", "scope": "\\u001f"}', "U+001F"),
+        (f'{{"body": "a", "scope": "{"中" * 200}"}}'.encode(), "it has 600 bytes: a scope has 256 at most"),
         (b'{"body": "\\ud800 and some words", "id": "\\udfff"}', "half a surrogate pair"),
         (b'{"\\ud800": 1}', "half a surrogate pair"),
         (b"[]", "the body: "),
@@ -409,6 +411,45 @@ def test_questions_at_once_have_a_bound(directory: Path) -> None:
     asyncio.run(ask())
 
 
+def test_half_a_question_keeps_nobody_out(directory: Path) -> None:
+    """However many wait for the rest of their bodies; only what all of these hold has a bound."""
+    half = b'{"body": "' + b"x" * 1_000
+    settings, closed, statuses = _settings(directory, max_body_bytes=1 << 10), asyncio.Event(), list[int]()
+
+    def nobody() -> Desk:
+        raise StoreError("no state yet")
+
+    app = make_app(nobody, settings, Health(60.0))
+
+    async def begin(body: bytes) -> None:
+        parts: list[Message] = [{"type": "http.request", "body": body, "more_body": True}]
+
+        async def receive() -> Message:
+            if not parts:
+                await closed.wait()
+                return {"type": "http.disconnect"}
+            return parts.pop()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        await app(_similar_scope(), receive, send)
+
+    async def ask() -> None:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            begun = [asyncio.create_task(begin(half[:1])) for _ in range(200)]
+            await asyncio.sleep(0)
+            assert (await client.get("/v1/status")).json()["code"] == "unavailable"
+            begun += [asyncio.create_task(begin(half)) for _ in range(70)]
+            await asyncio.sleep(0)
+            assert statuses == [503] * 6  # 64 of the largest bodies are held at most, and 200 bytes are already
+            closed.set()
+            await asyncio.gather(*begun)
+
+    asyncio.run(ask())
+
+
 def test_without_a_token_pages_of_elsewhere_cannot_ask(client: TestClient) -> None:
     """A name of theirs that leads to this machine is refused (DNS rebinding)."""
     for host in ("evil.example", "127.0.0.1.evil.example", "localhost:9109:1", "[::1", ""):
@@ -450,7 +491,7 @@ def test_the_description_has_every_question(client: TestClient) -> None:
         ("/v1/similar", "9" * 3000, 413),
         ("/v1/similar", "text", 415),
         ("/v1/similar", "{}", 422),
-        ("/v1/latest", None, 503),
+        ("/v1/latest", None, 200),
         ("/v1/latest?limit=0", None, 422),
     ],
 )
@@ -526,6 +567,11 @@ def test_fault_of_the_service_is_told_as_such(fault: type[Exception], directory:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+def _similar_scope() -> dict[str, Any]:
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    return {"type": "http", "method": "POST", "path": "/v1/similar", "query_string": b"", "headers": headers}
+
+
 def test_half_a_body_is_no_question(directory: Path) -> None:
     """Whose client goes away amid a body gets no answer to what has come of it."""
     sent: list[Message] = []
@@ -543,9 +589,7 @@ def test_half_a_body_is_no_question(directory: Path) -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "method": "POST", "path": "/v1/similar", "query_string": b"", "headers": headers}
-    asyncio.run(make_app(nobody, _settings(directory), Health(60.0))(scope, receive, send))
+    asyncio.run(make_app(nobody, _settings(directory), Health(60.0))(_similar_scope(), receive, send))
     assert (sent, come) == ([], [])
 
 

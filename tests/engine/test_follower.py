@@ -11,11 +11,14 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Relation, Withdrawal
-from stream_dedup.ask.desk import Desk
+from stream_dedup.ask.desk import Desk, UniqueArticleError
 from stream_dedup.ask.follower import Follower
-from stream_dedup.ask.lookup import UnknownArticleError
+from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.index.store import StoreError
-from stream_dedup.settings import Settings
+from stream_dedup.observe.health import Health
+from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.settings import HttpSettings, Settings
 from tests.engine.samples import articles
 
 _BATCH = 40
@@ -114,6 +117,93 @@ def test_members_come_page_by_page(engine: Deduplicator, tmp_path: Path) -> None
         pages = [desk.cluster(largest, most=2, skipped=start).members for start in range(0, len(whole), 2)]
         assert [member for page in pages for member in page] == whole
         assert len(whole) > 2
+
+
+def test_of_a_large_cluster_the_newest_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the one that is asked for and what the cluster keeps itself; the copies are all counted."""
+    monkeypatch.setattr("stream_dedup.ask.lookup._MOST_JOINS", 5)
+    story = articles()[0]
+    hour = 3_600_000
+    copies = [replace(story, id=f"c{i}", url="", published_ms=i * hour, origin=None) for i in range(40)]
+    with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
+        for copy in copies:
+            engine.process([copy])
+        with Desk(_settings(tmp_path / "state")) as desk:
+            cluster = desk.cluster("c25")
+            link = desk.article("c25").link
+    told = [member.id for member in cluster.members]
+    assert {"c0", "c25", "c35", "c36", "c37", "c38", "c39"} <= set(told)
+    assert "c30" not in told
+    assert (cluster.copies, cluster.known) == (39, len(told))
+    assert next(member.link for member in cluster.members if member.id == "c25") == link
+
+
+def test_article_is_told_once_however_many_texts_it_had(tmp_path: Path) -> None:
+    """Of two texts of one article that are both like what is asked for, the likest one counts."""
+    first, other = articles()[0], articles()[1]
+    second = replace(first, body=first.body + "编辑部后来又补充了一句，说夜市周末照常开放。", origin=None)
+    with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
+        for article in (first, second, other):
+            engine.process([article])
+        with Desk(_settings(tmp_path / "state")) as desk:
+            answers = [desk.similar(replace(article, id="x", url="")).articles for article in (first, second)]
+    for (told, *more), characters in zip(answers, (len(first.body), len(second.body)), strict=True):
+        assert (told.id, told.relation, told.jaccard) == (first.id, Relation.EXACT, 1.0), characters
+        assert first.id not in [like.id for like in more]
+
+
+def test_only_who_is_named_is_left_out_of_a_decision(tmp_path: Path) -> None:
+    """The id of the text itself means nothing: there may be an article that is called so."""
+    article = replace(articles()[0], id="?", url="")
+    with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
+        engine.process([article])
+        with Desk(_settings(tmp_path / "state")) as desk:
+            assert desk.similar(article).decision == "duplicate"
+            assert desk.similar(article, besides="?").decision == "unique"
+
+
+def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path) -> None:
+    """The link is with the text that there was; another copy, of the new text, is linked to that."""
+    first, other = (replace(one, origin=None) for one in articles()[:2])
+    copy = replace(first, id="copy", url="")
+    with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
+        for article in (first, copy, replace(first, body=other.body), replace(copy, id="late", body=other.body)):
+            engine.process([article])
+        with Follower(tmp_path / "state", _settings(tmp_path / "state")) as follower, follower.view() as view:
+            lookup = Lookup(view, set())
+            records = {name: lookup.record(name) for name in (first.id, "copy", "late")}
+            revised = {
+                name: lookup.is_revised(name, records[name], records[first.id]) for name in ("copy", "late", first.id)
+            }
+    assert revised == {"copy": True, "late": False, first.id: False}
+
+
+def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
+    """There is no second article: nothing of it has expired."""
+    settings = Settings.model_validate(
+        {"state": {"directory": tmp_path / "state"}, "verify": {"duplicates": ["exact", "near", "revision"]}}
+    )
+    first, other = articles()[:2]
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        for article in (first, replace(first, body=other.body)):
+            engine.process([article])
+        with Desk(settings) as desk:
+            assert desk.article(first.id).decision == "duplicate"
+            with pytest.raises(UniqueArticleError, match="is a revision of an article"):
+                desk.reason(first.id)
+
+
+def test_state_of_files_has_nothing_of_a_service_beside_it(tmp_path: Path) -> None:
+    """Whoever answers on the port has another state; its links are not asked for."""
+    with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
+        engine.process(articles()[:1])
+    metrics = Metrics()
+    metrics.articles.labels("other", "unique", "none").inc(7)
+    with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
+        http = HttpSettings(port=int(observatory.url.rpartition(":")[2]))
+        with Desk(_settings(tmp_path / "state").model_copy(update={"http": http})) as desk:
+            status, latest = desk.status(), desk.latest(10)
+    assert (status.running, status.decisions, status.duplicates, latest) == (False, {}, None, [])
 
 
 def _known(desk: Desk, name: str) -> bool:

@@ -27,6 +27,7 @@ from tests.stream.harness import (
     produce,
     read_topics,
     run_once,
+    set_flags,
     wait_until,
 )
 from tests.stream.schemas import SchemaServer, schema_server
@@ -120,6 +121,25 @@ def test_api_reads_what_the_service_reads_and_writes(bootstrap: str, tmp_path: P
         service.stop()
     assert (reason["first"]["body"], reason["second"]["body"]) == (_COPY, _TEXT)
     assert (link["id"], link["duplicate_of"], link["published_at"]) == ("copy", "story", "2026-10-18T12:00:00.000Z")
+
+
+def test_decisions_are_read_in_whatever_format_they_are(
+    bootstrap: str, tmp_path: Path, registry: SchemaServer
+) -> None:
+    """Unique articles in the format of their topic; links in one that the outputs have no more."""
+    topics, client, other = fresh_topics(bootstrap), registry.client, fresh_topics(bootstrap).input
+    flags = (f"input.topics={topics.input},{other}", f"input.formats={other}=avro", f"registry.url={registry.url}")
+    produce(bootstrap, other, [Incoming(sample(client, "avro", id="story", body=_TEXT))])
+    with Service(tmp_path, bootstrap, topics, *flags, "output.format=protobuf") as service:
+        collect(bootstrap, topics, 1, service)
+        produce(bootstrap, topics.input, [article("copy", _COPY, published_at="2026-10-18T13:00:00Z")])
+        collect(bootstrap, topics, 2, service)
+        service.stop()
+    command = ("tail", "--from-beginning", "--no-follow", "--json", "-c", str(tmp_path / "stream-dedup.toml"))
+    told = run_once(*command, *set_flags(flags)).stdout.splitlines()
+    story, copy = sorted(map(json.loads, told), key=lambda one: one["decision"], reverse=True)
+    assert (story["id"], story["title"], story["published_at"]) == ("story", "夜市重开", "2026-10-18T12:00:00.000Z")
+    assert (copy["id"], copy["duplicate_of"]) == ("copy", "story")
 
 
 def test_topics_of_several_formats_are_one_stream(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:

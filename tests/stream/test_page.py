@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -125,7 +126,7 @@ def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: _Site) -> 
     assert page.text("#state") == "The service runs"
     shares = dict(zip(page.texts("#shares th"), page.texts("#shares td.number"), strict=True))
     assert shares == {"new": "50%", "near": "33.3%", "exact": "16.7%"}
-    assert page.text("#waiting") == "0"
+    expect(page.page.locator("#waiting")).to_have_text("0")  # told every few seconds
     produce(
         site.bootstrap,
         site.topics.input,
@@ -426,6 +427,76 @@ def test_link_is_told_with_the_epoch_of_its_weights(page: Watched, site: _Site) 
     assert "decided with the weights" not in page.text("#answer")
     of_epochs(6, 7)
     assert "decided with the weights of IDF epoch 6; measured here with those of epoch 7" in page.text("#answer")
+
+
+def test_more_members_are_asked_for_once_at_a_time(site: _Site, browser: Browser) -> None:
+    """However often the button is pressed; where no answer comes that is said, and it can be pressed again."""
+    with watched(browser, site.url) as page:
+        asked: list[str] = []
+
+        def pages(route: Route) -> None:
+            # The same members again, as if the cluster had twice as many.
+            answer = route.fetch(url=re.sub(r"&offset=\d+", "", route.request.url))
+            whole = answer.json()
+            if "offset" in route.request.url:
+                asked.append(route.request.url)
+                if len(asked) == 1:
+                    return route.abort()
+                page.page.wait_for_timeout(200)
+            return route.fulfill(response=answer, json={**whole, "known": 2 * whole["known"]})
+
+        page.page.route("**/v1/cluster*", pages)
+        page.open("/#id=copy")
+        rows, more = page.page.locator("#answer tbody tr"), page.page.get_by_role("button", name="more")
+        expect(more).to_be_visible()
+        before = rows.count()
+        more.click()
+        expect(page.page.locator("#answer .problem")).not_to_be_empty()
+        assert rows.count() == before
+        more.evaluate("button => { button.click(); button.click(); }")
+        expect(more).to_be_hidden()
+        expect(page.page.locator("#answer .problem")).to_be_empty()
+        assert (len(asked), rows.count()) == (2, 2 * before)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"link": {"matched": None}}, "“copy” is a copy of an article that is forgotten."),
+        ({"link": None, "relation": "revision"}, "“copy” counts as a duplicate: a revision."),
+    ],
+)
+def test_duplicate_whose_original_is_not_known_is_told(
+    changed: dict[str, Any], told: str, site: _Site, browser: Browser
+) -> None:
+    """It is no copy of itself, by which its cluster may be called."""
+    with watched(browser, site.url) as page:
+
+        def without(route: Route) -> None:
+            answer = route.fetch()
+            article = answer.json()
+            link = {**article["link"], **changed["link"]} if changed["link"] else None
+            route.fulfill(response=answer, json={**article, **changed, "link": link, "canonical": "copy"})
+
+        page.page.route("**/v1/article*", without)
+        page.open("/#id=copy")
+        expect(page.page.locator("#answer .verdict").first).to_contain_text(told)
+
+
+def test_second_text_that_was_revised_is_told(site: _Site, browser: Browser) -> None:
+    """Measures of now are then those of another text than the link's."""
+    with watched(browser, site.url) as page:
+
+        def revised(route: Route) -> None:
+            answer = route.fetch()
+            route.fulfill(response=answer, json={**answer.json(), "revised": True})
+
+        page.open("/#id=copy")
+        expect(page.page.locator(".texts .body")).to_have_count(2)
+        assert "has been revised" not in page.text("#answer")
+        page.page.route("**/v1/reason*", revised)
+        page.page.reload()
+        expect(page.page.locator("#answer")).to_contain_text("The second article has been revised since it was matched")
 
 
 def test_token_is_asked_for_and_kept_for_the_tab(site: _Site, browser: Browser) -> None:

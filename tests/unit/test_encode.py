@@ -111,7 +111,7 @@ def _moment(name: str, value: Any) -> Any:  # noqa: ANN401  # of any field
 @pytest.mark.parametrize("name", ["json", *NAMES])
 @pytest.mark.parametrize("fields", LINKS.values(), ids=LINKS)
 def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every format just the fields that JSON has; also JSON that was written before; but no other format."""
+    """In every format just the fields that JSON has; also in those that were written before, with a registry at hand."""
     client, told = mock_registry(), orjson.loads(JsonEncoder.link(fields))
     monkeypatch.setattr(registry_client, "make_client", lambda _: client)
     flags = [f"output.format={name}", "registry.url=http://registry"]
@@ -119,8 +119,12 @@ def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypa
     read = wire.link_reader()
     assert read(wire.encoder().link(fields)) == told
     assert read(JsonEncoder.link(fields)) == told
-    other = "avro" if name != "avro" else "protobuf"
-    assert read(_encoder(client, other).link(fields)) is None
+    without = Wire(Settings()).link_reader()
+    for other in NAMES:
+        value = _encoder(client, other).link(fields)
+        assert read(value) == told
+        with pytest.raises(ValueError, match=r"registry\.url"):
+            without(value)
 
 
 @pytest.mark.parametrize("value", [b"{", b"{}", b"{no json}", b'{"id": "a"}'])

@@ -130,6 +130,16 @@ def test_items_are_those_of_a_prefix_in_ascending_order(store: Store) -> None:
     assert [key for key, _ in store.items(Family.COUNTS, b"\xff")] == [b"\xff\xff"]
 
 
+@pytest.mark.parametrize("prefix", [b"", b"a", b"b", b"b\xff", b"c", b"d", b"\xff", b"\xff\xff\xff"])
+def test_items_can_be_had_from_the_last_one_on(store: Store, prefix: bytes) -> None:
+    """The same pairs the other way round, also beside the key that follows all of the prefix."""
+    keys = [b"b\xff\xff", b"a", b"b", b"c", b"b\x00", b"ba", b"\xff\xff"]
+    store.write([Put(Family.MEMBERS, key, key[::-1]) for key in keys])
+    there = sorted(key for key in keys if key.startswith(prefix))
+    found = list(store.items(Family.MEMBERS, prefix, descending=True))
+    assert found == [(key, key[::-1]) for key in reversed(there)]
+
+
 def test_families_are_apart(store: Store) -> None:
     """The same key has a value of its own in each family."""
     store.write([Put(family, b"key", family.encode()) for family in Family])

@@ -1,7 +1,7 @@
 // An article: what was decided, why, and its cluster. Knows answers; knows nothing of how they are asked for.
 
 import { draw, facts, foreign, linkTo, make, scrolled, sentence, sourceCell } from "./elements.js";
-import { verdictOf } from "./said.js";
+import { verdictOf, wrongWith } from "./said.js";
 import { besides } from "./texts.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
@@ -33,6 +33,7 @@ export function reasonOf(reason, scope) {
     measuresOf(reason),
     facts("facts", { [word("epoch")]: numberOf(reason.idf_epoch) }),
     epochsOf(reason),
+    reason.revised ? make("p", { class: "quiet" }, word("revised")) : null,
     make("h3", {}, word("bits", reason.hamming)),
     bitsOf(reason.fingerprints),
     make("h3", {}, word("sharedWords")),
@@ -61,13 +62,21 @@ function moreOf(cluster, rows, more) {
   const left = () => cluster.known - rows.childElementCount;
   if (left() <= 0) return null;
   const button = make("button", { type: "button" }, word("moreMembers", numberOf(left())));
+  const wrong = make("span", { class: "problem" });
   button.addEventListener("click", async () => {
-    const { members } = await more(rows.childElementCount);
-    rows.append(...members.map((member) => memberRow(member, cluster.scope)));
-    button.textContent = word("moreMembers", numberOf(left()));
-    button.hidden = left() <= 0 || !members.length;
+    button.disabled = true;
+    wrong.replaceChildren();
+    try {
+      const { members } = await more(rows.childElementCount);
+      rows.append(...members.map((member) => memberRow(member, cluster.scope)));
+      button.textContent = word("moreMembers", numberOf(left()));
+      button.hidden = left() <= 0 || !members.length;
+    } catch (error) {
+      wrong.append(" ", foreign(wrongWith(error)));
+    }
+    button.disabled = false;
   });
-  return make("p", {}, button);
+  return make("p", {}, button, wrong);
 }
 
 function memberRow(member, scope) {
@@ -88,7 +97,10 @@ function memberRow(member, scope) {
 }
 
 function sentenceOf(article) {
-  if (article.decision === "duplicate") return sentence(word("duplicate"), article.id, article.link?.matched ?? article.canonical);
+  const { decision, link } = article;
+  if (decision === "duplicate" && link?.matched) return sentence(word("duplicate"), article.id, link.matched);
+  if (decision === "duplicate" && link) return sentence(word("duplicateForgotten"), article.id);
+  if (decision === "duplicate") return sentence(word("duplicateRelation"), article.id, word(article.relation));
   if (article.relation) return sentence(word("uniqueRelation"), article.id, word(article.relation));
   return sentence(word("unique"), article.id);
 }

@@ -15,7 +15,7 @@ export function noteStatus(status) {
   const last = looks.at(-1);
   // A service that was started again counts from the beginning.
   if (last && (status.articles_judged < last.judged || total(status.decisions) < total(last.decisions))) looks.length = 0;
-  looks.push({ at: performance.now(), judged: status.articles_judged, decisions: status.decisions });
+  looks.push({ at: performance.now(), judged: status.articles_judged, decisions: status.decisions, copies: status.duplicates ?? 0 });
   while (looks.length > 2 && looks[0].at < performance.now() - MINUTES * 60000) looks.shift();
   showFigures(status);
   showShares(status.decisions);
@@ -75,8 +75,7 @@ function areaPath(points) {
 function rateBetween(before, after) {
   const seconds = (after.at - before.at) / 1000;
   if (!seconds) return null;
-  const copies = total(after.decisions) - (after.decisions.new ?? 0) - total(before.decisions) + (before.decisions.new ?? 0);
-  return { all: (after.judged - before.judged) / seconds, copies: Math.max(0, copies) / seconds };
+  return { all: (after.judged - before.judged) / seconds, copies: Math.max(0, after.copies - before.copies) / seconds };
 }
 
 function total(decisions) {
