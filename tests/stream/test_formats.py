@@ -123,9 +123,7 @@ def test_api_reads_what_the_service_reads_and_writes(bootstrap: str, tmp_path: P
     assert (link["id"], link["duplicate_of"], link["published_at"]) == ("copy", "story", "2026-10-18T12:00:00.000Z")
 
 
-def test_decisions_are_read_in_whatever_format_they_are(
-    bootstrap: str, tmp_path: Path, registry: SchemaServer
-) -> None:
+def test_decisions_are_read_in_whatever_format_they_are(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
     """Unique articles in the format of their topic; links in one that the outputs have no more."""
     topics, client, other = fresh_topics(bootstrap), registry.client, fresh_topics(bootstrap).input
     flags = (f"input.topics={topics.input},{other}", f"input.formats={other}=avro", f"registry.url={registry.url}")
