@@ -191,13 +191,14 @@ def _stats(settings: Settings) -> dict[str, Any]:
 def _places(positions: "Positions", *, from_files: bool) -> dict[str, Any]:
     """Return how far the inputs have been read: those of a service, or those of runs over files."""
     from stream_dedup.files.place import runs_of
+    from stream_dedup.stream.places import in_input
 
     if from_files:
         return {"runs": runs_of(positions)}
     return {
         "input": [
             {"topic": topic, "partition": partition, "next_offset": offset}
-            for (topic, partition), offset in sorted(positions.items())
+            for (topic, partition), offset in sorted(in_input(positions).items())
         ]
     }
 

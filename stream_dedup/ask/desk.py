@@ -41,6 +41,7 @@ from stream_dedup.scope import id_of, name_of
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.messages import Messages
+from stream_dedup.stream.places import in_input
 from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
@@ -398,5 +399,5 @@ def _text_answer(article: Article) -> TextAnswer:
 def _input_of(positions: Positions) -> list[PlaceAnswer]:
     return [
         PlaceAnswer(topic=topic, partition=partition, offset=offset)
-        for (topic, partition), offset in sorted(positions.items())
+        for (topic, partition), offset in sorted(in_input(positions).items())
     ]

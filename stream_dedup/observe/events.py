@@ -64,6 +64,13 @@ _ROLES = (
     Event("ownership_gained", "info", "This process may write to the index now.", ("group", "term")),
     Event("ownership_lost", "info", "Another one may.", ("group", "term")),
     Event("active", "info", "It reads the input and decides, so long after it was its turn.", ("term", "seconds")),
+    Event("topics_taken_in", "info", "It reads these topics from now on.", ("topics",)),
+    Event(
+        "topic_made_anew",
+        "warning",
+        "A topic of the input was deleted and made anew: it has other messages under the same offsets.",
+        ("topic", "then"),
+    ),
     Event("partitions_assigned", "info", "Partitions of the input were given to it.", ("partitions",)),
     Event("partitions_revoked", "info", "They were taken away.", ("partitions",)),
 )

@@ -16,6 +16,7 @@ from stream_dedup.settings.stream import (
     InputSettings,
     OutputSettings,
     StateSettings,
+    is_expression,
     takes_in,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "StateSettings",
     "TracingSettings",
     "WindowSettings",
+    "is_expression",
     "load_settings",
     "takes_in",
 ]

@@ -25,9 +25,14 @@ OWN_HEADERS = "stream_dedup."  # what the names of headers that the service writ
 FormatName = Literal["json", "avro", "protobuf", "json-schema"]
 
 
+def is_expression(wanted: str) -> bool:
+    """Tell whether one of `input.topics` is a regular expression, of Python's kind, and no name."""
+    return wanted.startswith("^")
+
+
 def takes_in(wanted: str, topic: str) -> bool:
     """Tell whether one of `input.topics`, a name or a regular expression, takes in a topic."""
-    return re.match(wanted, topic) is not None if wanted.startswith("^") else wanted == topic
+    return re.match(wanted, topic) is not None if is_expression(wanted) else wanted == topic
 
 
 class FieldSettings(Group):
@@ -66,7 +71,8 @@ class InputSettings(Group):
     topics: list[str] = Field(
         ["articles.in"],
         min_length=1,
-        description="Topics to read; one that begins with ^ is a regular expression.",
+        description="Topics to read; one that begins with ^ is a regular expression, of Python's kind, by which their "
+        "names begin. It takes in none of the index's own topics.",
     )
     group: str = Field(
         "stream-dedup", min_length=1, pattern=r"\S", json_schema_extra=form("not blank"), description="Consumer group."
@@ -172,7 +178,7 @@ class InputSettings(Group):
     @classmethod
     def _valid_patterns(cls, topics: list[str]) -> list[str]:
         for topic in topics:
-            if topic.startswith("^"):
+            if is_expression(topic):
                 check_pattern(topic)
             elif not re.fullmatch(TOPIC.strip("^$"), topic):
                 raise ValueError(f"{topic!r} is no topic name (letters, digits, . _ -) and no ^regular expression")

@@ -20,7 +20,8 @@ from stream_dedup.judged import Judged
 from stream_dedup.matching import SOURCES
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.pipeline import Committed
-from stream_dedup.stream.source import Lag, Place, Source
+from stream_dedup.stream.places import Place
+from stream_dedup.stream.source import Lag, Source
 from stream_dedup.window import span_ms
 
 _GAUGE_SECONDS = 1.0

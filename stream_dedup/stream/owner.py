@@ -85,7 +85,7 @@ class Owner:
                 if not self._judge_history(wire.decoder(room), writer):
                     return
                 encoder = wire.encoder()
-            source = Source(self._settings, kit.engine.positions(), consumer_told)
+            source = Source(self._settings, kit.engine.positions(), kit.topics.identities, consumer_told)
             closers.append(source.close)
             company.enter_context(life.keeping(source.keep_alive))
             company.enter_context(life.hearing(partial(kit.meter.tick, source)))

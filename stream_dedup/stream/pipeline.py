@@ -18,11 +18,12 @@ from stream_dedup.judged import Change, Judged
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.decoded import Decoded
+from stream_dedup.stream.places import Place
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.reader import Intake, Reader
 from stream_dedup.stream.shadowing import Shadow
 from stream_dedup.stream.sink import Sink
-from stream_dedup.stream.source import Place, Source, place_of
+from stream_dedup.stream.source import Source, place_of
 from stream_dedup.stream.writer import AbortedError, Writer
 
 
@@ -108,7 +109,7 @@ class Pipeline:
         if not self._source.holds(haul):
             self._writer.abort()
             raise AbortedError("the group has given some of the partitions to another process")
-        positions = haul.positions()
+        positions = self._source.behind(haul)
         group = self._source.group()
         commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
         self._source.advance(haul, positions)

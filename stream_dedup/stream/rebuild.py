@@ -15,15 +15,16 @@ from stream_dedup.dedup import Deduplicator
 from stream_dedup.index.rocks import opened_store
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
-from stream_dedup.settings import Settings, takes_in
+from stream_dedup.settings import Settings
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.clients import BrokerError, make_consumer, passes
 from stream_dedup.stream.decoded import decode_all
 from stream_dedup.stream.pipeline import commit_change
+from stream_dedup.stream.places import Place
 from stream_dedup.stream.restore import Report, catch_up
-from stream_dedup.stream.source import Place, place_of
+from stream_dedup.stream.source import place_of
 from stream_dedup.stream.states import digest_of, state_directory
-from stream_dedup.stream.topics import Topics, state_topics
+from stream_dedup.stream.topics import Topics, state_topics, taken_in
 from stream_dedup.stream.wire import Wire
 from stream_dedup.stream.writer import AbortedError, Writer
 
@@ -76,6 +77,11 @@ class Rebuild:
                 Wire(self._settings, self._await_registry) as wire,
                 closing(History(self._settings, engine.positions())) as history,
             ):
+                if not history.decided and (others := topics.other_changelogs(digest)):
+                    raise BrokerError(
+                        f"the group {self._settings.input.group} has no offsets, so that nobody knows what was decided "
+                        f"with the settings of {others[0]}: start the service with those once, which tells the group"
+                    )
                 decoder = wire.decoder(topics.room(self._settings.output.unique))
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
@@ -128,6 +134,11 @@ class History:
         settings: topics and group.
         positions: next offset by topic and partition, of those that are read already.
 
+    Attributes:
+        total: messages in all.
+        done: those of them that were handed out.
+        decided: whether the group has offsets at all.
+
     Raises:
         BrokerError: the broker refuses, or gives no answer.
     """
@@ -139,6 +150,7 @@ class History:
         self._paused: set[Place] = set()
         self._starts: list[TopicPartition] = []
         self.total = self.done = 0
+        self.decided = False
         try:
             self._find(settings, positions)
         except KafkaException as error:
@@ -174,13 +186,16 @@ class History:
 
     def _find(self, settings: Settings, positions: Mapping[Place, int]) -> None:
         """Find out from where to where each partition is read, and begin."""
+        topics = self._consumer.list_topics(timeout=_ASK_SECONDS).topics
         places = [
             TopicPartition(name, partition)
-            for name, topic in self._consumer.list_topics(timeout=_ASK_SECONDS).topics.items()
-            if any(takes_in(wanted, name) for wanted in settings.input.topics)
-            for partition in topic.partitions
+            for name in taken_in(settings, topics)
+            if name in topics
+            for partition in topics[name].partitions
         ]
-        for place in self._consumer.committed(places, timeout=_ASK_SECONDS) if places else ():
+        committed = self._consumer.committed(places, timeout=_ASK_SECONDS) if places else []
+        self.decided = any(place.offset >= 0 for place in committed)
+        for place in committed:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:

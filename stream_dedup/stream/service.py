@@ -20,7 +20,7 @@ from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.watchdog import Watchdog
-from stream_dedup.settings import Settings
+from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.equipment import REPLAY, Equipment, catch_up
 from stream_dedup.stream.life import Life, stoppable
@@ -69,7 +69,7 @@ class Service:
         self._metrics.build.info({"version": __version__})
         self._metrics.shadow_enabled.set(settings.shadow.enabled)
         for topic in settings.input.topics:
-            if not topic.startswith("^"):
+            if not is_expression(topic):
                 self._metrics.expect(topic)
         self._life = Life(settings.http.stuck_seconds)
         self._metrics.heartbeat_age_seconds.set_function(self._life.health.silence)

@@ -3,10 +3,11 @@
 Knows subscription, assignment and offsets; knows nothing of what messages hold.
 """
 
+import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,13 +24,14 @@ from confluent_kafka import (
 )
 
 from stream_dedup.observe.complaints import Complaints
-from stream_dedup.settings import Settings
+from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.clients import BrokerError, Told, consumer_properties, make_consumer, passes
-
-Place = tuple[str, int]  # topic and partition
+from stream_dedup.stream.places import IDENTITY, Place, offsets_of
+from stream_dedup.stream.topics import taken_in
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
 _PIECE_SECONDS = 0.01  # that messages are collected until they are looked at
+_LOOK_SECONDS = 2.0  # that the broker is asked at most which topics there are
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
@@ -78,20 +80,36 @@ class Source:
     """Reads the input topics from the offsets that the state stands at.
 
     Where the state has none for a partition, reading begins as `auto.offset.reset` says (the earliest message by
-    default): what the group has committed is for the monitors of its lag, and for states that are made anew.
+    default): what the group has committed is for the monitors of its lag, and for states that are made anew. A topic
+    that was deleted and made anew is read from its beginning: its identity is kept among the positions.
 
     Args:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
+        identify: returns a number for each of some topics, another one once it is made anew; those that it leaves out
+            are taken for what they were.
         told: called with the client's statistics; None where they are not wanted.
     """
 
-    def __init__(self, settings: Settings, positions: Mapping[Place, int], told: Told | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        positions: Mapping[Place, int],
+        identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
+        told: Told | None = None,
+    ) -> None:
+        self._settings = settings
         self._commit = settings.commit
         self._positions = dict(positions)
+        self._noted: dict[Place, int] = {}  # positions of which the state does not know yet
+        self._identify = identify
         self._consumer: Consumer = make_consumer(settings, told=told)
-        reset = consumer_properties(settings)["auto.offset.reset"]
-        self._first_offset = OFFSET_END if reset in {"latest", "largest", "end"} else OFFSET_BEGINNING
+        properties = consumer_properties(settings)
+        from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
+        self._first_offset = OFFSET_END if from_end else OFFSET_BEGINNING
+        self._look_seconds = int(properties["topic.metadata.refresh.interval.ms"]) / 1000
+        self._looked_at = -math.inf
+        self._topics: list[str] = []
         self._complaints = Complaints()
         self._fault: KafkaError | None = None
         self._polled_at = time.monotonic()
@@ -99,9 +117,35 @@ class Source:
         self.rebalances = 0
         self._hauls: list[Haul] = []  # those that are not committed yet, in order
         self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last message that is committed
-        self._consumer.subscribe(
-            settings.input.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
-        )
+        self._look_for_topics()
+
+    def _look_for_topics(self) -> None:
+        """Subscribe to what is to be read by now, once in a while: expressions take in topics that are made later.
+
+        Raises:
+            BrokerError: a topic was deleted and made anew while it was read.
+        """
+        if time.monotonic() - self._looked_at < self._look_seconds:
+            return
+        self._check_identities()
+        try:
+            expressions = any(map(is_expression, self._settings.input.topics))
+            existing = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics if expressions else ()
+        except KafkaException as error:
+            self._complaints.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
+        else:
+            self._subscribe(taken_in(self._settings, existing))
+        self._looked_at = time.monotonic()
+
+    def _subscribe(self, topics: list[str]) -> None:
+        if topics == self._topics:
+            return
+        if topics:
+            self._consumer.subscribe(topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+        else:
+            self._consumer.unsubscribe()
+        self._topics = topics
+        log.info("topics_taken_in", topics=topics)
 
     def haul(self) -> Haul:
         """Return a new haul, behind those that are not committed yet."""
@@ -122,6 +166,7 @@ class Source:
         Raises:
             BrokerError: the broker refuses for good, for instance for want of rights.
         """
+        self._look_for_topics()
         room = self._room(haul)
         if not room or stopping.is_set():
             return False
@@ -145,6 +190,10 @@ class Source:
         # One that was taken and given back is read from the state's position again.
         return not haul.moved and haul.newest.keys() <= self.assigned
 
+    def behind(self, haul: Haul) -> dict[Place, int]:
+        """Return where the state will stand behind a haul: positions and identities of which it does not know."""
+        return self._noted | haul.positions()
+
     def group(self) -> object:
         """Return the group's metadata of now: every transaction wants its own."""
         return self._consumer.consumer_group_metadata()
@@ -154,16 +203,21 @@ class Source:
 
         Args:
             haul: the first of those that were not.
-            positions: next offset behind it, by topic and partition: there the state stands now.
+            positions: as `behind` tells them: there the state stands now.
         """
         self._hauls.remove(haul)
         self._positions |= positions
+        self._noted = {place: offset for place, offset in self._noted.items() if place not in positions}
         self._committed_ms |= {place: _timestamp_ms(message) for place, message in haul.last.items()}
         if haul.moved:
             self._read_on(positions)
         if self._commit.guarantee == "exactly_once":
             return
-        offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()]
+        self._tell_group(positions)
+
+    def _tell_group(self, positions: Mapping[Place, int]) -> None:
+        """Tell the group how far it has decided."""
+        offsets = offsets_of(positions)
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
@@ -285,18 +339,47 @@ class Source:
             haul.moved |= not places.isdisjoint(haul.newest)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        places = {(partition.topic, partition.partition) for partition in partitions}
         try:
+            self._note_identities(places)
             for partition in partitions:
-                partition.offset = self._positions.get((partition.topic, partition.partition), self._first_offset)
+                place = partition.topic, partition.partition
+                # What stands at 0 begins with the oldest message there is, also where that is another by now.
+                partition.offset = self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
             consumer.incremental_assign(partitions)
         except KafkaException as error:
             # An exception would get lost on its way out of a callback: `take` raises it.
             self._fault = error.args[0]
             return
-        places = {(partition.topic, partition.partition) for partition in partitions}
+        # A group that is new, or whose offsets were lost, knows no partition to which nothing comes.
+        self._tell_group({place: self._positions[place] for place in places & self._positions.keys()})
         self._move(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
+
+    def _note_identities(self, places: set[Place]) -> None:
+        """Note the identities of the topics of some partitions, and begin those anew that have another one."""
+        for topic, identity in self._identify({topic for topic, _ in places}).items():
+            known = self._positions.get((topic, IDENTITY))
+            if known == identity:
+                continue
+            noted = {(topic, IDENTITY): identity}
+            if known is not None:
+                log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
+                noted |= {place: 0 for place in self._positions.keys() | places if place[0] == topic} | noted
+            self._positions |= noted
+            self._noted |= noted
+
+    def _check_identities(self) -> None:
+        """Check that the topics that are read are those that they were.
+
+        Raises:
+            BrokerError: one was deleted and made anew: it has other messages under the same offsets.
+        """
+        known = {topic: self._positions.get((topic, IDENTITY)) for topic, _ in self.assigned}
+        for topic, identity in self._identify(known.keys()).items():
+            if known[topic] not in {None, identity}:
+                raise BrokerError(f"topic {topic} was deleted and made anew: a new start reads it from its beginning")
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}

@@ -29,8 +29,9 @@ from opentelemetry.trace import (
 from stream_dedup.article import Decision, Withdrawn
 from stream_dedup.settings import Settings
 from stream_dedup.stream.pipeline import Committed
+from stream_dedup.stream.places import Place
 from stream_dedup.stream.sink import incoming_headers
-from stream_dedup.stream.source import Place, place_of
+from stream_dedup.stream.source import place_of
 from stream_dedup.trace import Trace, trace_of
 
 _STAGES = ("await", "decide", "produce", "transaction", "apply", "shadow")  # of a commit, one behind the other

@@ -5,8 +5,9 @@ Knows their names and how each must be configured; knows nothing of what is writ
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
@@ -20,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 )
 
 from stream_dedup.observe.complaints import Complaints
-from stream_dedup.settings import Settings
+from stream_dedup.settings import Settings, is_expression, takes_in
 from stream_dedup.stream.clients import BrokerError, make_admin, refusal_of
 
 _ADMIN_SECONDS = 20.0
@@ -28,9 +29,10 @@ _SLICE_SECONDS = 1.0  # of a wait
 _UNKNOWN_SECONDS = 10.0
 _UNKNOWN_PAUSE_SECONDS = 0.1
 _COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
-_FORGET_SECONDS = 2.0  # the service waits for it between two commits
+_FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
+_KAFKAS_OWN = "__"  # what the names of its own topics begin with
 _LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name goes on behind it
 
 _CLUSTERS = {"cleanup.policy": "compact"}
@@ -74,6 +76,23 @@ def state_topics(settings: Settings, digest: str) -> StateTopics:
         digest: of the settings on which the meaning of the state depends.
     """
     return StateTopics(f"{_state_name(settings)}.owner", f"{_changelog_prefix(settings)}{digest}")
+
+
+def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
+    """Return the topics that are read: those that are named, and of those there are what an expression takes in.
+
+    No expression takes in topics of the index itself, which would read what it writes, or Kafka's own.
+
+    Args:
+        settings: names and expressions.
+        existing: topics that there are.
+    """
+    own = f"{_state_name(settings)}.owner", _changelog_prefix(settings)
+    others = [name for name in existing if not name.startswith((*own, _KAFKAS_OWN))]
+    named = [name for name in settings.input.topics if not is_expression(name)]
+    expressions = filter(is_expression, settings.input.topics)
+    found = {name for wanted in expressions for name in others if takes_in(wanted, name)}
+    return sorted(found.union(named))
 
 
 def _state_name(settings: Settings) -> str:
@@ -148,6 +167,21 @@ class Topics:
         except KafkaException as error:
             raise BrokerError(f"cannot describe {topic}: {error.args[0].str()}") from None
         return f"{topic}/{described.topic_id}"
+
+    def identities(self, names: Collection[str]) -> dict[str, int]:
+        """Return a number for each of some topics, by their ids: made anew a topic has another one.
+
+        Of a topic that is not there, or of which the broker does not tell in time, there is none.
+        """
+        wanted = TopicCollection(sorted(names))
+        asked = self._admin.describe_topics(wanted, request_timeout=_IDENTITY_SECONDS) if names else {}
+        found: dict[str, int] = {}
+        deadline = time.monotonic() + _IDENTITY_SECONDS
+        for name, future in asked.items():
+            with suppress(KafkaException, TimeoutError):
+                topic_id = str(future.result(max(0.0, deadline - time.monotonic())).topic_id)
+                found[name] = int.from_bytes(blake2b(topic_id.encode(), digest_size=7).digest())
+        return found
 
     def other_changelogs(self, digest: str) -> list[str]:
         """Return the changelogs which this index has under other settings, by name.

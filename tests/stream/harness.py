@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psutil
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from prometheus_client.parser import text_string_to_metric_families
@@ -148,6 +148,22 @@ def delete_topic(bootstrap: str, name: str) -> None:
     admin = _admin(bootstrap)
     admin.delete_topics([name])[name].result(_ADMIN_SECONDS)
     wait_until(lambda: name not in existing_topics(bootstrap), f"{name} is gone")
+
+
+def delete_group(bootstrap: str, group: str) -> None:
+    """Delete a group's offsets, as soon as it has no member."""
+    admin = _admin(bootstrap)
+
+    def gone() -> bool:
+        try:
+            admin.delete_consumer_groups([group])[group].result(_ADMIN_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NON_EMPTY_GROUP:
+                raise
+            return False
+        return True
+
+    wait_until(gone, f"the group {group} is gone")
 
 
 def _admin(bootstrap: str) -> AdminClient:

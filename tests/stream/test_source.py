@@ -8,17 +8,21 @@ import time
 from contextlib import closing
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream import source as input_
+from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.places import IDENTITY, Place, in_input
 from stream_dedup.stream.source import Haul, Source
-from tests.stream.harness import Incoming, Topics, create_topic, named_topics, produce, wait_until
+from stream_dedup.stream.topics import Topics as AdminTopics
+from tests.stream.harness import Incoming, Topics, create_topic, delete_topic, named_topics, produce, wait_until
 
 _POLL_MS = 6_000  # without a sign of life, after which the group goes on without a member
 _PIECE = 10  # messages of a commit
 
 
-def _settings(bootstrap: str, topics: Topics) -> Settings:
+def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
     flags = (
         f"kafka.bootstrap.servers={bootstrap}",
         f"input.topics={topics.input}",
@@ -26,6 +30,7 @@ def _settings(bootstrap: str, topics: Topics) -> Settings:
         f"kafka.consumer.max.poll.interval.ms={_POLL_MS}",
         f"kafka.consumer.session.timeout.ms={_POLL_MS}",
         f"commit.articles={_PIECE}",
+        *more,
     )
     return load_settings(flags=flags)
 
@@ -101,3 +106,113 @@ def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved
         assert (first.moved, second.moved) == (True, False)
         source.advance(first, first.positions())
         assert _read(source, source.haul(), _PIECE) == [offset + _PIECE for offset in ahead]
+
+
+def _anew(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    delete_topic(bootstrap, topic)
+    create_topic(bootstrap, topic, partitions)
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, reset: str) -> None:
+    """All of its partitions, whatever stood at them, also those that it did not have before; and once alone."""
+    topics = named_topics()
+    settings = _settings(bootstrap, topics, f"kafka.consumer.auto.offset.reset={reset}")
+    create_topic(bootstrap, topics.input, 2)
+    identify, positions = AdminTopics(settings).identities, dict[Place, int]()
+    positions |= {(topics.input, 0): 0, (topics.input, 1): 0}
+    produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(4, 1)])
+    with closing(Source(settings, positions, identify)) as source:
+        haul = source.haul()
+        _read(source, haul, 8)
+        positions = source.behind(haul)
+    assert in_input(positions) == {(topics.input, 0): 4, (topics.input, 1): 4}
+    _anew(bootstrap, topics.input, 3)
+    produce(bootstrap, topics.input, [*_numbered(6, 0), *_numbered(1, 2)])
+    with closing(Source(settings, positions, identify)) as source:
+        haul = source.haul()
+        assert sorted(_read(source, haul, 7)) == [0, 0, 1, 2, 3, 4, 5]
+        behind = source.behind(haul)
+        source.advance(haul, behind)
+        assert source.behind(source.haul()) == {}
+    assert in_input(behind) == {(topics.input, 0): 6, (topics.input, 1): 0, (topics.input, 2): 1}
+    assert behind[topics.input, IDENTITY] != positions[topics.input, IDENTITY]
+    produce(bootstrap, topics.input, _numbered(2, 1))
+    with closing(Source(settings, positions | behind, identify)) as source:
+        assert _read(source, source.haul(), 2) == [0, 1]
+
+
+def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: str) -> None:
+    """What it holds under the offsets that were read is something else."""
+    topics = named_topics()
+    settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
+    create_topic(bootstrap, topics.input)
+    produce(bootstrap, topics.input, _numbered(4))
+    with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
+        haul = source.haul()
+        _read(source, haul, 4)
+        source.advance(haul, source.behind(haul))
+        _anew(bootstrap, topics.input)
+        with pytest.raises(BrokerError, match=f"{topics.input} was deleted and made anew"):
+            _read(source, source.haul(), 1)
+
+
+def test_group_knows_where_the_state_stands(bootstrap: str) -> None:
+    """Also at partitions to which nothing has come since it is the state's group."""
+    topics = named_topics()
+    settings = _settings(bootstrap, topics)
+    create_topic(bootstrap, topics.input, 2)
+    produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(5, 1)])
+    with closing(Source(settings, {(topics.input, 0): 4, (topics.input, 1): 2})) as source:
+        _read(source, source.haul(), 3)
+        wait_until(lambda: _committed(bootstrap, topics, 2) == [4, 2], "the group is told")
+
+
+def _committed(bootstrap: str, topics: Topics, partitions: int) -> list[int]:
+    places = [TopicPartition(topics.input, partition) for partition in range(partitions)]
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as consumer:
+        return [place.offset for place in consumer.committed(places, timeout=10)]
+
+
+def test_expressions_are_pythons_and_take_in_none_of_the_indexs_topics(bootstrap: str) -> None:
+    """Of whatever is there, or comes later: neither what the index writes for itself nor Kafka's own."""
+    group = named_topics().group
+    settings = load_settings(
+        flags=[
+            f"kafka.bootstrap.servers={bootstrap}",
+            rf"input.topics=^{group}\.(?!beta)\w+,^__.*",
+            f"input.group={group}",
+            "kafka.topic.metadata.refresh.interval.ms=100",
+        ]
+    )
+    for name in ("alpha", "beta", "owner", "changelog.00112233", "changelog.44556677"):
+        create_topic(bootstrap, f"{group}.{name}")
+        produce(bootstrap, f"{group}.{name}", _numbered(1))
+    with closing(Source(settings, {})) as source:
+        haul = source.haul()
+        _read(source, haul, 1)
+        create_topic(bootstrap, f"{group}.gamma")
+        produce(bootstrap, f"{group}.gamma", _numbered(1))
+        _read(source, haul, 2)
+        assert {place for place, _ in source.assigned} == {f"{group}.alpha", f"{group}.gamma"}
+
+
+def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
+    """An expression may wait for its first topic."""
+    group = named_topics().group
+    settings = load_settings(
+        flags=[
+            f"kafka.bootstrap.servers={bootstrap}",
+            rf"input.topics=^{group}\.in",
+            f"input.group={group}",
+            "kafka.topic.metadata.refresh.interval.ms=100",
+        ]
+    )
+    with closing(Source(settings, {})) as source:
+        haul = source.haul()
+        assert not source.take(haul, threading.Event())
+        source.keep_alive()
+        assert source.lag() == {}
+        create_topic(bootstrap, f"{group}.in")
+        produce(bootstrap, f"{group}.in", _numbered(1))
+        assert _read(source, haul, 1) == [0]

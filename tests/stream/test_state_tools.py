@@ -36,6 +36,7 @@ from tests.stream.harness import (
     changelogs,
     collect,
     create_topic,
+    delete_group,
     delete_topic,
     fresh_topics,
     produce,
@@ -415,6 +416,24 @@ def test_rebuilt_state_is_taken_by_the_next_start(bootstrap: str, tmp_path: Path
     new = {record.json()["id"] for record in after.duplicates} - {record.json()["id"] for record in before.duplicates}
     assert new == {f"late-{at}" for at in range(len(copies))}
     assert replace(site, service=service).state("verify", flags=(*_FLAGS, *_OTHER))[0] == 0
+
+
+def test_rebuild_knows_what_was_decided_or_says_that_nobody_does(bootstrap: str, tmp_path: Path) -> None:
+    """Without the group's offsets nothing would be judged, and no start take that; a start tells the group again."""
+    topics = fresh_topics(bootstrap)
+    produce(bootstrap, topics.input, [article("a", _body(sample_stream(_SEED)[0].value))])
+    with Service(tmp_path, bootstrap, topics, *_FLAGS) as service:
+        site = Site(bootstrap, topics, tmp_path, service, 1)
+        collect(bootstrap, topics, 1, service)
+        service.stop()
+    delete_group(bootstrap, topics.group)
+    code, _, told = site.state("rebuild", flags=(*_FLAGS, *_OTHER))
+    assert (code, f"the group {topics.group} has no offsets" in told) == (1, True)
+    with Service(tmp_path, bootstrap, topics, *_FLAGS) as service:
+        wait_until(lambda: bool(service.events("partitions_assigned")), "it reads the input")
+        service.stop()
+    code, printed, told = site.state("rebuild", flags=(*_FLAGS, *_OTHER))
+    assert (code, "1 articles judged" in printed) == (0, True), told
 
 
 def _run(site: Site, flags: tuple[str, ...]) -> tuple[int, str, str]:

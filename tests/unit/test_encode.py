@@ -111,7 +111,7 @@ def _moment(name: str, value: Any) -> Any:  # noqa: ANN401  # of any field
 @pytest.mark.parametrize("name", ["json", *NAMES])
 @pytest.mark.parametrize("fields", LINKS.values(), ids=LINKS)
 def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every format just the fields that JSON has; also in those that were written before, with a registry at hand."""
+    """In every format just the fields that JSON has; also in those of before, with a registry at hand."""
     client, told = mock_registry(), orjson.loads(JsonEncoder.link(fields))
     monkeypatch.setattr(registry_client, "make_client", lambda _: client)
     flags = [f"output.format={name}", "registry.url=http://registry"]

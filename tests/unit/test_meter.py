@@ -18,7 +18,8 @@ from stream_dedup.judged import Judged
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.pipeline import Committed
-from stream_dedup.stream.source import Lag, Place, Source
+from stream_dedup.stream.places import Place
+from stream_dedup.stream.source import Lag, Source
 
 _SECONDS = dict.fromkeys(("produce", "transaction", "apply"), 0.0)
 _LINE = "同一个模板的通告只有编号不同，其余的文字完全一样，请各单位遵照执行并及时反馈：第{}号。"

@@ -1,0 +1,21 @@
+"""Places in the input: where a state stands in each partition, and by which identity it knows a topic.
+
+Knows names, numbers and offsets; knows nothing of who reads or writes.
+"""
+
+from collections.abc import Mapping
+
+from confluent_kafka import TopicPartition
+
+Place = tuple[str, int]  # topic and partition
+IDENTITY = -1  # in place of a partition: the position is what tells the topic from one that was made anew
+
+
+def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
+    """Return those positions of a state that are offsets in the input."""
+    return {place: offset for place, offset in positions.items() if place[1] != IDENTITY}
+
+
+def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
+    """Return the positions of a state as a group keeps them."""
+    return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
