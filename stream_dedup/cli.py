@@ -28,6 +28,7 @@ from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
     SetOption,
+    end_at_once,
     end_by,
     errors,
     fail,
@@ -76,6 +77,7 @@ class Shapes(StrEnum):
 
 def main() -> None:
     """Run the command line."""
+    end_at_once()
     with told_in_full():
         app()
 
@@ -173,7 +175,7 @@ def dedup(
             Deduplicator(settings=settings, store=store) as engine,
             _progress_bars(files) as report,
         ):
-            # From here on there are batches, amid which nothing may be raised.
+            # From here on there are batches, which are finished before the run ends.
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)

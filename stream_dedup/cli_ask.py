@@ -31,6 +31,7 @@ from stream_dedup.terminal import (
     failing,
     guarded,
     json_line,
+    leave,
     out,
     settings_of,
     text_of,
@@ -232,17 +233,15 @@ def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
 
     from stream_dedup.shown.answers import status_shown
 
-    try:
-        if as_json or not out.is_terminal:
-            while True:
-                answer = _looked(desk, seconds)
-                if as_json:
-                    json_line(answer.model_dump_json())
-                else:
-                    out.print(status_shown(answer), "")
-                sys.stdout.flush()
-        with Live(console=out, auto_refresh=False) as live:
-            while True:
-                live.update(status_shown(_looked(desk, seconds)), refresh=True)
-    except KeyboardInterrupt:
-        return
+    signal.signal(signal.SIGINT, lambda *_: leave(0))
+    if as_json or not out.is_terminal:
+        while True:
+            answer = _looked(desk, seconds)
+            if as_json:
+                json_line(answer.model_dump_json())
+            else:
+                out.print(status_shown(answer), "")
+            sys.stdout.flush()
+    with Live(console=out, auto_refresh=False) as live:
+        while True:
+            live.update(status_shown(_looked(desk, seconds)), refresh=True)

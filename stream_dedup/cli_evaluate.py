@@ -21,6 +21,7 @@ from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
     SetOption,
+    ending_in_order,
     errors,
     fail,
     guarded,
@@ -155,7 +156,7 @@ def run_command(
             _command(),
         )
         try:
-            with _bars() as listener:
+            with ending_in_order(), _bars() as listener:
                 evaluation = evaluate(plan, taken.labelled, results, listener)
         except KeyboardInterrupt:
             errors.print("what is done is kept, and `report` shows it: the same command goes on from there")

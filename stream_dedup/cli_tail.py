@@ -3,6 +3,7 @@
 Knows arguments, filters and the stream of lines; knows nothing of topics.
 """
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from stream_dedup.terminal import (
     fail,
     guarded,
     json_line,
+    leave,
     out,
     settings_of,
     tell,
@@ -88,18 +90,16 @@ def tail_command(
 
     def work() -> None:
         topics, read = _reading(settings, shadow=shadow)
-        try:
-            with Tail(settings, topics) as tail:
-                for message in tail.messages(None if beginning else last, endless=follow):
-                    try:
-                        told = read(message)
-                    except ValueError as error:
-                        tell("left out", str(error))
-                        continue
-                    if told is not None and wanted(told):
-                        _print(told, as_json=as_json)
-        except KeyboardInterrupt:
-            return
+        signal.signal(signal.SIGINT, lambda *_: leave(0))
+        with Tail(settings, topics) as tail:
+            for message in tail.messages(None if beginning else last, endless=follow):
+                try:
+                    told = read(message)
+                except ValueError as error:
+                    tell("left out", str(error))
+                    continue
+                if told is not None and wanted(told):
+                    _print(told, as_json=as_json)
 
     guarded(work)
 

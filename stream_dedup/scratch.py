@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from weakref import WeakSet
 
 _PREFIX = "stream-dedup-"
 _YOUNG_SECONDS = 60.0  # for a directory to be locked by whoever has just made it
@@ -29,6 +30,7 @@ class Scratch(TemporaryDirectory[str]):
         super().__init__(prefix=prefix)
         self._lock = os.open(self.name, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        _own.add(self)
 
     def cleanup(self) -> None:
         """Remove it. Doing so twice does no harm."""
@@ -36,6 +38,16 @@ class Scratch(TemporaryDirectory[str]):
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+_own: WeakSet[Scratch] = WeakSet()
+
+
+def remove_own() -> None:
+    """Remove those of this process, which is about to end. What is written to meanwhile is left to the next start."""
+    for scratch in list(_own):
+        with suppress(OSError):
+            scratch.cleanup()
 
 
 def _remove_abandoned(prefix: str) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_dedup.completion import complete_setting, join_words
+from stream_dedup.scratch import remove_own
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import no_empty_path
 
@@ -154,22 +155,52 @@ def _fail_in_log(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
+def end_at_once() -> None:
+    """Have SIGTERM and Ctrl-C end the process where it is, unless the command heeds them in its own way.
+
+    An exception would be lost, or end in a crash, amid a compiled loop or an import.
+    """
+    for number in _heeded():
+        signal.signal(number, _end_at_once)
+
+
+def _end_at_once(number: int, _frame: object) -> NoReturn:
+    try:
+        if number == signal.SIGINT:
+            tell("error", "interrupted")
+    finally:
+        leave(128 + number)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without an exception; temporary directories are removed, and the terminal is as it was."""
+    try:
+        remove_own()
+        for console in (errors, out):
+            console.show_cursor()
+    finally:
+        os._exit(code)
+
+
 def end_by(number: int, _frame: object = None) -> NoReturn:
     """End by a signal, with all that is to be cleaned up."""
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """End by SIGTERM as by Ctrl-C, unless the command heeds it in its own way."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, end_by)
+def ending_in_order() -> Iterator[None]:
+    """End by SIGTERM and Ctrl-C with all that is to be cleaned up, where no compiled loop runs."""
+    before = {number: signal.signal(number, end_by) for number in _heeded()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heeded() -> list[signal.Signals]:
+    """Return the signals that end a command; a shell starts its background jobs with Ctrl-C ignored."""
+    return [number for number in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
@@ -180,8 +211,7 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
         fail: tells it and ends.
     """
     try:
-        with _ending_in_order():
-            work()
+        work()
     except BrokenPipeError:
         _let_go()  # whoever read along has gone, and that is no fault
     except FileExistsError as error:

@@ -461,3 +461,47 @@ def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Pa
         [sys.executable, "-c", _INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+_OPENING = """
+import os, sys, time
+from stream_dedup import dedup
+from stream_dedup.cli import main
+
+number = int(sys.argv.pop())
+
+class Finalised:
+    def __del__(self):
+        os.kill(os.getpid(), number)
+        time.sleep(0.1)
+
+def open_engine(*_, **__):
+    Finalised()
+    time.sleep(60)
+
+dedup.Deduplicator.__init__ = open_engine
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "command", [("dedup", "--out", "results"), ("plan", "--articles=1M", "--recall=0.9", "--sample")]
+)
+def test_signal_is_heard_while_an_engine_is_opened(
+    command: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
+    """An exception would be lost there, or end in a crash: a command ends at once, with the exit code of the signal."""
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(f'{{"id": "{number}", "body": "正文{number}"}}\n' for number in range(100)), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", _OPENING, *command, str(file), str(int(number))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    told = "error: interrupted\n" if number == signal.SIGINT else ""
+    assert (done.returncode, done.stderr.endswith(told), "Traceback" in done.stderr) == (128 + number, True, False)

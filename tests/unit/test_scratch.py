@@ -18,11 +18,12 @@ _HOLDER = """
 import time
 import typer
 from stream_dedup.scratch import Scratch
-from stream_dedup.terminal import guarded
+from stream_dedup.terminal import end_at_once, guarded
 def work():
     with Scratch("trial") as name:
         print(name, flush=True)
         time.sleep(60)
+end_at_once()
 typer.run(lambda: guarded(work))
 """
 

@@ -76,15 +76,31 @@ def _leave_interrupts() -> None:
 
 
 class _Here(Executor):
-    """Makes each call at once."""
+    """Makes each call at once, and finishes it before a signal ends the run."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401  # any call
         future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  # it is raised where the result is asked for
-            future.set_exception(error)
+        with _signals_held():
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001  # it is raised where the result is asked for
+                future.set_exception(error)
         return future
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C wait: what their handlers raise would be lost, or end in a crash, amid a compiled loop."""
+    heard: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    held = {number: signal.signal(number, lambda number, _: heard.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+    if heard:
+        signal.raise_signal(heard[0])
 
 
 @dataclass(eq=False, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from stream_dedup.evaluate.runner.workers import Call, Job, WorkerLostError, run_jobs, workers
+from stream_dedup.terminal import ending_in_order
 
 
 def _square(number: int) -> int:
@@ -71,6 +72,22 @@ def test_killed_worker_is_replaced() -> None:
     assert isinstance(outcomes["killed"], WorkerLostError)
     assert "--jobs" in str(outcomes["killed"])
     assert outcomes["after"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_call_in_this_process_is_finished_before_a_signal_ends_the_run(number: signal.Signals) -> None:
+    """Amid its compiled loops an exception would be lost, or end in a crash: it is raised behind them."""
+    finished: list[bool] = []
+
+    def signalled() -> int:
+        os.kill(os.getpid(), number)
+        time.sleep(0.01)
+        finished.append(True)
+        return 0
+
+    with ending_in_order(), workers(1) as team, pytest.raises((KeyboardInterrupt, SystemExit)):
+        list(run_jobs({"job": _calling(signalled)}, team, 1))
+    assert finished == [True]
 
 
 def test_no_more_begin_than_are_allowed() -> None:
