@@ -47,6 +47,13 @@ def test_plan_prints_settings_and_what_to_expect() -> None:
     assert "2,750,000 entries at most, on 2,500,000 articles a window" in rest
 
 
+def test_no_distance_is_promised_beyond_the_largest() -> None:
+    """16 tables of 16 bits share a key up to distance 3, but what is farther than the largest distance is not found."""
+    shape = ("--set", "simhash.tables=16", "--set", "simhash.prefix_bits=16", "--set", "simhash.max_distance=1")
+    lines = _plan("--articles", "1M", "--recall", "0.5", *shape).stdout.splitlines()
+    assert [line.split()[-2] for line in lines if "exact keys" in line] == ["1"]
+
+
 def test_distances_are_lines_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a plan was made for stands in a line each, however narrow the terminal: it is searched, and pasted."""
     monkeypatch.setattr(out, "width", 40)
