@@ -61,15 +61,14 @@ def plan_command(
 ) -> None:
     """Plan the SimHash tables: settings for a size and a recall, and what they take."""
     settings = settings_of(config, flags)
-    from stream_dedup.planner import Limits, Shape, expectation_of, measured_sample
+    from stream_dedup.planner import Limits, measured_sample
     from stream_dedup.shown.plan import distances_shown, plan_fields, plan_shown
 
     def work() -> None:
         measured = measured_sample(sample, settings, similarity, sample_articles) if sample else None
         model = _model(articles, similarity, unique_share, measured, settings)
         planned, refusal = _planned(recall, model, Limits(memory or inf, disk or inf))
-        simhash = settings.simhash
-        now = expectation_of(Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model)
+        now = _now(model)
         if as_json:
             out.print_json(orjson.dumps(plan_fields(planned, now, model, measured, kept=not refusal)).decode())
         elif planned is not None:
@@ -89,6 +88,15 @@ def _planned(recall: float, model: "Model", limits: "Limits") -> "tuple[Expectat
         return cheapest(recall, model, limits), ""
     except UnreachableError as error:
         return error.best, str(error)
+
+
+def _now(model: "Model") -> "Expectation":
+    from stream_dedup.planner import Shape, expectation_of, expectation_without_tables
+
+    simhash = model.settings.simhash
+    if not simhash.enabled:
+        return expectation_without_tables(model)
+    return expectation_of(Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model)
 
 
 def _model(

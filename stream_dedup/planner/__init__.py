@@ -5,7 +5,7 @@ Knows what an index of given settings finds and costs; knows nothing of an index
 
 from stream_dedup.planner.costs import Traffic
 from stream_dedup.planner.distances import STRANGERS, FlipMixture, copies_of
-from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_of
+from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_of, expectation_without_tables
 from stream_dedup.planner.sample import Copies, Sample, measured_sample
 from stream_dedup.planner.search import Limits, UnreachableError, cheapest
 
@@ -23,5 +23,6 @@ __all__ = [
     "cheapest",
     "copies_of",
     "expectation_of",
+    "expectation_without_tables",
     "measured_sample",
 ]

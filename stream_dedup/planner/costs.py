@@ -79,16 +79,16 @@ class Space:
     disk: float
 
 
-def space_of(plan: TablePlan, traffic: Traffic, settings: Settings) -> Space:
+def space_of(plan: TablePlan | None, traffic: Traffic, settings: Settings) -> Space:
     """Return what an index takes.
 
     Args:
-        plan: the tables.
+        plan: the tables; None for an index without them.
         traffic: what is to be indexed.
         settings: of sketches, landmarks and the block cache.
     """
     runs = runs_of(traffic.entries)
-    tables = [(packed(tables_of(plan, settings), size), count) for size, count in runs]
+    tables = [(packed(tables_of(plan, settings), size), count) for size, count in runs] if plan else []
     others = [(packed(lists, size), count) for lists in others_of(settings) for size, count in runs]
     in_memory = sum(part.memory * count for part, count in (*tables, *others))
     on_disk = sum(part.disk * count for part, count in (*tables, *others))

@@ -22,7 +22,7 @@ class Shape:
     """The settings that are planned.
 
     Attributes:
-        tables: `simhash.tables`.
+        tables: `simhash.tables`; 0 where they are switched off.
         prefix_bits: `simhash.prefix_bits`.
         probes: `simhash.probes`, a table.
         max_distance: `simhash.max_distance`.
@@ -141,3 +141,9 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
         float(time_us),
         weighed(float(time_us) * model.traffic.indexed_share, space),
     )
+
+
+def expectation_without_tables(model: Model) -> Expectation:
+    """Return what to expect where the tables are switched off."""
+    space = space_of(None, model.traffic, model.settings)
+    return Expectation(Shape(0, 0, 0, 0), 0.0, 0.0, 0.0, 0.0, 0.0, space, 0.0, 0.0, weighed(0.0, space))

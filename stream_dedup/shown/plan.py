@@ -15,9 +15,15 @@ from rich.text import Text
 from stream_dedup.planner import Expectation, Model, Sample, Shape
 
 
-def settings_toml(shape: Shape) -> str:
-    """Return the settings of a shape as TOML."""
-    return "\n".join(["[simhash]", *(f"{name} = {value}" for name, value in asdict(shape).items())])
+def settings_toml(shape: Shape, *, enabled: bool = True) -> str:
+    """Return the settings of a shape as TOML.
+
+    Args:
+        shape: the settings.
+        enabled: whether there are tables now: else these are to be switched on too.
+    """
+    switch = [] if enabled else ["enabled = true"]
+    return "\n".join(["[simhash]", *switch, *(f"{name} = {value}" for name, value in asdict(shape).items())])
 
 
 def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
@@ -28,7 +34,7 @@ def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
     for (label, one), (_, other) in zip(_rows(planned), _rows(now), strict=True):
         table.add_row(label, one, other)
     return Group(
-        Text(settings_toml(planned.shape)),
+        Text(settings_toml(planned.shape, enabled=model.settings.simhash.enabled)),
         table,
         Text(f"{model.traffic.entries:,.0f} entries at most, on {model.traffic.articles:,.0f} articles a window"),
     )
@@ -43,11 +49,13 @@ def distances_shown(model: Model) -> Text:
 
 def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
     shape, space = expected.shape, expected.space
-    yield "tables x prefix bits", f"{shape.tables} x {shape.prefix_bits}"
-    yield "probes a table", f"{shape.probes}"
-    yield "largest distance", f"{shape.max_distance}"
+    on = bool(shape.tables)
+    yield "tables x prefix bits", f"{shape.tables} x {shape.prefix_bits}" if on else "off"
+    yield "probes a table", f"{shape.probes}" if on else ""
+    yield "largest distance", f"{shape.max_distance}" if on else ""
     # Which other keys are probed depends on the text: they promise nothing.
-    yield "distance that exact keys always find", f"{min(shape.plan.guaranteed_distance(), shape.max_distance)}"
+    always = f"{min(shape.plan.guaranteed_distance(), shape.max_distance)}" if on else ""
+    yield "distance that exact keys always find", always
     yield "recall of the tables", f"{expected.recall:.4f}"
     yield "keys looked up an article", f"{expected.keys:,.0f}"
     yield "blocks read an article", f"{expected.blocks:,.0f}"
@@ -68,7 +76,7 @@ def plan_fields(
     """Return the same for programs: what --json prints. Without a plan, whether the recall is kept tells why."""
     return {
         "recall_reached": kept,
-        "toml": settings_toml(planned.shape) if planned else None,
+        "toml": settings_toml(planned.shape, enabled=model.settings.simhash.enabled) if planned else None,
         "planned": asdict(planned) if planned else None,
         "now": asdict(now),
         "entries": model.traffic.entries,

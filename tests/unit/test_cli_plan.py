@@ -81,6 +81,18 @@ def test_settings_of_now_are_those_that_are_set() -> None:
     assert json.loads(result.stdout)["now"]["shape"]["tables"] == 3
 
 
+def test_tables_that_are_off_find_and_take_nothing() -> None:
+    """They are told so, and what is planned switches them on; with tables that are on nothing is said of it."""
+    arguments = ("--articles", "1M", "--recall", "0.5", "--set", "simhash.enabled=false")
+    plan = json.loads(_plan(*arguments, "--json").stdout)
+    on = json.loads(_plan(*arguments[:-2], "--json").stdout)
+    assert (plan["now"]["recall"], plan["now"]["keys"], plan["now"]["space"]["tables"]) == (0, 0, 0)
+    assert plan["now"]["space"]["disk"] == pytest.approx(on["now"]["space"]["disk"] - on["now"]["space"]["tables"])
+    assert tomllib.loads(plan["toml"])["simhash"] == tomllib.loads(on["toml"])["simhash"] | {"enabled": True}
+    (shown,) = (line for line in _plan(*arguments).stdout.splitlines() if "prefix bits" in line)
+    assert shown.split()[-2] == "off"
+
+
 def test_a_recall_out_of_reach_fails_with_the_best() -> None:
     """Exit code 1, the best that can be reached, and one line that says so."""
     result = _plan("--articles", "50M", "--recall", "0.9999", "--similarity", "0.5", "--json")
