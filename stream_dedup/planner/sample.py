@@ -29,6 +29,7 @@ from stream_dedup.text.idf import Epoch
 
 _BATCH = 512
 _LEAST = 100  # fewer articles say nothing of how alike unrelated ones are
+_LEAST_INDEXED = 2  # of one alone there are no distances
 _DONORS = 3  # other articles that a padded copy takes sentences from
 _LEAST_CHARACTERS = 200  # of a text whose sentences can be left out to within the tolerance
 
@@ -90,7 +91,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         seed: of the edits.
 
     Raises:
-        FileFormatError: the file is missing, cannot be read or has too few articles.
+        FileFormatError: the file is missing, cannot be read or has too few articles, or none but copies of one.
     """
     if not path.is_file():
         raise FileFormatError(f"{path}: there is no such file")
@@ -99,6 +100,8 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         raise FileFormatError(f"{path}: {len(articles)} articles are too few for a sample: it takes {_LEAST}")
     with Deduplicator(settings=settings) as engine:
         indexed = list(_indexed(engine, articles))
+        if len(indexed) < _LEAST_INDEXED:
+            raise FileFormatError(f"{path}: no two of {len(articles)} articles are new: a sample takes unrelated ones")
         share, epoch = engine.progress.entries / len(articles), engine.epoch
     fingerprints, _ = _fingerprints(indexed, settings, epoch)
     chance = random.Random(seed)  # noqa: S311  # the same copies in every run

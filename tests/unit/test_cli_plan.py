@@ -122,6 +122,16 @@ def test_a_sample_that_is_missing_is_named_once() -> None:
     assert (result.exit_code, result.stderr) == (2, "error: nowhere.jsonl: there is no such file\n")
 
 
+def test_a_sample_of_copies_of_one_article_is_named(tmp_path: Path) -> None:
+    """Exit code 2, as for one with too few articles: there are no unrelated ones to measure."""
+    path = tmp_path / "same.jsonl"
+    body = "".join(f"第{number}句话说的是同一件事情。" for number in range(40))
+    path.write_text("".join(json.dumps({"id": number, "body": body}) + "\n" for number in range(100)), "utf-8")
+    result = _plan("--articles", "1M", "--recall", "0.9", "--sample", str(path))
+    told = f"error: {path}: no two of 100 articles are new: a sample takes unrelated ones\n"
+    assert (result.exit_code, result.stderr) == (2, told)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
