@@ -206,7 +206,7 @@ def _as_fields(labelled: LabelledArticle, overlaps: Sequence[str] | None, fields
     """Return an article and its labels as a JSON object; what it lacks is left out."""
     article, paths = labelled.article, fields.model_dump()
     made: dict[str, Any] = {}
-    for name in ("id", "title", "body", "url", "source"):
+    for name in ("id", "title", "body", "url", "source", "scope"):
         _put(made, paths[name], getattr(article, name))
     _put(made, paths["published_at"], iso(article.published_ms))
     for label in ("cluster", "original", "kind", "strength"):
@@ -216,8 +216,8 @@ def _as_fields(labelled: LabelledArticle, overlaps: Sequence[str] | None, fields
 
 
 def _put(fields: dict[str, Any], path: str, value: object) -> None:
-    """Put a value under a dotted path, unless there is none."""
-    if value is None or value == "":
+    """Put a value under a dotted path, unless there is no value or no path."""
+    if value is None or value == "" or not path:
         return
     *groups, last = path.split(".")
     for group in groups:

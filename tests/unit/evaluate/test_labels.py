@@ -1,6 +1,7 @@
 """Labelled files are read as they are meant, written so that they read back equal, and refused with the line."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,17 @@ def test_a_set_reads_back_equal(case: LabelledSet, suffix: str, fields: FieldSet
     again = read_labelled(path, InputSettings(fields=fields))
     assert (again.name, again.articles) == (case.name, case.articles)
     assert again.overlapping.tolist() == case.overlapping.tolist()
+
+
+def test_scopes_are_written_where_they_are_read(case: LabelledSet, tmp_path: Path) -> None:
+    """Under the path of the settings; what had no scope has none."""
+    scoped = [
+        replace(each, article=replace(each.article, scope=scope))
+        for each, scope in zip(case.articles, ("甲", "", "甲", "乙"), strict=True)
+    ]
+    fields = FieldSettings(scope="of.tenant")
+    write_labelled(replace(case, articles=scoped), tmp_path / "case.jsonl", fields)
+    assert read_labelled(tmp_path / "case.jsonl", InputSettings(fields=fields)).articles == scoped
 
 
 def test_a_packed_file_is_packed(case: LabelledSet, tmp_path: Path) -> None:
