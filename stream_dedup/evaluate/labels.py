@@ -62,7 +62,7 @@ def read_labelled(
     Raises:
         FileFormatError: a file cannot be read.
         LabelError: a line holds no article or no label, an id stands for two articles, a label names an article that
-            is not there, or no two articles are of one cluster.
+            is not there, or the one that it is of, or no two articles are of one cluster.
     """
     lines = list(read_lines(path, {settings.fields.deleted}))
     articles = _articles(lines, settings)
@@ -147,8 +147,20 @@ def _places(lines: Sequence[Line], articles: Sequence[Article]) -> dict[str, int
 
 def _labelled(line: Line, article: Article, places: Mapping[str, int]) -> LabelledArticle:
     cluster = line.name("cluster") or article.id
-    original, kind = line.known("original", places), line.name("kind") or ""
+    original, kind = _other("original", article.id, line, places), line.name("kind") or ""
     return LabelledArticle(article, cluster, original, kind, line.strength())
+
+
+def _other(field: str, own: str | None, line: Line, places: Mapping[str, int]) -> str | None:
+    """Return the id of another article that a field holds; None where it holds none.
+
+    Raises:
+        LabelError: there is no such article, or it is the one that the line is about.
+    """
+    name = line.known(field, places)
+    if name is not None and name == own:
+        raise line.fault(f"{field} is {name!r}, which is the id of no other article")
+    return name
 
 
 def _overlapping(lines: Sequence[Line], places: Mapping[str, int]) -> I64:
@@ -172,7 +184,8 @@ def _apply_pairs(
     told: dict[str, int] = {}
     for line in lines:
         first, second = ("id", "repost_of") if "repost_of" in line.fields else ("a", "b")
-        copy, other = line.known(first, places), line.known(second, places)
+        copy = line.known(first, places)
+        other = _other(second, copy, line, places)
         if copy is None or other is None:
             raise line.fault("no pair; allowed are `id` and `repost_of`, or `a` and `b`")
         links.append((places[copy], places[other]))

@@ -131,6 +131,10 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
         ),
         ({"id": "b", "body": "二", "cluster": ["x"]}, r"line 2: cluster is \['x'\], not a string or an integer"),
         ({"id": "b", "body": "二", "cluster": "x", "original": "z"}, r"line 2: original is 'z', which is the id of no"),
+        (
+            {"id": "b", "body": "二", "cluster": "x", "original": "b"},
+            r"line 2: original is 'b', which is the id of no oth",
+        ),
         ({"id": "b", "body": "二", "strength": "much"}, r"line 2: strength is 'much', not a number"),
         ({"id": "b", "body": "二", "overlaps": "a"}, r"line 2: overlaps is 'a', not a list of ids"),
         ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps holds 'b', which is the id"),
@@ -152,6 +156,8 @@ def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_pat
     [
         ([{"id": "a", "repost_of": "z"}], r"line 1: repost_of is 'z', which is the id of no article"),
         ([{"a": "z", "b": "a"}], r"line 1: a is 'z', which is the id of no article"),
+        ([{"id": "a", "repost_of": "a"}], r"line 1: repost_of is 'a', which is the id of no other article"),
+        ([{"a": "a", "b": "a"}], r"line 1: b is 'a', which is the id of no other article"),
         ([{"id": "a"}], r"line 1: no pair; allowed are `id` and `repost_of`, or `a` and `b`"),
         (
             [{"id": "b", "repost_of": "a"}, {"id": "b", "repost_of": "c"}],
