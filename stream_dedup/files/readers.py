@@ -17,6 +17,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import orjson
 
+from stream_dedup.files.columns import ColumnsError, check_paths, nested
 from stream_dedup.files.rows import CsvError, rows_of
 
 if sys.version_info >= (3, 14):
@@ -203,12 +204,13 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
         raise FileFormatError(f"{path}: reading Parquet takes pyarrow: pip install pyarrow") from None
     try:
         with parquet.ParquetFile(path) as table:
+            check_paths(table.schema_arrow.names)
             number, total = 0, table.metadata.num_rows
             for batch in table.iter_batches(_PARQUET_ROWS):
                 for row, fault in _rows_of_table(batch):
                     number += 1
                     yield Record(orjson.dumps(row, default=_plain), number, fault), Progress(number, total)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ColumnsError, pa.ArrowException) as error:
         raise FileFormatError(f"{path}: {error}") from None
 
 
@@ -252,7 +254,7 @@ def _rows_of_table(batch: Any) -> Iterator[tuple[dict[str, Any], str | None]]:  
     faults: dict[int, str] = {}
     columns = [_values(_converted(column), name, faults) for name, column in zip(names, batch, strict=True)]
     for place, row in enumerate(zip(*columns, strict=True)):
-        yield dict(zip(names, row, strict=True)), faults.get(place)
+        yield nested(zip(names, row, strict=True)), faults.get(place)
 
 
 def _values(column: Any, name: str, faults: dict[int, str]) -> list[Any]:  # noqa: ANN401  # as above

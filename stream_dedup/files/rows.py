@@ -7,9 +7,11 @@ import csv
 import io
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, cast
+from typing import IO
 
 import orjson
+
+from stream_dedup.files.columns import ColumnsError, check_paths, nested
 
 FIELD_LIMIT = 64 << 20  # characters of one field; the csv module's own limit is 128 KiB
 _FLAGS: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
@@ -102,11 +104,10 @@ def _check_heading(heading: Sequence[str]) -> None:
     if len(names) < len(heading):
         twice = sorted({name for name in heading if heading.count(name) > 1})
         raise CsvError(f"several columns are called {', '.join(map(repr, twice))}")
-    for name in heading:
-        parts = name.split(".")
-        for inner in (".".join(parts[:count]) for count in range(1, len(parts))):
-            if inner in names:
-                raise CsvError(f"the columns {inner!r} and {name!r} exclude each other: a dot means a field within")
+    try:
+        check_paths(names)
+    except ColumnsError as error:
+        raise CsvError(str(error)) from None
     try:
         "".join(heading).encode()
     except UnicodeEncodeError:
@@ -121,19 +122,12 @@ def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str],
     """
     if not least <= len(row) <= len(heading):
         raise ValueError(f"it has {len(row)} fields, the heading {len(heading)}")
-    fields: dict[str, object] = {}
-    for name, flag, text in zip(heading, flagged, row, strict=False):
-        if text:
-            _put(fields, name, _FLAGS.get(text.strip().lower(), text) if flag else text)
+    fields = nested(
+        (name, _FLAGS.get(text.strip().lower(), text) if flag else text)
+        for name, flag, text in zip(heading, flagged, row, strict=False)
+        if text
+    )
     try:
         return orjson.dumps(fields)
     except orjson.JSONEncodeError:
         raise ValueError("it is no UTF-8") from None
-
-
-def _put(fields: dict[str, object], name: str, value: object) -> None:
-    *outer, last = name.split(".")
-    for part in outer:
-        # The heading was checked: no column is called by this path alone.
-        fields = cast("dict[str, object]", fields.setdefault(part, {}))
-    fields[last] = value

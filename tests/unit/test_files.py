@@ -158,6 +158,25 @@ def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
     assert str(record["published_at"]).startswith("2026-10-18T12:00:00")
 
 
+def test_columns_of_parquet_with_dots_are_paths(tmp_path: Path) -> None:
+    """As those of CSV are, beside structures, which hold fields already."""
+    columns = {"content.text": ["正文", None], "content.title": ["标题", "题"], "of": [{"tenant": "甲"}, None]}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert _records(tmp_path / "a.parquet") == [
+        {"content": {"text": "正文", "title": "标题"}, "of": {"tenant": "甲"}},
+        {"content": {"text": None, "title": "题"}, "of": None},
+    ]
+
+
+def test_columns_of_parquet_that_exclude_each_other_are_told(tmp_path: Path) -> None:
+    """A column cannot be a value and hold another one."""
+    parquet.write_table(pa.table({"content.text": ["正文"], "content": ["文"]}), tmp_path / "a.parquet")
+    with pytest.raises(
+        FileFormatError, match=r"a.parquet: the columns 'content' and 'content.text' exclude each other"
+    ):
+        _records(tmp_path / "a.parquet")
+
+
 def test_times_that_python_lacks_end_no_file(tmp_path: Path) -> None:
     """Nanoseconds, which pandas writes, are cut off; a row with a time beyond Python's is told, the next one read."""
     moments = pa.array([1_792_324_800_123_456_789, None, -1], pa.timestamp("ns", "UTC"))

@@ -1,0 +1,36 @@
+"""Columns whose names hold dots: such a name is a path of nested objects.
+
+Knows names; knows nothing of formats.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import cast
+
+
+class ColumnsError(Exception):
+    """Columns exclude each other. The message says which."""
+
+
+def check_paths(names: Collection[str]) -> None:
+    """Check that no column is called by a path that leads to another one.
+
+    Raises:
+        ColumnsError: one is.
+    """
+    for name in names:
+        parts = name.split(".")
+        for inner in (".".join(parts[:count]) for count in range(1, len(parts))):
+            if inner in names:
+                raise ColumnsError(f"the columns {inner!r} and {name!r} exclude each other: a dot means a field within")
+
+
+def nested(values: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Return the values of a row, by the names of columns whose paths were checked, as an object."""
+    row: dict[str, object] = {}
+    for name, value in values:
+        *outer, last = name.split(".")
+        fields = row
+        for part in outer:
+            fields = cast("dict[str, object]", fields.setdefault(part, {}))
+        fields[last] = value
+    return row
