@@ -5,6 +5,7 @@ Knows which of them the settings ask for, and that the extra `registry` may be m
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _OBJECT = b"{"  # what JSON without a frame begins with
 _REGISTERED = [name for name in get_args(FormatName) if name != "json"]
-_EXTRA = "registry.url and formats that are not json take more packages: pip install 'stream-dedup[registry]'"
+_EXTRA = "a format that is not json takes more packages: pip install 'stream-dedup[registry]'"
 
 WhileWaiting = Callable[[RegistryUnreachableError], None]
 
@@ -43,8 +44,9 @@ class Wire:
         self, settings: Settings, while_waiting: WhileWaiting = lambda _: None, then: Callable[[], None] = lambda: None
     ) -> None:
         self._settings = settings
-        wanted = settings.input.wire_formats or settings.output.format != "json" or "url" in settings.registry
-        self._registry = _registry(settings, while_waiting, then) if wanted else None
+        self._reach = partial(_registry, settings, while_waiting, then)
+        wanted = settings.input.wire_formats or settings.output.format != "json"
+        self._registry = self._reach() if wanted else None
 
     def __enter__(self) -> Self:
         return self
@@ -80,6 +82,9 @@ class Wire:
         It raises a `ValueError` of what it cannot read: not all that write to a topic are this service, and a format
         with schemas may have been that of the outputs once, of which no registry is named any more.
         """
+        if self._registry is None and "url" in self._settings.registry:
+            with suppress(SettingsError):  # the extra may be missing, which no setting of now wants
+                self._registry = self._reach()
         registry = self._registry
         if registry is None:
             return _read_json
