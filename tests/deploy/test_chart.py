@@ -135,6 +135,7 @@ def test_a_mistake_is_found(full: Manifests) -> None:
         ({"api": {"enabled": True}}, "api.tokenSecret.name"),
         ({"keda": {"enabled": True, "bootstrapServers": "kafka:9092"}}, "keda.topics"),
         ({"keda": {"enabled": True, "topics": ["articles.in"]}}, "keda.bootstrapServers"),
+        ({"networkPolicy": {"enabled": True, "egressPorts": None}}, "networkPolicy.egressPorts"),  # would be all ports
         ({"nameOverride": "stream-dedup.eu"}, "nameOverride"),
         ({"fullnameOverride": "stream-dedup.eu"}, "fullnameOverride"),
         ({"nameOverride": "repeats"}, '"news-repeats"'),
