@@ -10,6 +10,14 @@ from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream.clients import BrokerError, make_consumer, ownership_properties, passes
 
+_RIGHTS = "needed are the rights Read on that group, and Read and Describe on the topic of that name"
+_REMEDIES = {
+    KafkaError.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.INVALID_SESSION_TIMEOUT: "set kafka.session.timeout.ms to what the broker allows "
+    "(group.min.session.timeout.ms to group.max.session.timeout.ms)",
+}
+
 log = structlog.get_logger()
 
 
@@ -61,9 +69,9 @@ class Ownership:
         if error is None:
             return
         if not passes(error):
+            remedy = _REMEDIES.get(error.code(), "")
             raise BrokerError(
-                f"cannot join the group {self._topic}: {error.str()} ({error.name()}); needed are the rights Read on "
-                "that group, and Read and Describe on the topic of that name"
+                f"cannot join the group {self._topic}: {error.str()} ({error.name()}){remedy and f'; {remedy}'}"
             )
         self._complaints.warning("ownership_waits", error=error.name(), detail=error.str())
 

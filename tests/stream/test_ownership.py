@@ -224,3 +224,12 @@ def test_refusal_says_which_rights_are_missing(strict: str) -> None:
         pytest.raises(BrokerError, match="Read on that group"),
     ):
         wait_until(owns(member), "a refusal")
+
+
+def test_session_that_the_broker_does_not_allow_is_told_as_such(join: Joins) -> None:
+    """The setting and the broker's bounds are named, and no rights that nobody lacks."""
+    member = join(session_timeout_ms="1000", heartbeat_interval_ms="300", max_poll_interval_ms="1500")
+    with pytest.raises(BrokerError, match="INVALID_SESSION_TIMEOUT") as refused:
+        wait_until(owns(member), "a refusal")
+    assert "kafka.session.timeout.ms" in str(refused.value)
+    assert "rights" not in str(refused.value)
