@@ -16,7 +16,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stream_dedup.settings import Settings
-from stream_dedup.terminal import EXIT_FAILED, ConfigOption, SetOption, errors, guarded, out, settings_of, tell
+from stream_dedup.terminal import (
+    EXIT_FAILED,
+    ConfigOption,
+    SetOption,
+    database_path,
+    errors,
+    guarded,
+    out,
+    settings_of,
+    tell,
+)
 from stream_dedup.told import iso
 
 if TYPE_CHECKING:
@@ -126,7 +136,9 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
 
 @app.command("snapshot")
 def snapshot_command(
-    directory: Annotated[Path, typer.Argument(help="Of the copy; a service can start on it.", metavar="DIR")],
+    directory: Annotated[
+        Path, typer.Argument(help="Of the copy; a service can start on it.", metavar="DIR", parser=database_path)
+    ],
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:

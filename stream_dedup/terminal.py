@@ -19,7 +19,7 @@ from rich.text import Text
 from stream_dedup.completion import complete_setting, join_words
 from stream_dedup.scratch import remove_own
 from stream_dedup.settings import Settings, SettingsError, load_settings
-from stream_dedup.settings.kinds import no_empty_path
+from stream_dedup.settings.kinds import in_utf_8, no_empty_path
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 
@@ -61,6 +61,7 @@ def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
 
 
 named_path = as_option(lambda text: Path(no_empty_path(text)))
+database_path = as_option(lambda text: Path(in_utf_8(no_empty_path(text))))  # RocksDB takes no other
 
 Fail = Callable[[str, int], NoReturn]
 

@@ -87,7 +87,21 @@ def no_empty_path(value: _Value) -> _Value:
     return value
 
 
-SettingPath = Annotated[Path, BeforeValidator(no_empty_path), FileRelative()]
+def in_utf_8(value: _Value) -> _Value:
+    """Return a value that is UTF-8 if it is text: other bytes fit into no JSON, no log and no client of Kafka.
+
+    Raises:
+        ValueError: it is not: Python has such bytes of the system as lone surrogates.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("it is no UTF-8") from None
+    return value
+
+
+SettingPath = Annotated[Path, BeforeValidator(no_empty_path), BeforeValidator(in_utf_8), FileRelative()]
 
 
 def unit(name: str) -> dict[str, JsonValue]:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from stream_dedup.settings.faults import describe_faults, shown
-from stream_dedup.settings.kinds import PASSED_ON, FileRelative, flattened
+from stream_dedup.settings.kinds import PASSED_ON, FileRelative, flattened, in_utf_8
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -104,6 +104,11 @@ def _from_flags(flags: Sequence[str], faults: list[str]) -> Tree:
 
 
 def _put(tree: Tree, path: Sequence[str], value: str, faults: list[str]) -> None:
+    try:
+        in_utf_8("".join((*path, value)))
+    except ValueError as error:
+        faults.append(f"{'.'.join(path)} = {shown(path, value)}: {error}")
+        return
     for part in path[:-1]:
         inner = tree.setdefault(part, {})
         if not isinstance(inner, dict):

@@ -416,6 +416,13 @@ def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_
     assert "a path is wanted; `.` is the directory where you are" in _one_line(result.stderr)
 
 
+@pytest.mark.parametrize(("directory", "told"), [("", "a path is wanted"), ("\udcff", "it is no UTF-8")])
+def test_snapshot_into_what_is_no_path_is_refused(directory: str, told: str, invoke: Invoke) -> None:
+    """As for `dedup`: an empty one would copy the state to where one is, and RocksDB takes UTF-8 alone."""
+    result = invoke("state", "snapshot", directory)
+    assert (result.exit_code, told in _one_line(result.stderr)) == (2, True)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux, on which nothing can be written")
 @pytest.mark.parametrize("arguments", [("--help",), ("config", "--print"), ("config", "--reference")])
 def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """Promises of the settings: who has the last word, and that a fault is told with its name, value and bound."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,6 +173,34 @@ def test_file_of_windows_is_read(tmp_path: Path) -> None:
 def test_empty_path_in_a_file_is_refused(tmp_path: Path) -> None:
     """It is not taken for the directory of the file."""
     assert "state.directory = ''" in _faults(file=_toml(tmp_path, '[state]\ndirectory = ""\n'))
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("state.directory", "STATE__DIRECTORY"),
+        ("input.group", "INPUT__GROUP"),
+        ("input.scope_header", "INPUT__SCOPE_HEADER"),
+        ("kafka.client.id", "KAFKA__CLIENT_ID"),
+    ],
+)
+def test_bytes_that_are_no_utf_8_are_refused(name: str, variable: str) -> None:
+    """They would end a command that shows settings, and librdkafka's clients, with a traceback."""
+    told = f"{name} = '\\udcff': it is no UTF-8"
+    assert _faults(f"{name}=\udcff") == _faults(environment={f"STREAM_DEDUP_{variable}": "\udcff"}) == told
+
+
+def test_name_of_a_property_that_is_no_utf_8_is_refused() -> None:
+    """Librdkafka would end the process by SIGSEGV."""
+    assert "it is no UTF-8" in _faults("kafka.\udcff=1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 elsewhere")
+def test_path_from_the_folder_of_a_file_is_utf_8(tmp_path: Path) -> None:
+    """A relative one takes on what is wrong with the folder."""
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    assert "it is no UTF-8" in _faults(file=_toml(folder, '[state]\ndirectory = "state"\n'))
 
 
 @pytest.mark.parametrize(
