@@ -286,12 +286,10 @@ class RocksStore:
         writing out the write buffers.
 
         Raises:
-            StoreError: the directory exists or is on another file system, or RocksDB cannot write.
+            StoreError: the directory exists, cannot be made or is on another file system, or RocksDB cannot write.
         """
-        if directory.exists():
-            raise StoreError(f"cannot copy the state to {directory}: it exists already; name a new directory")
+        _check_makeable(directory)
         with self._action("copy"):
-            directory.parent.mkdir(parents=True, exist_ok=True)
             here, there = self._directory.stat().st_dev, directory.parent.stat().st_dev
         if here != there:
             # RocksDB would copy every byte, and stop all threads of the process until it is done.
@@ -407,6 +405,21 @@ class RocksStore:
         # A checkpoint does this too, but without releasing the GIL: 0.5 s.
         self._flush()
         Checkpoint(self._database).create_checkpoint(str(directory))
+
+
+def _check_makeable(directory: Path) -> None:
+    """Check that a directory for a copy can be made: RocksDB, which makes it, would tell it as a fault of the state.
+
+    Raises:
+        StoreError: it cannot, or is there already.
+    """
+    try:
+        directory.mkdir(parents=True)
+        directory.rmdir()
+    except FileExistsError:
+        raise StoreError(f"cannot copy the state to {directory}: it exists already; name a new directory") from None
+    except OSError as error:
+        raise StoreError(f"cannot copy the state to {directory}: {error.strerror}; name another directory") from None
 
 
 def open_store(directory: Path, settings: StateSettings) -> RocksStore:

@@ -796,6 +796,18 @@ def test_checkpoint_wants_a_new_directory(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("kind", ["file", "of nobody"])
+def test_checkpoint_tells_of_a_directory_that_cannot_be_made(kind: str, tmp_path: Path) -> None:
+    """Below a file, or where the system makes none: the directory is named, and the state is no damaged one."""
+    (tmp_path / "file").touch()
+    parent = {"file": tmp_path / "file", "of nobody": Path("/proc/stream-dedup")}[kind]
+    store = _rocks(tmp_path / "state")
+    with pytest.raises(StoreError, match=rf"cannot copy the state to {parent / 'copy'}: ") as refused:
+        store.checkpoint(parent / "copy")
+    assert not isinstance(refused.value, StoreDamagedError)
+    store.close()
+
+
 def test_checkpoint_stays_on_its_file_system(tmp_path: Path) -> None:
     """A directory on another file system is refused, not copied to byte by byte."""
     elsewhere = Path("/dev/shm")  # noqa: S108  # nothing is written to it
