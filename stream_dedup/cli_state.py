@@ -117,11 +117,12 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
     """
     settings = settings_of(config, flags)
     from stream_dedup.stream.rebuild import Rebuild
-    from stream_dedup.stream.states import digest_of
+    from stream_dedup.stream.states import check_old_format, digest_of
 
     stopping = threading.Event()
 
     def work() -> None:
+        check_old_format(settings)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         with _progress() as report:

@@ -17,7 +17,14 @@ from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.replay import Follower
-from stream_dedup.stream.states import digest_of, discard, is_of_files, state_directory, state_to_read
+from stream_dedup.stream.states import (
+    check_old_format,
+    digest_of,
+    discard,
+    is_of_files,
+    state_directory,
+    state_to_read,
+)
 from stream_dedup.stream.topics import Topics, state_topics
 from stream_dedup.text.learnt import rule_of
 
@@ -33,10 +40,11 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         fresh: whether what the directory holds is thrown away before.
 
     Raises:
-        StoreError: the directory is in use, or cannot be read or written.
+        StoreError: the directory is in use or that of a state of files, or cannot be read or written.
         BrokerError: the broker refuses, or gives no answer.
         ChangelogError: the changelog cannot be read.
     """
+    check_old_format(settings)
     digest = digest_of(settings)
     directory = state_directory(settings, digest)
     topics, names = Topics(settings), state_topics(settings, digest)

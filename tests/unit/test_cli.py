@@ -295,6 +295,21 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
     assert ("redelivery" in again.stdout, "unique" in again.stdout) == (True, False)
 
 
+@pytest.mark.parametrize("command", ["restore", "rebuild"])
+def test_no_state_of_a_service_is_made_in_one_of_files(
+    command: str, invoke: Invoke, articles: Path, tmp_path: Path
+) -> None:
+    """No start would take it: refused as `run` refuses such a directory, before a broker is asked."""
+    state = tmp_path / "state"
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", state)
+    before = sorted(state.iterdir())
+    nowhere = ("--set", f"state.directory={state}", "--set", "kafka.bootstrap.servers=127.0.0.1:9")
+    result = invoke("state", command, *nowhere)
+    assert result.exit_code == 1
+    assert f"{state} holds a state without a changelog" in _one_line(result.stderr)
+    assert sorted(state.iterdir()) == before
+
+
 def test_dedup_makes_no_state_for_files_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
     """A misspelt name is told before anything is made."""
     result = invoke("dedup", tmp_path / "none.jsonl", "-o", tmp_path / "out", "--state", tmp_path / "state")
