@@ -436,7 +436,8 @@ class Process:
     role = gauge(
         "0 or 1",
         "1 for what the process is.",
-        "No process is active: look at the logs of all. Restoring for long: see `changelog_records_remaining`.",
+        "No process is active: look at the logs of all. Restoring for long (the changelog is replayed, or what the "
+        "group has decided is judged in silence): `/readyz` tells how much is left.",
         Label("role", ("restoring", "standby", "active")),
     )
     ready = gauge("0 or 1", "1 while it reads its input.", "0 on the active process: `/readyz` says what it waits for.")

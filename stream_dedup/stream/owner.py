@@ -142,6 +142,7 @@ class Owner:
                 return True
             reason = "the group has decided these messages, the state does not know them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
+            self._kit.metrics.become("restoring")  # as a standby it would be one of those of whom none is active
             advance = Advance("messages")
             life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):

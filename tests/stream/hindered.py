@@ -1,4 +1,4 @@
-"""`python -m tests.stream.hindered [--wait S] [--hold S] [--replay-pause S] -- ...`: the service, made slow on purpose.
+"""`python -m tests.stream.hindered [--wait S] ... -- ...`: the service, made slow on purpose.
 
 Knows where it is slow; knows nothing of what a test expects. No setting of the service leads here.
 """
@@ -11,9 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from stream_dedup.stream import protocol, replay
+from confluent_kafka import Message
+
+from stream_dedup.decode import Decoder
+from stream_dedup.dedup import Deduplicator
+from stream_dedup.stream import protocol, rebuild, replay
 from stream_dedup.stream.changelog import ChangelogReader, LogRecord
 from stream_dedup.stream.protocol import Step
+from stream_dedup.stream.writer import Writer
 
 _SMALL_BYTES = 1 << 10  # of the changelog, taken at a time
 
@@ -56,18 +61,33 @@ def _slow_down_replay(pause: float) -> None:
     ChangelogReader.read = read_slowly  # type: ignore[method-assign]
 
 
+def _slow_down_silence(pause: float) -> None:
+    judge = rebuild.commit_in_silence
+
+    def judge_slowly(
+        messages: Sequence[Message], engine: Deduplicator, decoder: Decoder, writer: Writer, identity: str
+    ) -> None:
+        time.sleep(pause)
+        judge(messages, engine, decoder, writer, identity)
+
+    rebuild.commit_in_silence = judge_slowly  # before the owner takes it from there
+
+
 def main(arguments: Sequence[str]) -> None:
     """Hinder it and run the command line of the service."""
     parser = argparse.ArgumentParser(prog="python -m tests.stream.hindered", description=main.__doc__)
     parser.add_argument("--wait", type=int, default=0)
     parser.add_argument("--hold", type=int, default=0)
     parser.add_argument("--replay-pause", type=float, default=0.0)
+    parser.add_argument("--silence-pause", type=float, default=0.0)
     parser.add_argument("command", nargs="+", help="arguments of the service, behind --")
     options = parser.parse_args(arguments)
     if options.wait or options.hold:
         protocol.reached = Hindrance(options.wait, options.hold)
     if options.replay_pause:
         _slow_down_replay(options.replay_pause)
+    if options.silence_pause:
+        _slow_down_silence(options.silence_pause)
     sys.argv[1:] = options.command
     runpy.run_module("stream_dedup", run_name="__main__", alter_sys=True)
 

@@ -21,7 +21,9 @@ from tests.stream.harness import (
     Incoming,
     Service,
     article,
+    changelogs,
     collect,
+    delete_topic,
     fresh_topics,
     produce,
     wait_until,
@@ -210,6 +212,25 @@ def test_service_that_restores_is_alive_and_not_ready(started: Started) -> None:
     assert (started.alive.status, started.alive.text) == (200, "ok\n")
     assert started.ready.status == 503
     assert started.ready.text.startswith("waiting for the changelog to be replayed")
+
+
+def test_service_that_judges_in_silence_is_no_standby(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # asked for what it does
+    """Its state is restored from the input: it says so, and none that stands by could take it for an idle one."""
+    topics = fresh_topics(bootstrap)
+    produce(bootstrap, topics.input, _articles(24))
+    with Service(tmp_path, bootstrap, topics) as service:
+        collect(bootstrap, topics, 24, service)
+        service.stop()
+    shutil.rmtree(tmp_path / "state")
+    for name in changelogs(bootstrap, topics):
+        delete_topic(bootstrap, name)
+    program = ("tests.stream.hindered", "--silence-pause", "1", "--")
+    with Service(tmp_path, bootstrap, topics, "commit.articles=8", program=program) as service:
+        wait_until(lambda: "to be judged again" in service.ask("/readyz").text, "it judges in silence")
+        assert service.metrics().by("role", "role") == {("restoring",): 1}
+        service.wait_ready()
+        assert service.metrics().by("role", "role") == {("active",): 1}
+        service.stop()
 
 
 def test_commit_that_is_long_in_coming_is_no_standstill(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # asked for what it does
