@@ -22,12 +22,12 @@ class Scratch(TemporaryDirectory[str]):
 
     Args:
         purpose: part of its name; those of the same purpose whose processes are gone are removed.
+        parent: in which it is made; None for the system's directory of temporary files.
     """
 
-    def __init__(self, purpose: str) -> None:
-        prefix = f"{_PREFIX}{purpose}-"
-        _remove_abandoned(prefix)
-        super().__init__(prefix=prefix)
+    def __init__(self, purpose: str, parent: Path | None = None) -> None:
+        remove_abandoned(purpose, parent)
+        super().__init__(prefix=_prefix(purpose), dir=parent)
         self._lock = os.open(self.name, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         _own.add(self)
@@ -50,11 +50,21 @@ def remove_own() -> None:
             scratch.cleanup()
 
 
-def _remove_abandoned(prefix: str) -> None:
-    for folder in Path(gettempdir()).glob(f"{prefix}*"):
+def remove_abandoned(purpose: str, parent: Path | None = None) -> None:
+    """Remove temporary directories whose processes are gone.
+
+    Args:
+        purpose: theirs.
+        parent: in which they were made, as of `Scratch`.
+    """
+    for folder in (parent or Path(gettempdir())).glob(f"{_prefix(purpose)}*"):
         # One that is removed by its own process meanwhile, or cannot be, is not ours to care for.
         with suppress(OSError), _unlocked(folder):
             shutil.rmtree(folder)
+
+
+def _prefix(purpose: str) -> str:
+    return f"{_PREFIX}{purpose}-"
 
 
 @contextmanager

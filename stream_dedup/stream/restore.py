@@ -6,12 +6,14 @@ Knows the changelog; knows nothing of the terminal.
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from shutil import disk_usage
 
 from stream_dedup.dedup import comparability
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore, open_store, opened_store
+from stream_dedup.index.store import StoreFullError
 from stream_dedup.integrity import Integrity, differences
-from stream_dedup.scratch import Scratch
+from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
 from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
@@ -27,6 +29,9 @@ from stream_dedup.stream.states import (
 )
 from stream_dedup.stream.topics import Topics, state_topics
 from stream_dedup.text.learnt import rule_of
+
+_VERIFY = "verify"
+_REPLAY_SHARE = 2  # of the state's files in RocksDB: with runs, and with what is being compacted
 
 Report = Callable[[str, int, int], None]  # what goes on, how much is done, of how much
 
@@ -66,11 +71,12 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
     Args:
         settings: which state, and where it and the broker are.
         report: called with the progress.
-        with_changelog: whether it is compared with a replay of the changelog, on disk beside the temporary files; the
-            state of files has none.
+        with_changelog: whether it is compared with a replay of the changelog, on the disk of the state; the state of
+            files has none.
 
     Raises:
         StoreError: there is no such state, or it cannot be read.
+        StoreFullError: its disk has no room for the replay.
         BrokerError: the broker refuses, or gives no answer.
         ChangelogError: the changelog cannot be read.
     """
@@ -91,13 +97,33 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         if place.topic != identity:
             yield f"the state was made from the changelog {place.topic}, the broker has {identity}"
             return
+        _check_room(store, settings.state.directory)
         with (
-            Scratch("verify") as scratch,
+            Scratch(_VERIFY, settings.state.directory) as scratch,
             closing(RocksStore(Path(scratch) / "replay")) as other_store,
         ):
             other = State(other_store, settings, comparability(settings))
             catch_up(other, settings, names.changelog, identity, report, stop=place.offset)
             yield from differences(store, other_store, lambda what, done: report(what, done, 0))
+
+
+def discard_replays(settings: Settings) -> None:
+    """Remove what a `verify` that was killed has left beside the state."""
+    remove_abandoned(_VERIFY, settings.state.directory)
+
+
+def _check_room(store: RocksStore, directory: Path) -> None:
+    """Refuse a replay that might fill the disk: a service that runs on it would end.
+
+    Raises:
+        StoreFullError: it might.
+    """
+    wanted, free = _REPLAY_SHARE * sum(store.sizes().values()), disk_usage(directory).free
+    if free < wanted:
+        raise StoreFullError(
+            f"the disk of {directory} has {free >> 20:,} MB left, a replay of the changelog to compare the state with "
+            f"may take {wanted >> 20:,} MB: make room, or leave the replay out (--offline)"
+        )
 
 
 @contextmanager

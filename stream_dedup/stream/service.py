@@ -28,6 +28,7 @@ from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.owner import Owner
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.replay import Follower
+from stream_dedup.stream.restore import discard_replays
 from stream_dedup.stream.snapshots import SnapshotDesk
 from stream_dedup.stream.standby import stand_by
 from stream_dedup.stream.state_meter import StateMeter
@@ -95,6 +96,7 @@ class Service:
             OSError: the HTTP port is taken.
         """
         check_old_format(self._settings)
+        discard_replays(self._settings)
         digest = digest_of(self._settings)
         directory = state_directory(self._settings, digest)
         topics = Topics(self._settings, self._life.heartbeat)

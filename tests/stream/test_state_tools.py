@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,12 +22,13 @@ from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.run import RunWriter, extent_of
 from stream_dedup.index.runs.shelf import RUN_KEYS
-from stream_dedup.index.store import Drop, Family, Put, StoreDamagedError
+from stream_dedup.index.store import Drop, Family, Put, StoreDamagedError, StoreFullError
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State
-from stream_dedup.stream import replay
+from stream_dedup.stream import replay, restore
 from stream_dedup.stream.changelog import ChangelogLostError
 from stream_dedup.stream.restore import verify
+from stream_dedup.stream.states import other_states
 from stream_dedup.stream.topics import Topics as AdminTopics
 from tests.stream.harness import (
     Incoming,
@@ -143,6 +145,31 @@ def test_sound_state_is_verified_while_the_service_runs(site: Site) -> None:
     code, printed, told = site.state("verify")
     assert code == 0, told
     assert "as its changelog says" in printed
+
+
+def test_replay_of_verify_lies_beside_the_state(site: Site) -> None:
+    """On its disk, for /tmp may be small; no other state to anybody, and gone afterwards."""
+    settings = _settings(site, _FLAGS)
+    seen: set[Path] = set()
+
+    def look(*_: object) -> None:
+        seen.update(settings.state.directory.glob("stream-dedup-verify-*"))
+        assert other_states(settings, site.database.name) == []
+
+    assert not list(verify(settings, look, with_changelog=True))
+    assert len(seen) == 1
+    assert not any(path.exists() for path in seen)
+
+
+def test_replay_that_might_fill_the_disk_is_refused(
+    site: Site, snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service on it would end: the message names the disk and the way without."""
+    _, flags = _copied(snapshot, tmp_path)
+    monkeypatch.setattr(restore, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(StoreFullError, match=rf"the disk of {tmp_path / 'copy'} has 0 MB left.*--offline"):
+        _faults(site, flags, with_changelog=True)
+    assert not _faults(site, flags, with_changelog=False)
 
 
 def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stream_dedup import scratch as module
-from stream_dedup.scratch import Scratch
+from stream_dedup.scratch import Scratch, remove_abandoned
 
 _PATIENCE_SECONDS = 30.0
 _HOLDER = """
@@ -72,6 +72,20 @@ def test_what_a_killed_process_left_is_removed_by_the_next(temporary: Path) -> N
         assert folder.is_dir()
     with Scratch("trial") as name:
         assert list(temporary.iterdir()) == [Path(name)]
+
+
+def test_directory_of_ones_own_choice(temporary: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is made there, and what is left there, is none of the temporary files; whoever wants to remove it can."""
+    chosen = tmp_path_factory.mktemp("chosen")
+    left = [place / "stream-dedup-trial-left" for place in (temporary, chosen)]
+    for folder in left:
+        folder.mkdir()
+    with Scratch("trial", chosen) as name:
+        assert list(chosen.iterdir()) == [Path(name)]
+    assert list(temporary.iterdir()) == [left[0]]
+    left[1].mkdir()
+    remove_abandoned("trial", chosen)
+    assert list(chosen.iterdir()) == []
 
 
 def test_directory_in_use_is_left() -> None:

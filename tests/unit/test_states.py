@@ -1,8 +1,13 @@
-"""Which directories of `state.directory` are states of other settings."""
+"""Which directories of `state.directory` are states of other settings, and which are nobody's any more."""
 
 from pathlib import Path
 
+import pytest
+
+from stream_dedup import scratch
 from stream_dedup.settings import Settings
+from stream_dedup.stream import service
+from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.states import digest_of, other_states
 
 
@@ -22,3 +27,17 @@ def test_nothing_is_there_yet(tmp_path: Path) -> None:
     """A directory that the first start makes."""
     settings = Settings.model_validate({"state": {"directory": tmp_path / "new"}})
     assert other_states(settings, digest_of(settings)) == []
+
+
+def test_start_removes_what_a_killed_verify_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay of the changelog is as large as the state, and lies on its disk."""
+    monkeypatch.setattr(scratch, "_YOUNG_SECONDS", 0.0)
+    (tmp_path / "stream-dedup-verify-left" / "replay").mkdir(parents=True)
+
+    def no_broker(*_: object) -> None:
+        raise BrokerError("there is none")
+
+    monkeypatch.setattr(service, "Topics", no_broker)
+    with pytest.raises(BrokerError):
+        service.Service(Settings.model_validate({"state": {"directory": tmp_path}})).run()
+    assert list(tmp_path.iterdir()) == []
