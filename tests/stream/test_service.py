@@ -964,6 +964,27 @@ def test_lost_state_and_changelog_are_made_again_in_silence(bootstrap: str, tmp_
     assert outputs.total() == 14
 
 
+@pytest.mark.parametrize("setting", ["state.name", "input.group"])
+def test_state_of_another_index_is_told_by_the_settings_that_name_it(
+    setting: str, bootstrap: str, tmp_path: Path
+) -> None:
+    """No topic was made anew: the message names the settings and the index, and with it the service goes on."""
+    topics, stock = fresh_topics(bootstrap, partitions=2), Stock()
+    produce(bootstrap, topics.input, stock.articles("a"))
+    with Service(tmp_path, bootstrap, topics) as service:
+        collect(bootstrap, topics, 2, service)
+        service.stop()
+    other = f"{setting}={topics.group}-other"
+    with Service(tmp_path, bootstrap, topics, other) as service:
+        assert service.wait_end() == 1
+    assert f"state.name = {topics.group} to go on with this index" in service.log()
+    assert "made anew" not in service.log()
+    produce(bootstrap, topics.input, stock.copies("a"))
+    with Service(tmp_path, bootstrap, topics, other, f"state.name={topics.group}") as service:
+        assert collect(bootstrap, topics, 4, service).total() == 4
+        service.stop()
+
+
 # ------------------------------------------------------------------------------------- without a broker
 
 
