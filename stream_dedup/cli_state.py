@@ -71,7 +71,7 @@ def verify_command(
     from stream_dedup.stream.states import is_of_files
 
     def work() -> None:
-        faults = []
+        faults, of_files = [], is_of_files(settings)
         with _progress() as report:
             for fault in verify(settings, report, with_changelog=not offline):
                 faults.append(fault)
@@ -80,10 +80,13 @@ def verify_command(
         if faults:
             many = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
             hidden = f", {len(faults) - _MOST_FAULTS} of them not shown" if len(faults) > _MOST_FAULTS else ""
-            raise StoreError(
-                f"{many}{hidden}: stop the service and restore the state with `stream-dedup state restore --fresh`"
+            remedy = (
+                "make the state anew from its files with `stream-dedup dedup --state`"
+                if of_files
+                else "stop the service and restore the state with `stream-dedup state restore --fresh`"
             )
-        alone = offline or is_of_files(settings)
+            raise StoreError(f"{many}{hidden}: {remedy}")
+        alone = offline or of_files
         out.print("the state is in order" if alone else "the state is in order, and as its changelog says")
 
     guarded(work)

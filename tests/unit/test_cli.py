@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from stream_dedup.explain import explain
 from stream_dedup.files.place import Place
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.ledger import Positions
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.store import Family, Put
 from stream_dedup.settings import EngineSettings, Settings
 from stream_dedup.settings.reference import settings_markdown
 from stream_dedup.version import __version__
@@ -293,6 +296,18 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
     assert "--state" in invoke("state", "snapshot", tmp_path / "copy", *flags).stdout
     again = invoke("dedup", articles, "-o", tmp_path / "again", "--state", tmp_path / "copy")
     assert ("redelivery" in again.stdout, "unique" in again.stdout) == (True, False)
+
+
+def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """There is no changelog that `state restore` could make it from."""
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    with closing(RocksStore(tmp_path / "state")) as store:
+        key, _ = next(store.items(Family.ENTRIES))
+        store.write([Put(Family.ENTRIES, key, None)])
+    result = invoke("state", "verify", "--set", f"state.directory={tmp_path / 'state'}")
+    assert result.exit_code == 1
+    assert "dedup --state" in _one_line(result.stderr)
+    assert "restore" not in result.stderr
 
 
 @pytest.mark.parametrize("command", ["restore", "rebuild"])
