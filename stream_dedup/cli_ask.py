@@ -24,6 +24,7 @@ from stream_dedup.ask.bounds import (
     checked_scope,
 )
 from stream_dedup.settings import Settings
+from stream_dedup.settings.kinds import in_utf_8
 from stream_dedup.terminal import (
     ConfigOption,
     SetOption,
@@ -46,24 +47,15 @@ _DAY = 86_400
 _Answered = TypeVar("_Answered", bound="Answer")
 
 
-def _utf8(text: str) -> str:
-    """Return an argument as it is: Python takes any bytes for one, no topic does."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("it is no UTF-8") from None
-    return text
-
-
 def _id(text: str) -> str:
     if not 1 <= len(text) <= LONGEST_ID:
         raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are taken")
-    return checked_name(_utf8(text))
+    return checked_name(in_utf_8(text))
 
 
-as_text = as_option(_utf8)
+as_text = as_option(in_utf_8)
 as_id = as_option(_id)
-as_scope = as_option(lambda text: checked_scope(_utf8(text)))
+as_scope = as_option(lambda text: checked_scope(in_utf_8(text)))
 
 IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID", parser=as_id)]
 ScopeOption = Annotated[
