@@ -107,7 +107,8 @@ class Source:
         properties = consumer_properties(settings)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._first_offset = OFFSET_END if from_end else OFFSET_BEGINNING
-        self._look_seconds = int(properties["topic.metadata.refresh.interval.ms"]) / 1000
+        refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
+        self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._looked_at = -math.inf
         self._topics: list[str] = []
         self._complaints = Complaints()
