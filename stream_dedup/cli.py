@@ -24,13 +24,12 @@ from stream_dedup.cli_plan import plan_command
 from stream_dedup.cli_state import app as state_app
 from stream_dedup.cli_tail import tail_command
 from stream_dedup.settings import FormatName
+from stream_dedup.signals import end_at_once, end_by, heed
 from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
     SetOption,
     database_path,
-    end_at_once,
-    end_by,
     errors,
     fail,
     failing,
@@ -116,8 +115,7 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
             # lost where it interrupts a finalizer; the state bears any end, and the API ends when its input does.
             os._exit(0)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
+    heed(on_signal)
     # Until the watchdog hears it: whoever asks for the stacks must not end the process.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     with ApiProcess(settings):
@@ -177,8 +175,7 @@ def dedup(
             _progress_bars(files) as report,
         ):
             # From here on there are batches, which are finished before the run ends.
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda number, _: heard.append(number))
+            heed(lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)
         if summary.reasons and not any_judged(results):
             raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")

@@ -25,6 +25,7 @@ from stream_dedup.ask.bounds import (
 )
 from stream_dedup.settings import Settings
 from stream_dedup.settings.kinds import in_utf_8
+from stream_dedup.signals import heed, leave
 from stream_dedup.terminal import (
     ConfigOption,
     SetOption,
@@ -32,7 +33,6 @@ from stream_dedup.terminal import (
     failing,
     guarded,
     json_line,
-    leave,
     out,
     settings_of,
     text_of,
@@ -73,8 +73,7 @@ def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
 
     catch_strays()
     server = Server(settings)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: server.stop())
+    heed(lambda *_: server.stop())
     guarded(server.run, failing(settings))
 
 
@@ -225,7 +224,7 @@ def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
 
     from stream_dedup.shown.answers import status_shown
 
-    signal.signal(signal.SIGINT, lambda *_: leave(0))
+    heed(lambda *_: leave(0), signal.SIGINT)
     if as_json or not out.is_terminal:
         while True:
             answer = _looked(desk, seconds)

@@ -16,12 +16,12 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from stream_dedup.signals import ending_in_order
 from stream_dedup.terminal import (
     EXIT_FAILED,
     EXIT_USAGE,
     ConfigOption,
     SetOption,
-    ending_in_order,
     errors,
     fail,
     guarded,

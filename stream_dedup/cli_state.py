@@ -3,7 +3,6 @@
 Knows arguments, progress bars and tables; knows nothing of how anything is done.
 """
 
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stream_dedup.settings import Settings
+from stream_dedup.signals import heed
 from stream_dedup.terminal import (
     EXIT_FAILED,
     ConfigOption,
@@ -126,8 +126,7 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
 
     def work() -> None:
         check_old_format(settings)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stopping.set())
+        heed(lambda *_: stopping.set())
         with _progress() as report:
             articles = Rebuild(settings, report, stopping).run()
         ended = "interrupted: go on with the same command" if stopping.is_set() else "the next start takes it"

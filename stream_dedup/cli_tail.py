@@ -13,6 +13,7 @@ import typer
 from stream_dedup.article import Announcement, Relation
 from stream_dedup.cli_ask import JsonOption, as_id, as_text
 from stream_dedup.settings import Settings
+from stream_dedup.signals import heed, leave
 from stream_dedup.terminal import (
     EXIT_USAGE,
     ConfigOption,
@@ -20,7 +21,6 @@ from stream_dedup.terminal import (
     fail,
     guarded,
     json_line,
-    leave,
     out,
     settings_of,
     tell,
@@ -90,7 +90,7 @@ def tail_command(
 
     def work() -> None:
         topics, read = _reading(settings, shadow=shadow)
-        signal.signal(signal.SIGINT, lambda *_: leave(0))
+        heed(lambda *_: leave(0), signal.SIGINT)
         with Tail(settings, topics) as tail:
             for message in tail.messages(None if beginning else last, endless=follow):
                 try:

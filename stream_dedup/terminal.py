@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_dedup.completion import complete_setting, join_words
-from stream_dedup.scratch import remove_own
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import in_utf_8, no_empty_path
 
@@ -28,7 +27,8 @@ _plain_console = partial(Console, markup=False, emoji=False, highlight=False)
 errors = _plain_console(stderr=True, soft_wrap=True)
 # A pipe or a file takes lines of any length, of which rich knows nothing.
 _ENDLESS = 1 << 20
-_endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+# It may be closed.
+_endless = (sys.stdout is None or not sys.stdout.isatty()) and "COLUMNS" not in os.environ
 out = _plain_console(width=_ENDLESS if _endless else None)
 
 
@@ -156,54 +156,6 @@ def _fail_in_log(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def end_at_once() -> None:
-    """Have SIGTERM and Ctrl-C end the process where it is, unless the command heeds them in its own way.
-
-    An exception would be lost, or end in a crash, amid a compiled loop or an import.
-    """
-    for number in _heeded():
-        signal.signal(number, _end_at_once)
-
-
-def _end_at_once(number: int, _frame: object) -> NoReturn:
-    try:
-        if number == signal.SIGINT:
-            tell("error", "interrupted")
-    finally:
-        leave(128 + number)
-
-
-def leave(code: int) -> NoReturn:
-    """End the process without an exception; temporary directories are removed, and the terminal is as it was."""
-    try:
-        remove_own()
-        for console in (errors, out):
-            console.show_cursor()
-    finally:
-        os._exit(code)
-
-
-def end_by(number: int, _frame: object = None) -> NoReturn:
-    """End by a signal, with all that is to be cleaned up."""
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-
-
-@contextmanager
-def ending_in_order() -> Iterator[None]:
-    """End by SIGTERM and Ctrl-C with all that is to be cleaned up, where no compiled loop runs."""
-    before = {number: signal.signal(number, end_by) for number in _heeded()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _heeded() -> list[signal.Signals]:
-    """Return the signals that end a command; a shell starts its background jobs with Ctrl-C ignored."""
-    return [number for number in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(number) is not signal.SIG_IGN]
-
-
 def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
     """Do the work of a command; turn what users can mend into one line and an exit code.
 
@@ -233,7 +185,8 @@ def told_in_full() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except BrokenPipeError:
         _let_go()
     except OSError as error:

@@ -128,7 +128,7 @@ class Lookup:
         """
         asked = self.record(name)
         number, joins = asked.cluster, dict(islice(self._joins(asked.cluster), _MOST_JOINS))
-        if name not in joins and (joined := self._joined(name, asked)) is not None:
+        if name not in joins and (joined := self._joined_last(name, asked)) is not None:
             joins[name] = joined
         founder = self._names([number]).get(number)
         cluster = self._cluster(number)
@@ -182,15 +182,19 @@ class Lookup:
         return self._names([number]).get(number, name)
 
     def _joined(self, name: str, record: ArticleRecord) -> _Joined | None:
-        """Return how an article joined its cluster, None if it is no copy."""
+        """Return how an article joined its cluster, None if it is no copy, or if that was many copies ago."""
+        joined = self._joined_last(name, record)
+        if joined is not None or record.relation is None:
+            return joined
+        # Each copy renews the time of what is canonical, which may once have been a copy itself.
+        newest_joins = islice(self._joins(record.cluster), _MOST_JOINS)
+        return next((joined for copy, joined in newest_joins if copy == name), None)
+
+    def _joined_last(self, name: str, record: ArticleRecord) -> _Joined | None:
+        """Return how an article joined its cluster by the last decision on it."""
         key = join_key(record.cluster, record.decided_ms, name)
         (packed,) = newest(self._view.store, Family.MEMBERS, [key], self._live)
-        if packed is not None:
-            return _Joined(record.decided_ms, Join.unpack(packed))
-        if record.relation is None:
-            return None
-        # Each copy renews the time of what is canonical, which may once have been a copy itself.
-        return next((joined for copy, joined in self._joins(record.cluster) if copy == name), None)
+        return _Joined(record.decided_ms, Join.unpack(packed)) if packed is not None else None
 
     def _joins(self, number: int) -> Iterator[tuple[str, _Joined]]:
         """Yield the names of a cluster's copies and how they joined, the newest first, each once."""

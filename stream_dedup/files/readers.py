@@ -8,7 +8,7 @@ import io
 import itertools
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +62,7 @@ class Progress:
 
 
 Reader = Callable[[Path], Iterator[tuple[Record, Progress]]]
+_Shape = Callable[[Iterable[tuple[str, object]]], dict[str, object]]
 
 
 def shown(path: Path | str) -> str:
@@ -204,13 +205,13 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
         raise FileFormatError(f"{path}: reading Parquet takes pyarrow: pip install pyarrow") from None
     try:
         with parquet.ParquetFile(path) as table:
-            check_paths(table.schema_arrow.names)
+            shape = _shape_of(table.schema_arrow.names)
             number, total = 0, table.metadata.num_rows
             for batch in table.iter_batches(_PARQUET_ROWS):
-                for row, fault in _rows_of_table(batch):
+                for row, fault in _rows_of_table(batch, shape):
                     number += 1
                     yield Record(orjson.dumps(row, default=_plain), number, fault), Progress(number, total)
-    except (OSError, ColumnsError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException) as error:
         raise FileFormatError(f"{path}: {error}") from None
 
 
@@ -248,13 +249,22 @@ def _known_zone(name: str | None) -> str | None:
     return name
 
 
-def _rows_of_table(batch: Any) -> Iterator[tuple[dict[str, Any], str | None]]:  # noqa: ANN401  # as above
+def _shape_of(names: Collection[str]) -> _Shape:
+    """Return what makes an object of a row: names with dots are paths, where none of them leads to another column."""
+    try:
+        check_paths(names)
+    except ColumnsError:
+        return dict
+    return nested
+
+
+def _rows_of_table(batch: Any, shape: _Shape) -> Iterator[tuple[dict[str, object], str | None]]:  # noqa: ANN401  # as above
     """Yield the rows of a part of a table, each with what is wrong with it: a time that Python cannot tell."""
     names: list[str] = batch.schema.names
     faults: dict[int, str] = {}
     columns = [_values(_converted(column), name, faults) for name, column in zip(names, batch, strict=True)]
     for place, row in enumerate(zip(*columns, strict=True)):
-        yield nested(zip(names, row, strict=True)), faults.get(place)
+        yield shape(zip(names, row, strict=True)), faults.get(place)
 
 
 def _values(column: Any, name: str, faults: dict[int, str]) -> list[Any]:  # noqa: ANN401  # as above

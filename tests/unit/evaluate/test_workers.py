@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from stream_dedup.evaluate.runner.workers import Call, Job, WorkerLostError, run_jobs, workers
-from stream_dedup.terminal import ending_in_order
+from stream_dedup.signals import ending_in_order
 
 
 def _square(number: int) -> int:

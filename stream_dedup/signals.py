@@ -1,0 +1,74 @@
+"""How a command ends by SIGTERM and Ctrl-C: at once, or in its own way.
+
+Knows signals, the terminal's cursor and temporary directories; knows no command.
+"""
+
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from stream_dedup.scratch import remove_own
+
+Handler = Callable[[int, object], object]
+
+_ENDING = signal.SIGTERM, signal.SIGINT
+_SHOW_CURSOR = b"\x1b[?25h\r\n"  # behind whatever was being drawn
+_STDOUT, _STDERR = 1, 2
+
+
+def heed(handler: Handler, *numbers: signal.Signals) -> dict[signal.Signals, object]:
+    """Have a handler hear signals, both that end a command unless some are named; return what heard them before.
+
+    One that is ignored stays so: a shell starts its background jobs with Ctrl-C ignored.
+    """
+    heard = [number for number in numbers or _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heard}
+
+
+def end_at_once() -> None:
+    """Have SIGTERM and Ctrl-C end the process where it is, unless the command heeds them in its own way.
+
+    An exception would be lost, or end in a crash, amid a compiled loop or an import.
+    """
+    heed(lambda number, _: leave(128 + number, b"error: interrupted\n" if number == signal.SIGINT else b""))
+
+
+def leave(code: int, told: bytes = b"") -> NoReturn:
+    """End the process without an exception; temporary directories are removed, and the terminal is as it was.
+
+    Nothing here waits for a lock, which whoever was interrupted may hold, or for a terminal that takes nothing.
+
+    Args:
+        code: of the exit.
+        told: on standard error.
+    """
+    try:
+        for place, text in ((_STDOUT, b""), (_STDERR, told)):
+            _write(place, (_SHOW_CURSOR if os.isatty(place) else b"") + text)
+        remove_own()
+    finally:
+        os._exit(code)
+
+
+def _write(place: int, text: bytes) -> None:
+    if text and select.select([], [place], [], 0.0)[1]:
+        os.write(place, text)
+
+
+def end_by(number: int, _frame: object = None) -> NoReturn:
+    """End by a signal, with all that is to be cleaned up."""
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """End by SIGTERM and Ctrl-C with all that is to be cleaned up, where no compiled loop runs."""
+    before = heed(end_by)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # it is what was there
