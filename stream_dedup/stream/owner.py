@@ -181,7 +181,14 @@ class Owner:
         life.health.wait_for("" if source.assigned else "partitions")
         life.hear()
         self._kit.upkeep.turn(self._kit.engine.progress)
-        return intake is None or self._commit(reader, pipeline, intake)
+        return self._note(reader, pipeline) if intake is None else self._commit(reader, pipeline, intake)
+
+    def _note(self, reader: Reader, pipeline: Pipeline) -> bool:
+        try:
+            pipeline.note()
+        except AbortedError as error:
+            return self._go_back(reader, error)
+        return True
 
     def _commit(self, reader: Reader, pipeline: Pipeline, intake: Intake) -> bool:
         before = self._kit.engine.progress.live

@@ -110,8 +110,8 @@ class Pipeline:
             self._writer.abort()
             raise AbortedError("the group has given some of the partitions to another process")
         positions = self._source.behind(haul)
-        group = self._source.group()
-        commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
+        told = haul.positions(), self._source.group()
+        commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, told)
         self._source.advance(haul, positions)
         protocol.reached(Step.APPLIED)
         if self._shadow is not None:
@@ -119,6 +119,25 @@ class Pipeline:
             watch.lap("shadow")
         seconds = {**taken.seconds, **watch.seconds}
         return Committed(haul.messages, haul.size, judged, dead, seconds)
+
+    def note(self) -> None:
+        """Commit what was found out about the topics of the input, where no message comes that it could go with.
+
+        Raises:
+            AbortedError: as in `commit`; so all that follows.
+            FencedError: see `AbortedError`.
+            BrokerError: see `AbortedError`.
+            StoreError: see `AbortedError`.
+        """
+        positions = self._source.noted()
+        if not positions:
+            return
+        self._writer.begin()
+        change = self._engine.decide([]).change
+        commit_change(change, positions, self._engine, self._writer, self._topic, Stopwatch())
+        self._source.told(positions)
+        if self._shadow is not None:
+            self._shadow.judge([], None, [], positions)
 
     def _publish(self, decoded: Decoded, judged: Judged) -> None:
         decided_ms = time.time_ns() // 1_000_000
@@ -157,18 +176,19 @@ def commit_change(
     writer: Writer,
     topic: str,
     watch: Stopwatch,
-    group: object | None = None,
+    told: tuple[Mapping[Place, int], object] | None = None,
 ) -> None:
     """Commit what messages change, with all that was sent, and bring the state up to it.
 
     Args:
         change: of the engine's last decision.
-        positions: the offset behind the last of its messages, by topic and partition.
+        positions: where the state stands then: offsets behind the messages by topic and partition, and what else it is
+            to know of topics.
         engine: whose state it changes.
         writer: commits.
         topic: name of the changelog, with the id that Kafka gave it.
         watch: gets the time of the transaction, and that of the state.
-        group: the metadata of the input's consumer, as of now; None where the group has decided the messages already.
+        told: what the group is told, and its metadata as of now; None where it knows already.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
@@ -176,7 +196,8 @@ def commit_change(
         BrokerError: the broker refuses, or gives no answer.
         StoreError: the state cannot be written. What is committed by then is in the changelog.
     """
-    behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), positions, group)
+    offsets, group = told or ({}, None)
+    behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), offsets, group)
     watch.lap("transaction")
     engine.apply(change, positions, ChangelogPlace(topic, behind) if behind is not None else None)
     watch.lap("apply")

@@ -63,6 +63,7 @@ class Rebuild:
         """
         digest = digest_of(self._settings)
         names, topics = state_topics(self._settings, digest), Topics(self._settings)
+        _check_decided(self._settings, topics.other_changelogs(digest))
         topics.prepare(names)
         identity = topics.identity(names.changelog)
         with (
@@ -77,11 +78,6 @@ class Rebuild:
                 Wire(self._settings, self._await_registry) as wire,
                 closing(History(self._settings, engine.positions())) as history,
             ):
-                if not history.decided and (others := topics.other_changelogs(digest)):
-                    raise BrokerError(
-                        f"the group {self._settings.input.group} has no offsets, so that nobody knows what was decided "
-                        f"with the settings of {others[0]}: start the service with those once, which tells the group"
-                    )
                 decoder = wire.decoder(topics.room(self._settings.output.unique))
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
@@ -125,6 +121,44 @@ def commit_in_silence(
     commit_change(judged.change, positions, engine, writer, identity, Stopwatch())
 
 
+def _check_decided(settings: Settings, others: Sequence[str]) -> None:
+    """Check that somebody knows what was decided, if anything was.
+
+    Args:
+        settings: topics and group.
+        others: the changelogs of the index under other settings.
+
+    Raises:
+        BrokerError: nobody does.
+    """
+    with closing(make_consumer(settings)) as consumer:
+        try:
+            if not others or any(place.offset >= 0 for place in _committed(consumer, settings)):
+                return
+            ends = {
+                name: consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ASK_SECONDS) for name in others
+            }
+        except KafkaException as error:
+            raise BrokerError(f"cannot find out what was decided: {error.args[0].str()}") from None
+    if written := [name for name, (_, end) in ends.items() if end > 0]:
+        raise BrokerError(
+            f"the group {settings.input.group} has no offsets, so that nobody knows what was decided: start the "
+            f"service once with the settings that it ran with last, which tells the group ({', '.join(written)})"
+        )
+
+
+def _committed(consumer: Consumer, settings: Settings) -> list[TopicPartition]:
+    """Return how far the group has decided in each partition of the input."""
+    topics = consumer.list_topics(timeout=_ASK_SECONDS).topics
+    places = [
+        TopicPartition(name, partition)
+        for name in taken_in(settings, topics)
+        if name in topics
+        for partition in topics[name].partitions
+    ]
+    return consumer.committed(places, timeout=_ASK_SECONDS) if places else []
+
+
 class History:
     """What the input topics hold up to where the group has decided, in order of the messages' times.
 
@@ -137,7 +171,6 @@ class History:
     Attributes:
         total: messages in all.
         done: those of them that were handed out.
-        decided: whether the group has offsets at all.
 
     Raises:
         BrokerError: the broker refuses, or gives no answer.
@@ -150,7 +183,6 @@ class History:
         self._paused: set[Place] = set()
         self._starts: list[TopicPartition] = []
         self.total = self.done = 0
-        self.decided = False
         try:
             self._find(settings, positions)
         except KafkaException as error:
@@ -186,16 +218,7 @@ class History:
 
     def _find(self, settings: Settings, positions: Mapping[Place, int]) -> None:
         """Find out from where to where each partition is read, and begin."""
-        topics = self._consumer.list_topics(timeout=_ASK_SECONDS).topics
-        places = [
-            TopicPartition(name, partition)
-            for name in taken_in(settings, topics)
-            if name in topics
-            for partition in topics[name].partitions
-        ]
-        committed = self._consumer.committed(places, timeout=_ASK_SECONDS) if places else []
-        self.decided = any(place.offset >= 0 for place in committed)
-        for place in committed:
+        for place in _committed(self._consumer, settings):
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:

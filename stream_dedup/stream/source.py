@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from stream_dedup.stream.topics import taken_in
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
 _PIECE_SECONDS = 0.01  # that messages are collected until they are looked at
 _LOOK_SECONDS = 2.0  # that the broker is asked at most which topics there are
+_AGAIN_SECONDS = 10.0  # until it is asked again where it did not say
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
@@ -101,7 +103,8 @@ class Source:
         self._settings = settings
         self._commit = settings.commit
         self._positions = dict(positions)
-        self._noted: dict[Place, int] = {}  # positions of which the state does not know yet
+        self._noted: dict[Place, int] = {}  # positions and identities of which the state does not know yet
+        self._telling: dict[Place, int] = {}  # those that it is being told
         self._identify = identify
         self._consumer: Consumer = make_consumer(settings, told=told)
         properties = consumer_properties(settings)
@@ -109,7 +112,7 @@ class Source:
         self._first_offset = OFFSET_END if from_end else OFFSET_BEGINNING
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
         self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
-        self._looked_at = -math.inf
+        self._look_at = -math.inf
         self._topics: list[str] = []
         self._complaints = Complaints()
         self._fault: KafkaError | None = None
@@ -126,17 +129,19 @@ class Source:
         Raises:
             BrokerError: a topic was deleted and made anew while it was read.
         """
-        if time.monotonic() - self._looked_at < self._look_seconds:
+        if time.monotonic() < self._look_at:
             return
         self._check_identities()
+        pause = self._look_seconds
+        existing: Collection[str] = self._topics
         try:
-            expressions = any(map(is_expression, self._settings.input.topics))
-            existing = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics if expressions else ()
+            if any(map(is_expression, self._settings.input.topics)):
+                existing = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
         except KafkaException as error:
             self._complaints.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
-        else:
-            self._subscribe(taken_in(self._settings, existing))
-        self._looked_at = time.monotonic()
+            pause = min(pause, _AGAIN_SECONDS)
+        self._subscribe(taken_in(self._settings, existing))
+        self._look_at = time.monotonic() + pause
 
     def _subscribe(self, topics: list[str]) -> None:
         if topics == self._topics:
@@ -193,7 +198,21 @@ class Source:
 
     def behind(self, haul: Haul) -> dict[Place, int]:
         """Return where the state will stand behind a haul: positions and identities of which it does not know."""
-        return self._noted | haul.positions()
+        return self.noted() | haul.positions()
+
+    def noted(self) -> dict[Place, int]:
+        """Return what was found out about topics that the state does not know: to be told to it now."""
+        self._telling = self._noted.copy()
+        return self._telling
+
+    def told(self, positions: Mapping[Place, int]) -> None:
+        """Note that the state knows what `behind` or `noted` has returned last."""
+        told = {topic for topic, partition in self._telling if partition == IDENTITY}
+        moved = {topic for topic in told if self._telling[topic, IDENTITY] != self._noted.get((topic, IDENTITY))}
+        # A topic that was found to be made anew since then stands where it was put.
+        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told - moved}
+        newer = {topic for topic, _ in self._noted}
+        self._positions |= {place: offset for place, offset in positions.items() if place[0] not in newer}
 
     def group(self) -> object:
         """Return the group's metadata of now: every transaction wants its own."""
@@ -207,14 +226,12 @@ class Source:
             positions: as `behind` tells them: there the state stands now.
         """
         self._hauls.remove(haul)
-        self._positions |= positions
-        self._noted = {place: offset for place, offset in self._noted.items() if place not in positions}
+        self.told(positions)
         self._committed_ms |= {place: _timestamp_ms(message) for place, message in haul.last.items()}
         if haul.moved:
-            self._read_on(positions)
-        if self._commit.guarantee == "exactly_once":
-            return
-        self._tell_group(positions)
+            self._read_on(haul.newest.keys())
+        if self._commit.guarantee != "exactly_once":
+            self._tell_group(haul.positions())
 
     def _tell_group(self, positions: Mapping[Place, int]) -> None:
         """Tell the group how far it has decided."""
@@ -224,11 +241,11 @@ class Source:
         except KafkaException as error:
             self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
 
-    def _read_on(self, positions: Mapping[Place, int]) -> None:
+    def _read_on(self, committed: AbstractSet[Place]) -> None:
         """Read from behind a commit: who was given a partition anew meanwhile began before it."""
         # What has been read ahead of one that stayed is not read again.
-        ahead = {place for haul in self._hauls for place in haul.newest}
-        places = [TopicPartition(*place, positions[place]) for place in (positions.keys() & self.assigned) - ahead]
+        again = (committed & self.assigned) - self._under_way()
+        places = [TopicPartition(*place, self._offset_of(place)) for place in again]
         try:
             self._consumer.incremental_unassign(places)
             self._consumer.incremental_assign(places)
@@ -344,19 +361,28 @@ class Source:
         try:
             self._note_identities(places)
             for partition in partitions:
-                place = partition.topic, partition.partition
-                # What stands at 0 begins with the oldest message there is, also where that is another by now.
-                partition.offset = self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
+                partition.offset = self._offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
         except KafkaException as error:
             # An exception would get lost on its way out of a callback: `take` raises it.
             self._fault = error.args[0]
             return
-        # A group that is new, or whose offsets were lost, knows no partition to which nothing comes.
-        self._tell_group({place: self._positions[place] for place in places & self._positions.keys()})
+        # A group that is new, or whose offsets were lost, knows no partition to which nothing comes. Of the others it
+        # may have been told already what is being committed.
+        quiet = (places & self._positions.keys()) - self._under_way()
+        self._tell_group({place: self._positions[place] for place in quiet})
         self._move(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
+
+    def _offset_of(self, place: Place) -> int:
+        """Return from where a partition is read."""
+        # What stands at 0 begins with the oldest message there is, also where that is another by now.
+        return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
+
+    def _under_way(self) -> set[Place]:
+        """Return the partitions of which messages were read that are not committed."""
+        return {place for haul in self._hauls for place in haul.newest}
 
     def _note_identities(self, places: set[Place]) -> None:
         """Note the identities of the topics of some partitions, and begin those anew that have another one."""
@@ -377,9 +403,11 @@ class Source:
         Raises:
             BrokerError: one was deleted and made anew: it has other messages under the same offsets.
         """
-        known = {topic: self._positions.get((topic, IDENTITY)) for topic, _ in self.assigned}
-        for topic, identity in self._identify(known.keys()).items():
-            if known[topic] not in {None, identity}:
+        for topic, identity in self._identify({topic for topic, _ in self.assigned}).items():
+            known = self._positions.get((topic, IDENTITY))
+            if known is None:
+                self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity
+            elif known != identity:
                 raise BrokerError(f"topic {topic} was deleted and made anew: a new start reads it from its beginning")
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:

@@ -87,8 +87,8 @@ def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
         settings: names and expressions.
         existing: topics that there are.
     """
-    own = f"{_state_name(settings)}.owner", _changelog_prefix(settings)
-    others = [name for name in existing if not name.startswith((*own, _KAFKAS_OWN))]
+    own = re.compile(rf"{re.escape(_state_name(settings))}\.(owner|changelog\.[0-9a-f]{{8}})|{_KAFKAS_OWN}.*")
+    others = [name for name in existing if not own.fullmatch(name)]
     named = [name for name in settings.input.topics if not is_expression(name)]
     expressions = filter(is_expression, settings.input.topics)
     found = {name for wanted in expressions for name in others if takes_in(wanted, name)}

@@ -11,13 +11,12 @@ from threading import Thread
 from typing import NoReturn
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.clients import BrokerError, Told, make_producer
-from stream_dedup.stream.places import offsets_of
 
 _SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
 _PAUSE_SECONDS = 0.1  # before the same call again
@@ -294,10 +293,11 @@ class Writer:
     def _send_offsets(self, offsets: Mapping[tuple[str, int], int], group: object | None, deadline: float) -> None:
         if not offsets or group is None:
             return
+        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         try:
             self._until(
                 lambda seconds: self._beside(
-                    partial(self._producer.send_offsets_to_transaction, offsets_of(offsets), group, seconds)
+                    partial(self._producer.send_offsets_to_transaction, places, group, seconds)
                 ),
                 deadline,
             )

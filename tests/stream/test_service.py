@@ -28,6 +28,9 @@ from deploy.broker import KafkaBroker
 from deploy.demo.samples import Sample, sample_stream
 from deploy.demo.samples.corpus import Form, base_texts
 from stream_dedup import Deduplicator
+from stream_dedup.index.ledger import load_positions
+from stream_dedup.index.rocks import RocksStore
+from stream_dedup.stream.places import IDENTITY
 from tests.stream.harness import (
     READY_SECONDS,
     STOP_SECONDS,
@@ -802,6 +805,48 @@ def _settled_lags(service: Service) -> list[float]:
     while any(lags := service.metrics().series("consumer_lag_messages")) and time.monotonic() < deadline:
         time.sleep(0.1)
     return lags
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_input_topic_that_was_made_anew_is_read_whole(bootstrap: str, tmp_path: Path, guarantee: str) -> None:
+    """With fewer partitions than it had, of which the state and the group know more; each start goes on behind."""
+    topics, texts, flags = fresh_topics(bootstrap, partitions=2), iter(_texts()), (f"commit.guarantee={guarantee}",)
+
+    def judged(names: str, partition: int = 0) -> None:
+        messages = [replace(article(name, next(texts)), partition=partition) for name in names]
+        produce(bootstrap, topics.input, messages)
+
+    judged("ab", 0)
+    judged("cd", 1)
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        collect(bootstrap, topics, 4, service)
+        service.stop()
+    delete_topic(bootstrap, topics.input)
+    create_topic(bootstrap, topics.input)
+    judged("efg")
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        collect(bootstrap, topics, 7, service)
+        assert [event["topic"] for event in service.events("topic_made_anew")] == [topics.input]
+        service.stop()
+    judged("h")
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        outputs = collect(bootstrap, topics, 8, service)
+        assert service.events("topic_made_anew") == []
+        service.stop()
+    assert sorted((record.key or b"").decode() for record in outputs.unique) == list("abcdefgh")
+
+
+def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) -> None:
+    """A topic that is made anew while nothing runs is known as such although nothing was read of it."""
+    topics = fresh_topics(bootstrap)
+    with Service(tmp_path, bootstrap, topics) as service:
+        wait_until(
+            lambda: service.metrics().value("transactions_total", outcome="committed") == 1, "the topic is noted"
+        )
+        service.stop()
+    (database,) = (tmp_path / "state").iterdir()
+    with closing(RocksStore(database)) as store:
+        assert set(load_positions(store)) == {(topics.input, IDENTITY)}
 
 
 def test_regular_expression_reads_topics_created_later(patterned: Patterned) -> None:

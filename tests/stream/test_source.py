@@ -185,16 +185,16 @@ def test_expressions_are_pythons_and_take_in_none_of_the_indexs_topics(bootstrap
             "kafka.topic.metadata.refresh.interval.ms=100",
         ]
     )
-    for name in ("alpha", "beta", "owner", "changelog.00112233", "changelog.44556677"):
+    for name in ("beta", "owner", "changelog.00112233", "changelog.44556677", "alpha"):
         create_topic(bootstrap, f"{group}.{name}")
         produce(bootstrap, f"{group}.{name}", _numbered(1))
     with closing(Source(settings, {})) as source:
         haul = source.haul()
         _read(source, haul, 1)
-        create_topic(bootstrap, f"{group}.gamma")
-        produce(bootstrap, f"{group}.gamma", _numbered(1))
+        create_topic(bootstrap, f"{group}.owners")
+        produce(bootstrap, f"{group}.owners", _numbered(1))
         _read(source, haul, 2)
-        assert {place for place, _ in source.assigned} == {f"{group}.alpha", f"{group}.gamma"}
+        assert {place for place, _ in source.assigned} == {f"{group}.alpha", f"{group}.owners"}
 
 
 def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
@@ -216,3 +216,73 @@ def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
         create_topic(bootstrap, f"{group}.in")
         produce(bootstrap, f"{group}.in", _numbered(1))
         assert _read(source, haul, 1) == [0]
+
+
+def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> None:
+    """A broker that does not answer at first is asked again, and the state told without waiting for a message."""
+    topics, identities = named_topics(), dict[str, int]()
+    create_topic(bootstrap, topics.input)
+    settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
+    with closing(Source(settings, {}, lambda _: identities)) as source:
+        haul = source.haul()
+        wait_until(lambda: not source.take(haul, threading.Event()) and bool(source.assigned), "the partition")
+        assert source.noted() == {}
+        identities[topics.input] = 7
+        wait_until(lambda: not source.take(haul, threading.Event()) and bool(source.noted()), "the identity")
+        assert source.noted() == {(topics.input, IDENTITY): 7}
+        source.told(source.noted())
+        assert source.noted() == {}
+        identities[topics.input] = 8
+        with pytest.raises(BrokerError, match="made anew"):
+            _read(source, haul, 1)
+
+
+def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was committed meanwhile is of the topic that was; the state is told of the new one with the next commit."""
+    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
+    topics = named_topics()
+    settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
+    create_topic(bootstrap, topics.input)
+    produce(bootstrap, topics.input, _numbered(4))
+    with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
+        haul = source.haul()
+        _read(source, haul, 4)
+        behind = source.behind(haul)
+        delete_topic(bootstrap, topics.input)
+
+        def kept_alive(rebalances: int) -> bool:
+            source.keep_alive()
+            return source.rebalances >= rebalances
+
+        wait_until(lambda: kept_alive(2), "the partition is taken")
+        create_topic(bootstrap, topics.input)
+        produce(bootstrap, topics.input, _numbered(7))
+        wait_until(lambda: kept_alive(3), "the new one is given")
+        source.advance(haul, behind)
+        noted = source.noted()
+        assert in_input(noted) == {(topics.input, 0): 0}
+        assert noted[topics.input, IDENTITY] != behind[topics.input, IDENTITY]
+        assert _read(source, source.haul(), 7) == list(range(7))
+
+
+def test_group_is_not_set_back_behind_what_is_being_committed(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition that is given anew amid a commit may have been told of already."""
+    told: list[dict[Place, int]] = []
+    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
+    topics = named_topics()
+    create_topic(bootstrap, topics.input, 2)
+    produce(bootstrap, topics.input, _numbered(_PIECE))
+    with closing(Source(_settings(bootstrap, topics), {(topics.input, 0): 2, (topics.input, 1): 0})) as source:
+        monkeypatch.setattr(source, "_tell_group", lambda positions: told.append(dict(positions)))
+        haul = source.haul()
+        _read(source, haul, _PIECE - 2)
+        time.sleep(1.5 * _POLL_MS / 1000)
+
+        def given_anew() -> bool:
+            source.keep_alive()
+            return source.rebalances >= 3
+
+        wait_until(given_anew, "the partitions are given anew")
+    assert told == [{(topics.input, 0): 2, (topics.input, 1): 0}, {(topics.input, 1): 0}]
