@@ -464,6 +464,35 @@ def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, .
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device\n")
 
 
+_DRAWING = """
+import threading, time
+from stream_dedup.signals import end_at_once
+from stream_dedup.terminal import errors
+end_at_once()
+held = threading.Event()
+def draw():
+    with errors._lock:
+        held.set()
+        time.sleep(60)
+threading.Thread(target=draw, daemon=True).start()
+held.wait()
+print("drawing", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_signal_waits_for_nobody_who_is_drawing() -> None:
+    """A thread that draws bars may wait for what the interrupted one holds: so neither is waited for."""
+    command = [sys.executable, "-c", _DRAWING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "drawing\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (130, "error: interrupted\n")
+
+
 def test_module_runs_as_the_command() -> None:
     """`python -m stream_dedup` is the command line."""
     command = [sys.executable, "-m", "stream_dedup", "--version"]

@@ -18,7 +18,8 @@ _HOLDER = """
 import time
 import typer
 from stream_dedup.scratch import Scratch
-from stream_dedup.signals import end_at_once, guarded
+from stream_dedup.signals import end_at_once
+from stream_dedup.terminal import guarded
 def work():
     with Scratch("trial") as name:
         print(name, flush=True)
