@@ -207,12 +207,11 @@ class Source:
 
     def told(self, positions: Mapping[Place, int]) -> None:
         """Note that the state knows what `behind` or `noted` has returned last."""
-        told = {topic for topic, partition in self._telling if partition == IDENTITY}
-        moved = {topic for topic in told if self._telling[topic, IDENTITY] != self._noted.get((topic, IDENTITY))}
-        # A topic that was found to be made anew since then stands where it was put.
-        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told - moved}
-        newer = {topic for topic, _ in self._noted}
-        self._positions |= {place: offset for place, offset in positions.items() if place[0] not in newer}
+        identities = self._telling.items() & self._noted.items()
+        told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
+        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told}
+        # What was found to be made anew since then stands where it was put.
+        self._positions |= {place: offset for place, offset in positions.items() if place not in self._noted}
 
     def group(self) -> object:
         """Return the group's metadata of now: every transaction wants its own."""
@@ -393,7 +392,8 @@ class Source:
             noted = {(topic, IDENTITY): identity}
             if known is not None:
                 log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
-                noted |= {place: 0 for place in self._positions.keys() | places if place[0] == topic} | noted
+                known_places = self._positions.keys() | places | self._under_way()
+                noted = {place: 0 for place in known_places if place[0] == topic} | noted
             self._positions |= noted
             self._noted |= noted
 

@@ -286,3 +286,26 @@ def test_group_is_not_set_back_behind_what_is_being_committed(bootstrap: str, mo
 
         wait_until(given_anew, "the partitions are given anew")
     assert told == [{(topics.input, 0): 2, (topics.input, 1): 0}, {(topics.input, 1): 0}]
+
+
+def test_identity_that_is_told_amid_a_commit_puts_nothing_back(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit is of the same topic, of which only the name was known when it began."""
+    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
+    topics, identities = named_topics(), dict[str, int]()
+    create_topic(bootstrap, topics.input)
+    produce(bootstrap, topics.input, _numbered(_PIECE + 3))
+    with closing(Source(_settings(bootstrap, topics), {}, lambda _: identities)) as source:
+        haul = source.haul()
+        _read(source, haul, _PIECE)
+        behind = source.behind(haul)
+        identities[topics.input] = 7
+        time.sleep(1.5 * _POLL_MS / 1000)
+
+        def given_anew() -> bool:
+            source.keep_alive()
+            return source.rebalances >= 3
+
+        wait_until(given_anew, "the partition is given anew")
+        source.advance(haul, behind)
+        assert source.noted() == {(topics.input, IDENTITY): 7}
+        assert _read(source, source.haul(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
