@@ -6,9 +6,9 @@ Knows signals, the terminal's cursor and temporary directories; knows no command
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NoReturn
 
 from stream_dedup.scratch import remove_own
 
@@ -19,7 +19,7 @@ _SHOW_CURSOR = b"\x1b[?25h\r\n"  # behind whatever was being drawn
 _STDOUT, _STDERR = 1, 2
 
 
-def heed(handler: Handler, *numbers: signal.Signals) -> dict[signal.Signals, object]:
+def heed(handler: Handler, *numbers: signal.Signals) -> Mapping[signal.Signals, Any]:
     """Have a handler hear signals, both that end a command unless some are named; return what heard them before.
 
     One that is ignored stays so: a shell starts its background jobs with Ctrl-C ignored.
@@ -64,11 +64,16 @@ def end_by(number: int, _frame: object = None) -> NoReturn:
 
 
 @contextmanager
-def ending_in_order() -> Iterator[None]:
-    """End by SIGTERM and Ctrl-C with all that is to be cleaned up, where no compiled loop runs."""
-    before = heed(end_by)
+def heeding(handler: Handler) -> Iterator[None]:
+    """Have a handler hear what ends a command as long as the context lasts; see `heed`."""
+    before = heed(handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # it is what was there
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def ending_in_order() -> AbstractContextManager[None]:
+    """End by SIGTERM and Ctrl-C with all that is to be cleaned up, where no compiled loop runs."""
+    return heeding(end_by)

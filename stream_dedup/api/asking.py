@@ -26,18 +26,18 @@ from stream_dedup.scope import MAX_SCOPE_BYTES
 def _told(check: Callable[[str], str]) -> AfterValidator:
     """Return a check whose errors are told in their own words."""
 
-    def checked(name: str) -> str:
+    def checked(text: str) -> str:
         try:
-            return check(name)
+            return check(text)
         except ValueError as error:
-            raise PydanticCustomError("name", "{told}", {"told": str(error)}) from None
+            raise PydanticCustomError("refused", "{told}", {"told": str(error)}) from None
 
     return AfterValidator(checked)
 
 
 def _not_blank(text: str) -> str:
     if text.isspace():
-        raise PydanticCustomError("blank", "the text is blank: there is nothing to compare")
+        raise ValueError("the text is blank: there is nothing to compare")
     return text
 
 
@@ -56,7 +56,7 @@ class Asking(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    body: Annotated[str, Field(min_length=1), AfterValidator(_not_blank)] = Field(description="The text.")
+    body: Annotated[str, Field(min_length=1), _told(_not_blank)] = Field(description="The text.")
     title: str = Field("", description="Words of it count where a profile has a title factor.")
     source: str = Field("", max_length=2_000, description="Who published it: lines of that site are left out.")
     url: str = Field("", max_length=8_192, description="Where; its host stands in for the source.")

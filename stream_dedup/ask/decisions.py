@@ -15,7 +15,7 @@ from stream_dedup.ask.answers import Answer, Encodable, PlaceAnswer
 from stream_dedup.decode import UndecodableError
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import OWN_HEADERS, Settings
-from stream_dedup.stream.sink import readable_headers
+from stream_dedup.stream.sink import incoming_headers
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 
@@ -116,9 +116,10 @@ class Decisions:
     def _article(self, message: Message) -> Article | None:
         """Return a unique article, None where it cannot be read by the settings of now."""
         now_ms = time.time_ns() // 1_000_000
+        # What went out had headers that could be read.
+        headers = incoming_headers(message) or []
         for origin in self._origins:
             with suppress(UndecodableError):
-                headers = readable_headers(message)
                 item = self._decoder.decode(message.value(), now_ms, origin, key=message.key(), headers=headers)
                 return item if isinstance(item, Article) else None
         return None

@@ -212,14 +212,15 @@ class Desk(SelfClosing):
         with self._follower.view() as view:
             lookup = self._lookup(view)
             record = lookup.record(name)
-            link = lookup.link(name, record)
+            joined = lookup.joined(name, record)
+            link = lookup.link(joined)
             matched = other if other is not None or link is None else link.matched
             if matched is None:
                 raise _no_reason(article_id, record.relation, linked=link is not None)
             against = lookup.record(name_of(scope, matched))
             origins = record.origin, against.origin
             decided = link if link is not None and link.matched == matched else None
-            revised = decided is not None and lookup.is_revised(name, record, against)
+            revised = joined is not None and decided is not None and lookup.is_revised(joined, against)
             epoch, learnt = view.epoch, view.learnt
         articles = self._texts.article(article_id, origins[0]), self._texts.article(matched, origins[1])
         explanation = explainer.explain(*articles, epoch, learnt)

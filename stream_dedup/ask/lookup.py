@@ -28,8 +28,13 @@ class UnknownArticleError(LookupError):
     """No article of the id is known, or none any more."""
 
 
-class _Joined(NamedTuple):
-    """How one copy joined its cluster."""
+class Joined(NamedTuple):
+    """How one copy joined its cluster.
+
+    Attributes:
+        decided_ms: the stream's time at the decision, milliseconds since 1970 in UTC.
+        join: its link.
+    """
 
     decided_ms: int
     join: Join
@@ -81,7 +86,7 @@ class Lookup:
             relation=record.relation,
             cluster=record.cluster,
             canonical=id_of(cluster.canonical if cluster is not None else self._single(record.cluster, name)),
-            link=self.link(name, record),
+            link=self.link(self.joined(name, record)),
             source=record.source,
             published_at=iso(record.published_ms),
             received_at=iso(record.first_ms),
@@ -91,24 +96,19 @@ class Lookup:
             message=place_answer(record.origin),
         )
 
-    def link(self, name: str, record: ArticleRecord) -> LinkAnswer | None:
-        """Return why an article is a copy; None of others, and once that has expired."""
-        joined = self._joined(name, record)
+    def link(self, joined: Joined | None) -> LinkAnswer | None:
+        """Return why an article is a copy, by how it joined its cluster; None of others."""
         if joined is None:
             return None
         return _link_answer(joined, self._names([joined.join.matched]))
 
-    def is_revised(self, name: str, record: ArticleRecord, matched: ArticleRecord) -> bool:
+    def is_revised(self, joined: Joined, matched: ArticleRecord) -> bool:
         """Tell whether the article that a copy was linked to has another text by now.
 
         Args:
-            name: of the copy.
-            record: of the copy.
+            joined: how the copy joined its cluster.
             matched: record of the other.
         """
-        joined = self._joined(name, record)
-        if joined is None:
-            return False
         (entry,) = self._view.store.get_many(Family.ENTRIES, [key_of(joined.join.matched)])
         if entry is None:
             return False
@@ -181,8 +181,13 @@ class Lookup:
     def _single(self, number: int, name: str) -> str:
         return self._names([number]).get(number, name)
 
-    def _joined(self, name: str, record: ArticleRecord) -> _Joined | None:
-        """Return how an article joined its cluster, None if it is no copy, or if that was many copies ago."""
+    def joined(self, name: str, record: ArticleRecord) -> Joined | None:
+        """Return how an article joined its cluster; None if it is no copy, or if that was many copies ago.
+
+        Args:
+            name: its id, behind its scope if it has one.
+            record: of it.
+        """
         joined = self._joined_last(name, record)
         if joined is not None or record.relation is None:
             return joined
@@ -190,13 +195,13 @@ class Lookup:
         newest_joins = islice(self._joins(record.cluster), _MOST_JOINS)
         return next((joined for copy, joined in newest_joins if copy == name), None)
 
-    def _joined_last(self, name: str, record: ArticleRecord) -> _Joined | None:
+    def _joined_last(self, name: str, record: ArticleRecord) -> Joined | None:
         """Return how an article joined its cluster by the last decision on it."""
         key = join_key(record.cluster, record.decided_ms, name)
         (packed,) = newest(self._view.store, Family.MEMBERS, [key], self._live)
-        return _Joined(record.decided_ms, Join.unpack(packed)) if packed is not None else None
+        return Joined(record.decided_ms, Join.unpack(packed)) if packed is not None else None
 
-    def _joins(self, number: int) -> Iterator[tuple[str, _Joined]]:
+    def _joins(self, number: int) -> Iterator[tuple[str, Joined]]:
         """Yield the names of a cluster's copies and how they joined, the newest first, each once."""
         seen: set[str] = set()
         for generation in reversed(self._live):
@@ -205,7 +210,7 @@ class Lookup:
                 _, decided_ms, name = of_join_key(key[len(prefix) :])
                 if name not in seen:
                     seen.add(name)
-                    yield name, _Joined(decided_ms, Join.unpack(value))
+                    yield name, Joined(decided_ms, Join.unpack(value))
 
     def _names(self, entries: Sequence[int]) -> dict[int, str]:
         """Return the names of the articles of some entries, of those that are kept."""
@@ -223,7 +228,7 @@ def place_answer(origin: Origin | None) -> PlaceAnswer | None:
     return PlaceAnswer(topic=origin.topic, partition=origin.partition, offset=origin.offset)
 
 
-def _link_answer(joined: _Joined, matched: dict[int, str]) -> LinkAnswer:
+def _link_answer(joined: Joined, matched: dict[int, str]) -> LinkAnswer:
     join = joined.join
     name = matched.get(join.matched)
     return LinkAnswer(
@@ -239,7 +244,7 @@ def _link_answer(joined: _Joined, matched: dict[int, str]) -> LinkAnswer:
 
 
 def _member_answer(
-    name: str, canonical: str, record: ArticleRecord, joined: _Joined | None, matched: dict[int, str]
+    name: str, canonical: str, record: ArticleRecord, joined: Joined | None, matched: dict[int, str]
 ) -> MemberAnswer:
     return MemberAnswer(
         id=id_of(name),

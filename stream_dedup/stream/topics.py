@@ -32,6 +32,7 @@ _COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
 _FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
+_DIGEST = "[0-9a-f]{8}"  # of settings, as the name of a changelog ends
 _KAFKAS_OWN = "__"  # what the names of its own topics begin with
 _LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name goes on behind it
 
@@ -87,8 +88,13 @@ def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
         settings: names and expressions.
         existing: topics that there are.
     """
-    own = re.compile(rf"{re.escape(_state_name(settings))}\.(owner|changelog\.[0-9a-f]{{8}})|{_KAFKAS_OWN}.*")
-    others = [name for name in existing if not own.fullmatch(name)]
+    own = state_topics(settings, "")
+    changelog = re.compile(re.escape(own.changelog) + _DIGEST)
+    others = [
+        name
+        for name in existing
+        if name != own.owner and not changelog.fullmatch(name) and not name.startswith(_KAFKAS_OWN)
+    ]
     named = [name for name in settings.input.topics if not is_expression(name)]
     expressions = filter(is_expression, settings.input.topics)
     found = {name for wanted in expressions for name in others if takes_in(wanted, name)}

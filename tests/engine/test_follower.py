@@ -172,8 +172,10 @@ def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path)
         with Follower(tmp_path / "state", _settings(tmp_path / "state")) as follower, follower.view() as view:
             lookup = Lookup(view, set())
             records = {name: lookup.record(name) for name in (first.id, "copy", "late")}
+            joins = {name: lookup.joined(name, record) for name, record in records.items()}
             revised = {
-                name: lookup.is_revised(name, records[name], records[first.id]) for name in ("copy", "late", first.id)
+                name: joined is not None and lookup.is_revised(joined, records[first.id])
+                for name, joined in joins.items()
             }
     assert revised == {"copy": True, "late": False, first.id: False}
 

@@ -50,6 +50,16 @@ def _read(source: Source, haul: Haul, count: int) -> list[int]:
     return [int(message.offset() or 0) for message in haul.messages]
 
 
+def _await_rebalances(source: Source, count: int) -> None:
+    """Wait as a slow commit does, until partitions were given or taken so many times in all."""
+
+    def rebalanced() -> bool:
+        source.keep_alive()
+        return source.rebalances >= count
+
+    wait_until(rebalanced, f"{count} rebalances")
+
+
 def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,12 +73,7 @@ def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
         assert _read(source, first, _PIECE) == list(range(_PIECE))
         assert source.holds(first)
         time.sleep(1.5 * _POLL_MS / 1000)
-
-        def given_anew() -> bool:
-            source.keep_alive()
-            return source.rebalances >= 3  # given, lost, given
-
-        wait_until(given_anew, "the partition is lost and given anew")
+        _await_rebalances(source, 3)  # given, lost, given
         assert (first.moved, source.assigned) == (True, {(topics.input, 0)})
         source.advance(first, first.positions())
         assert _read(source, source.haul(), _PIECE) == list(range(_PIECE, 2 * _PIECE))
@@ -251,15 +256,10 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
         _read(source, haul, 4)
         behind = source.behind(haul)
         delete_topic(bootstrap, topics.input)
-
-        def kept_alive(rebalances: int) -> bool:
-            source.keep_alive()
-            return source.rebalances >= rebalances
-
-        wait_until(lambda: kept_alive(2), "the partition is taken")
+        _await_rebalances(source, 2)  # given, taken
         create_topic(bootstrap, topics.input)
         produce(bootstrap, topics.input, _numbered(7))
-        wait_until(lambda: kept_alive(3), "the new one is given")
+        _await_rebalances(source, 3)
         source.advance(haul, behind)
         noted = source.noted()
         assert in_input(noted) == {(topics.input, 0): 0}
@@ -279,12 +279,7 @@ def test_group_is_not_set_back_behind_what_is_being_committed(bootstrap: str, mo
         haul = source.haul()
         _read(source, haul, _PIECE - 2)
         time.sleep(1.5 * _POLL_MS / 1000)
-
-        def given_anew() -> bool:
-            source.keep_alive()
-            return source.rebalances >= 3
-
-        wait_until(given_anew, "the partitions are given anew")
+        _await_rebalances(source, 3)  # given, lost, given
     assert told == [{(topics.input, 0): 2, (topics.input, 1): 0}, {(topics.input, 1): 0}]
 
 
@@ -300,12 +295,7 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(bootstrap: str, m
         behind = source.behind(haul)
         identities[topics.input] = 7
         time.sleep(1.5 * _POLL_MS / 1000)
-
-        def given_anew() -> bool:
-            source.keep_alive()
-            return source.rebalances >= 3
-
-        wait_until(given_anew, "the partition is given anew")
+        _await_rebalances(source, 3)  # given, lost, given
         source.advance(haul, behind)
         assert source.noted() == {(topics.input, IDENTITY): 7}
         assert _read(source, source.haul(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]

@@ -16,6 +16,8 @@ from joblib import cpu_count
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from stream_dedup.signals import heeding
+
 _Result = TypeVar("_Result")
 _IDLE_SECONDS = 60
 
@@ -92,13 +94,8 @@ class _Here(Executor):
 def _signals_held() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C wait: what their handlers raise would be lost, or end in a crash, amid a compiled loop."""
     heard: list[int] = []
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    held = {number: signal.signal(number, lambda number, _: heard.append(number)) for number in numbers}
-    try:
+    with heeding(lambda number, _: heard.append(number)):
         yield
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
     if heard:
         signal.raise_signal(heard[0])
 
