@@ -5,7 +5,7 @@ Knows what a term takes and how its loop ends; knows nothing of texts or of libr
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -136,29 +136,31 @@ class Owner:
         Returns:
             Whether all is judged: if not, a new writer is to go on behind the last batch that was committed.
         """
-        life = self._life
-        with closing(History(self._settings, self._kit.engine.positions())) as history:
+        kit, life = self._kit, self._life
+        with closing(History(self._settings, kit.engine.positions(), kit.topics.identities)) as history:
             if not history.total:
                 return True
             reason = "the group has decided these messages, the state does not know them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
-            self._kit.metrics.become("restoring")  # as a standby it would be one of those of whom none is active
+            kit.metrics.become("restoring")  # as a standby it would be one of those of whom none is active
             advance = Advance("messages")
             life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):
-                if messages and not self._judge_in_silence(messages, decoder, writer):
+                if messages and not self._judge_in_silence(messages, history.identities, decoder, writer):
                     return False
                 life.heartbeat()
                 life.health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
                 life.heed_stop("what the group has decided was being judged again")
         return True
 
-    def _judge_in_silence(self, messages: Sequence[Message], decoder: Decoder, writer: Writer) -> bool:
+    def _judge_in_silence(
+        self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, writer: Writer
+    ) -> bool:
         """Judge a batch that the group has decided; return whether it is committed."""
         kit = self._kit
         judged = kit.engine.progress.judged
         try:
-            commit_in_silence(messages, kit.engine, decoder, writer, kit.identity)
+            commit_in_silence(messages, identities, kit.engine, decoder, writer, kit.identity)
         except AbortedError as error:
             self._aborts.bear(error)
             return False

@@ -3,7 +3,7 @@
 Knows names, numbers and offsets; knows nothing of who reads or writes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from confluent_kafka import TopicPartition
 
@@ -19,3 +19,26 @@ def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
 def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
     """Return the positions of a state as a group keeps them."""
     return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
+
+
+def news_of(
+    identities: Mapping[str, int], positions: Mapping[Place, int], places: Collection[Place]
+) -> dict[Place, int]:
+    """Return what a state is to be told of topics: the identities that it does not know.
+
+    Of a topic that it knows by another identity, one that was made anew, also that it stands at the beginning of each
+    partition.
+
+    Args:
+        identities: of the topics, by name.
+        positions: of the state.
+        places: further partitions, of which something was read.
+    """
+    news: dict[Place, int] = {}
+    for topic, identity in identities.items():
+        known = positions.get((topic, IDENTITY))
+        if known not in {None, identity}:
+            news |= {place: 0 for place in {*positions, *places} if place[0] == topic}
+        if known != identity:
+            news[topic, IDENTITY] = identity
+    return news

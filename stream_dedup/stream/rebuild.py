@@ -5,7 +5,7 @@ Knows the input up to where the group has decided; publishes nothing, and knows 
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -20,7 +20,7 @@ from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.clients import BrokerError, make_consumer, passes
 from stream_dedup.stream.decoded import decode_all
 from stream_dedup.stream.pipeline import commit_change
-from stream_dedup.stream.places import Place
+from stream_dedup.stream.places import Place, news_of
 from stream_dedup.stream.restore import Report, catch_up
 from stream_dedup.stream.source import place_of
 from stream_dedup.stream.states import digest_of, state_directory
@@ -76,7 +76,7 @@ class Rebuild:
             judged = engine.progress.judged
             with (
                 Wire(self._settings, self._await_registry) as wire,
-                closing(History(self._settings, engine.positions())) as history,
+                closing(History(self._settings, engine.positions(), topics.identities)) as history,
             ):
                 decoder = wire.decoder(topics.room(self._settings.output.unique))
                 for messages in history.batches(self._settings.commit.articles):
@@ -85,7 +85,7 @@ class Rebuild:
                     if not messages:
                         continue
                     try:
-                        commit_in_silence(messages, engine, decoder, writer, identity)
+                        commit_in_silence(messages, history.identities, engine, decoder, writer, identity)
                     except AbortedError as error:
                         raise BrokerError(f"{error}: the same command goes on behind the last commit") from None
                     self._report("messages of the input", history.done, history.total)
@@ -98,12 +98,18 @@ class Rebuild:
 
 
 def commit_in_silence(
-    messages: Sequence[Message], engine: Deduplicator, decoder: Decoder, writer: Writer, identity: str
+    messages: Sequence[Message],
+    identities: Mapping[str, int],
+    engine: Deduplicator,
+    decoder: Decoder,
+    writer: Writer,
+    identity: str,
 ) -> None:
     """Judge messages that the group has decided already: only the state learns of them.
 
     Args:
         messages: in order.
+        identities: of the topics that they may be from.
         engine: decides.
         decoder: reads messages.
         writer: commits the change to the changelog.
@@ -117,7 +123,8 @@ def commit_in_silence(
     """
     judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
     writer.begin()
-    positions = {place_of(message): int(message.offset() or 0) + 1 for message in messages}
+    behind = {place_of(message): int(message.offset() or 0) + 1 for message in messages}
+    positions = news_of(identities, engine.positions(), ()) | behind
     commit_change(judged.change, positions, engine, writer, identity, Stopwatch())
 
 
@@ -166,9 +173,11 @@ class History:
 
     Args:
         settings: topics and group.
-        positions: next offset by topic and partition, of those that are read already.
+        positions: of the state; a topic that was made anew since is read from its beginning.
+        identify: see `Source`.
 
     Attributes:
+        identities: of the topics, as far as they are known.
         total: messages in all.
         done: those of them that were handed out.
 
@@ -176,7 +185,12 @@ class History:
         BrokerError: the broker refuses, or gives no answer.
     """
 
-    def __init__(self, settings: Settings, positions: Mapping[Place, int]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        positions: Mapping[Place, int],
+        identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
+    ) -> None:
         self._consumer: Consumer = make_consumer(settings)
         self._queues: dict[Place, deque[Message]] = {}
         self._ends: dict[Place, int] = {}
@@ -184,7 +198,9 @@ class History:
         self._starts: list[TopicPartition] = []
         self.total = self.done = 0
         try:
-            self._find(settings, positions)
+            committed = _committed(self._consumer, settings)
+            self.identities = identify({place.topic for place in committed})
+            self._find(committed, {**positions, **news_of(self.identities, positions, ())})
         except KafkaException as error:
             self._consumer.close()
             raise BrokerError(f"cannot read the input: {error.args[0].str()}") from None
@@ -216,9 +232,14 @@ class History:
         """Release the connection."""
         self._consumer.close()
 
-    def _find(self, settings: Settings, positions: Mapping[Place, int]) -> None:
-        """Find out from where to where each partition is read, and begin."""
-        for place in _committed(self._consumer, settings):
+    def _find(self, committed: Sequence[TopicPartition], positions: Mapping[Place, int]) -> None:
+        """Find out from where to where each partition is read, and begin.
+
+        Args:
+            committed: how far the group has decided.
+            positions: next offset by topic and partition, of those that are read already.
+        """
+        for place in committed:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:

@@ -27,7 +27,7 @@ from confluent_kafka import (
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.clients import BrokerError, Told, consumer_properties, make_consumer, passes
-from stream_dedup.stream.places import IDENTITY, Place, offsets_of
+from stream_dedup.stream.places import IDENTITY, Place, news_of, offsets_of
 from stream_dedup.stream.topics import taken_in
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
@@ -385,17 +385,14 @@ class Source:
 
     def _note_identities(self, places: set[Place]) -> None:
         """Note the identities of the topics of some partitions, and begin those anew that have another one."""
-        for topic, identity in self._identify({topic for topic, _ in places}).items():
-            known = self._positions.get((topic, IDENTITY))
-            if known == identity:
-                continue
-            noted = {(topic, IDENTITY): identity}
-            if known is not None:
-                log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
-                known_places = self._positions.keys() | places | self._under_way()
-                noted = {place: 0 for place in known_places if place[0] == topic} | noted
-            self._positions |= noted
-            self._noted |= noted
+        identities = self._identify({topic for topic, _ in places})
+        news = news_of(identities, self._positions, places | self._under_way())
+        for topic in sorted(
+            {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
+        ):
+            log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
+        self._positions |= news
+        self._noted |= news
 
     def _check_identities(self) -> None:
         """Check that the topics that are read are those that they were.

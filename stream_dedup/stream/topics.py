@@ -177,7 +177,8 @@ class Topics:
     def identities(self, names: Collection[str]) -> dict[str, int]:
         """Return a number for each of some topics, by their ids: made anew a topic has another one.
 
-        Of a topic that is not there, or of which the broker does not tell in time, there is none.
+        Of a topic that is not there, or of which the broker does not tell in time, there is none; nor of one without
+        an id, as on brokers from before there were any.
         """
         wanted = TopicCollection(sorted(names))
         asked = self._admin.describe_topics(wanted, request_timeout=_IDENTITY_SECONDS) if names else {}
@@ -185,8 +186,9 @@ class Topics:
         deadline = time.monotonic() + _IDENTITY_SECONDS
         for name, future in asked.items():
             with suppress(KafkaException, TimeoutError):
-                topic_id = str(future.result(max(0.0, deadline - time.monotonic())).topic_id)
-                found[name] = int.from_bytes(blake2b(topic_id.encode(), digest_size=7).digest())
+                topic_id = future.result(max(0.0, deadline - time.monotonic())).topic_id
+                if topic_id.get_most_significant_bits() or topic_id.get_least_significant_bits():
+                    found[name] = int.from_bytes(blake2b(str(topic_id).encode(), digest_size=7).digest())
         return found
 
     def other_changelogs(self, digest: str) -> list[str]:

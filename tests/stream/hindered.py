@@ -8,7 +8,7 @@ import ctypes
 import runpy
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import Message
@@ -65,10 +65,15 @@ def _slow_down_silence(pause: float) -> None:
     judge = rebuild.commit_in_silence
 
     def judge_slowly(
-        messages: Sequence[Message], engine: Deduplicator, decoder: Decoder, writer: Writer, identity: str
+        messages: Sequence[Message],
+        identities: Mapping[str, int],
+        engine: Deduplicator,
+        decoder: Decoder,
+        writer: Writer,
+        identity: str,
     ) -> None:
         time.sleep(pause)
-        judge(messages, engine, decoder, writer, identity)
+        judge(messages, identities, engine, decoder, writer, identity)
 
     rebuild.commit_in_silence = judge_slowly  # before the owner takes it from there
 

@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream import rebuild
+from stream_dedup.stream.places import IDENTITY
 from stream_dedup.stream.rebuild import History
 
 
@@ -89,3 +90,12 @@ def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a topic ends before what the group has decided, as after an unclean election, there is no more to come."""
     assert list(islice(_batches(monkeypatch, [[0, 1], [2]], committed=9, end=3), 3)) == [[0, 1], [2]]
+
+
+def test_topic_that_was_made_anew_is_judged_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a state knows of the offsets of another topic of that name is nothing of this one's."""
+    settings = Settings.model_validate({"input": {"topics": ["in"]}})
+    monkeypatch.setattr(rebuild, "make_consumer", lambda _: _Client([], 4, 4))
+    for known, left in ((None, 1), (5, 1), (6, 4)):
+        positions = {("in", 0): 3} if known is None else {("in", 0): 3, ("in", IDENTITY): known}
+        assert History(settings, positions, lambda _: {"in": 5}).total == left
