@@ -14,6 +14,7 @@ from stream_dedup.settings.redaction import REDACTED, is_secret
 from stream_dedup.settings.serving import ApiSettings, HttpSettings, LogSettings, ShadowSettings, TracingSettings
 from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, takes_in
 
+_LOCALHOST = frozenset({"localhost", "127.0.0.1"})  # names of one address
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  # nothing is bound here
 
 
@@ -88,7 +89,8 @@ class Settings(EngineSettings):
     def _ports_differ(self) -> Self:
         http, api = self.http, self.api
         hosts = {http.host, api.host}
-        if api.enabled and http.port == api.port != 0 and (len(hosts) == 1 or hosts & _EVERY_ADDRESS):
+        one_address = len(hosts) == 1 or hosts <= _LOCALHOST or hosts & _EVERY_ADDRESS
+        if api.enabled and http.port == api.port != 0 and one_address:
             raise ValueError(f"http.port and api.port are both {api.port}: one address takes one of them")
         return self
 

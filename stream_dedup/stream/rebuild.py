@@ -23,7 +23,7 @@ from stream_dedup.stream.pipeline import commit_change
 from stream_dedup.stream.places import Place, news_of
 from stream_dedup.stream.restore import Report, catch_up
 from stream_dedup.stream.source import place_of
-from stream_dedup.stream.states import digest_of, state_directory
+from stream_dedup.stream.states import check_own, digest_of, state_directory
 from stream_dedup.stream.topics import Topics, state_topics, taken_in
 from stream_dedup.stream.wire import Wire
 from stream_dedup.stream.writer import AbortedError, Writer
@@ -64,13 +64,14 @@ class Rebuild:
         digest = digest_of(self._settings)
         names, topics = state_topics(self._settings, digest), Topics(self._settings)
         _check_decided(self._settings, topics.other_changelogs(digest))
-        topics.prepare(names)
-        identity = topics.identity(names.changelog)
         with (
             opened_store(state_directory(self._settings, digest), self._settings.state) as store,
             closing(Writer(self._settings, names.changelog, names.changelog, lambda: None)) as writer,
         ):
             engine = Deduplicator(settings=self._settings, store=store)
+            check_own(engine.state.place, names.changelog)
+            topics.prepare(names)
+            identity = topics.identity(names.changelog)
             writer.open()
             catch_up(engine.state, self._settings, names.changelog, identity, self._report)
             judged = engine.progress.judged

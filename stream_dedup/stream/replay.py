@@ -10,6 +10,7 @@ from stream_dedup.index.changelog import Commit, CommitReader
 from stream_dedup.index.store import StoreError
 from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogLostError, ChangelogReader
+from stream_dedup.stream.states import check_own
 
 _READ_BYTES = 32 << 20
 _GROUP_ARTICLES = 32_768  # judged articles whose changes are written at a time
@@ -53,9 +54,12 @@ class Follower:
                     "directory of its own (state.directory)"
                 )
             return first
+        check_own(place, self._topic.partition("/")[0])
         if place.topic != self._topic:
             raise StoreError(
-                f"the state was made from the changelog {place.topic}, {_instead(place.topic, self._topic)}"
+                f"the state was made from the changelog {place.topic}, the broker has {self._topic}: the topic was "
+                "deleted and made anew, or this is another broker. Remove the state directory to begin with what the "
+                "changelog holds"
             )
         return place.offset
 
@@ -134,23 +138,3 @@ class Follower:
         self.replayed += self._state.progress.judged - judged
         self._pending = []
         self._heartbeat()
-
-
-def _instead(known: str, found: str) -> str:
-    """Return which changelog there is instead of a state's own, why, and the ways out.
-
-    Args:
-        known: name of the state's, with the id that Kafka gave it.
-        found: the same of the one that the settings name.
-    """
-    was, now = (identity.partition("/")[0] for identity in (known, found))
-    if was != now:
-        index = was.rpartition(".changelog.")[0]
-        return (
-            f"the settings name {now}: state.name has changed, or input.group where that is unset. Set state.name = "
-            f"{index} to go on with this index, or give the other one a directory of its own (state.directory)"
-        )
-    return (
-        f"the broker has {found}: the topic was deleted and made anew, or this is another broker. Remove the state "
-        "directory to begin with what the changelog holds"
-    )

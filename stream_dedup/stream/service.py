@@ -34,6 +34,7 @@ from stream_dedup.stream.standby import stand_by
 from stream_dedup.stream.state_meter import StateMeter
 from stream_dedup.stream.states import (
     check_old_format,
+    check_own,
     digest_of,
     discard,
     other_states,
@@ -156,6 +157,7 @@ class Service:
         changelogs = [] if engine.progress.steps else topics.other_changelogs(digest)
         if changelogs and not topics.exists(names.changelog):
             raise refusal(settings, changelogs, other_states(settings, digest))
+        check_own(engine.state.place, names.changelog)
         topics.prepare(names)
         with (
             client_statistics(metrics, "changelog") as told,

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from stream_dedup.dedup import comparability
-from stream_dedup.index.ledger import FORMAT_VERSION, differing_settings
+from stream_dedup.index.ledger import FORMAT_VERSION, ChangelogPlace, differing_settings
 from stream_dedup.index.peek import is_state, settings_of_state
 from stream_dedup.index.store import StoreError
 from stream_dedup.settings import Settings
@@ -76,6 +76,25 @@ def check_old_format(settings: Settings) -> None:
             f"--state`; the service keeps states of format {FORMAT_VERSION} with one. Choose a new directory "
             "(state.directory): the index is made again from what the input topics hold, and what the consumer group "
             "has decided is not published again"
+        )
+
+
+def check_own(place: ChangelogPlace | None, changelog: str) -> None:
+    """Refuse a state of another index.
+
+    Args:
+        place: of the state in its changelog, None where it has none.
+        changelog: the one that the settings name.
+
+    Raises:
+        StoreError: it was made from a changelog of another name.
+    """
+    known = place.topic.partition("/")[0] if place is not None else changelog
+    if known != changelog:
+        raise StoreError(
+            f"the state was made from the changelog {known}, the settings name {changelog}: state.name has changed, "
+            f"or input.group where that is unset. Set state.name = {known.rpartition('.changelog.')[0]} to go on with "
+            "this index, or give the other one a directory of its own (state.directory)"
         )
 
 

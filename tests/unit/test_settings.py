@@ -296,6 +296,7 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         (("api.port=9108",), True),
         (("http.port=9109", "http.host=0.0.0.0"), True),
         (("http.port=9109", "http.host=::1"), False),
+        (("http.port=9109", "http.host=localhost"), True),
         (("http.port=0", "api.port=0"), False),
     ],
 )
