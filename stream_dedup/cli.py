@@ -256,6 +256,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
         goes_on: whether a run that is ended can be gone on with.
     """
     from stream_dedup.files.readers import shown
+    from stream_dedup.files.results import any_judged
     from stream_dedup.index.store import StoreError
 
     where = f"results in {shown(results)}"
@@ -267,7 +268,8 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
         raise
     else:
         if not summary.records():
-            out.print(f"no records; {where}", soft_wrap=True)
+            # A run that was ended when all was written has nothing left.
+            out.print(f"{'no more' if any_judged(results) else 'no'} records; {where}", soft_wrap=True)
     finally:
         if summary.records():
             out.print(_summary_table(summary))

@@ -1,5 +1,6 @@
 """Promises of the command line: exit codes, what goes where, and messages that a user can act on."""
 
+import errno
 import gzip
 import json
 import os
@@ -240,6 +241,23 @@ def test_dedup_tells_that_there_were_no_records(invoke: Invoke, tmp_path: Path) 
     assert result.exit_code == 0
     assert f"no records; results in {tmp_path / 'out'}" in result.stdout
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"unique.jsonl", "links.jsonl", "dead.jsonl"}
+
+
+def test_dedup_tells_that_nothing_was_left(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ended when all was written, before it could say so: the same command has nothing to judge."""
+    command = ("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    with monkeypatch.context() as ended:
+        ended.setattr("stream_dedup.files.place.Place.finished", _full)
+        assert invoke(*command).exit_code == 1
+    result = invoke(*command)
+    assert result.exit_code == 0
+    assert f"no more records; results in {tmp_path / 'out'}" in result.stdout
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_dedup_refuses_to_overwrite(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
