@@ -40,7 +40,7 @@ from stream_dedup.prepared import Prepared
 from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.state import State
 from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.versions import Standings, since, url_hash
+from stream_dedup.versions import Standings, of_url, since, url_hash
 from stream_dedup.window import Moment, Times
 
 _OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to what was seen under the same id or URL
@@ -325,9 +325,8 @@ class Batch:
         name, url = withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
         record = since(book.record(name), moment.floor_ms)
         if record is None and url:
-            name = next(iter(book.owners(url)), name)
-            record = since(book.record(name), moment.floor_ms)
-            record = record if record is not None and record.url == url else None
+            known = of_url(url, [(other, since(book.record(other), moment.floor_ms)) for other in book.owners(url)])
+            name, record = next(iter(known.items()), (name, None))
         if record is None:
             return Unjudged(withdrawal, "unknown_article", _unknown(withdrawal))
         canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, moment)

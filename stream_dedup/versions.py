@@ -194,7 +194,7 @@ class _Run:
         if content in seen:
             self.versions[place] = Version(seen, url, SKIP, earlier, record, (), named)
             return True
-        beside_it = _of_url(url, [(name, since(self._records.get(name), floor)) for name in others])
+        beside_it = of_url(url, [(name, since(self._records.get(name), floor)) for name in others])
         known = any(content in other.contents for other in beside_it.values())
         kept = (content, *seen)[:_CONTENTS_KEPT]
         self._judge(place, own, Version(kept, url, JUDGE, None, record, () if known else tuple(beside_it), named))
@@ -257,7 +257,7 @@ def _ended(record: ArticleRecord | None, floor: int) -> bool:
     return record is not None and since(record, floor) is None
 
 
-def _of_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
+def of_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
     """Return the articles that are of a URL still: one that has another by now has left this one to others."""
     return {name: record for name, record in records if record is not None and record.url == url}
 

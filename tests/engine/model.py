@@ -334,9 +334,11 @@ class Model:
     def _withdraw(self, withdrawal: Withdrawal) -> Seen:
         name = withdrawal.id
         if self._record(name) is None and withdrawal.url:
-            name = next(iter(self._urls.get(withdrawal.url, [])), name)
+            names = self._urls.get(withdrawal.url, [])
+            still = [one for one in names if (record := self._record(one)) and record.url == withdrawal.url]
+            name = next(iter(still), name)
         record = self._record(name)
-        if record is None or (name != withdrawal.id and record.url != withdrawal.url):
+        if record is None:
             return ("unjudged", withdrawal.id, "unknown_article")
         canonical = self._leave(name, record, "withdrawn")
         del self._records[name]

@@ -177,6 +177,20 @@ def test_withdrawal_by_url(process: Process) -> None:
     ]
 
 
+def test_withdrawal_by_url_takes_whoever_is_of_it_still(process: Process) -> None:
+    """Not the newest that ever was: that one may have another URL by now, or may be forgotten already."""
+    stream: list[Item] = [article("a", url=_URL), article("b", 1, url=_URL), article("b", 2, url="https://u.example/2")]
+    assert process(*stream, Withdrawal("x", _URL))[3:] == ["a withdrawn, now None"]
+    late = BEGIN + 10 * DAY
+    stream = [
+        article("a", url=_URL, at=late),
+        article("b", 1, url=_URL, at=late + 1),
+        article("copy of a", at=late + DAY),
+        article("c", 2, at=late + 2 * DAY + 2),
+    ]
+    assert process(*stream, Withdrawal("x", _URL))[4:] == ["a withdrawn, now copy of a"]
+
+
 def test_id_goes_before_url(process: Process) -> None:
     """A withdrawal whose id is known takes that article, whatever its URL."""
     stream: list[Item] = [article("a", url=_URL), article("b", 1), Withdrawal("b", _URL), article("c"), article("d", 1)]
