@@ -6,6 +6,7 @@ Knows two rows of fingerprints and the thresholds; knows nothing of candidates o
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_dedup.article import Relation
 from stream_dedup.compiled import kernel
@@ -87,6 +88,11 @@ def limits_of(settings: EngineSettings) -> Limits:
         settings.simhash.max_distance,
         sharing_of(settings),
     )
+
+
+def duplicates_of(settings: EngineSettings) -> NDArray[np.bool_]:
+    """Return which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,)."""
+    return np.array([relation in settings.verify.duplicates for relation in RELATIONS], np.bool_)
 
 
 @kernel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Article
 from stream_dedup.clusters import Policy, policy_of
-from stream_dedup.compare import RELATIONS, Limits, limits_of
+from stream_dedup.compare import Limits, duplicates_of, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.foresight import Foresight
 from stream_dedup.hashing import U64
@@ -83,14 +83,14 @@ def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinte
         state: of the engine.
         fingerprinter: of an engine of comparable settings, whose dictionaries are shared; None: one of its own.
     """
-    counting, limits = settings.verify.duplicates, limits_of(settings)
+    limits = limits_of(settings)
     return Parts(
         settings,
         fingerprinter or Fingerprinter(settings),
         Versions(same_url=settings.verify.same_url),
-        Linker(state.index.format, limits, counting),
+        Linker(state.index.format, limits, settings.verify.duplicates),
         Window(settings.window),
         policy_of(settings.cluster),
         limits,
-        np.array([relation in counting for relation in RELATIONS], np.bool_),
+        duplicates_of(settings),
     )

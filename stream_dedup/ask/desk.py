@@ -30,7 +30,6 @@ from stream_dedup.ask.similar import Like, asked, similar
 from stream_dedup.ask.texts import Texts
 from stream_dedup.ask.warming import warm_up
 from stream_dedup.closing import SelfClosing
-from stream_dedup.compare import limits_of
 from stream_dedup.explain import Explainer
 from stream_dedup.files.place import runs_of
 from stream_dedup.index.ledger import Positions, Progress, load_positions
@@ -83,7 +82,6 @@ class Desk(SelfClosing):
         # That of a service lies in there; one that `stream-dedup dedup` has made is it.
         self._from_files = is_of_files(settings)
         self._directory = own if self._from_files else _directory_of(settings)
-        self._limits = limits_of(settings)
         self._window = Window(settings.window)
         self._messages = Messages(settings)
         wire = Wire(settings, give_up)
@@ -181,13 +179,11 @@ class Desk(SelfClosing):
         one = asked(article, seen, explainer.fingerprinter)
         with self._follower.view() as view:
             floor_ms = self._window.moment(view.progress.stream_ms).floor_ms
-            found = similar(one, view, self._limits, floor_ms)
             left_out = name_of(article.scope, besides) if besides is not None else None
-            copies = [like for like in found if like.relation is not None and like.name != left_out]
-            copied = bool(copies) and copies[0].relation in self._settings.verify.duplicates
+            found = similar(one, view, self._settings, floor_ms, left_out)
             return SimilarAnswers(
-                decision="duplicate" if copied else "unique",
-                articles=self._similar_answers(view, found[:most]),
+                decision="duplicate" if found.copied else "unique",
+                articles=self._similar_answers(view, found.likes[:most]),
                 unseen_entries=view.unseen,
             )
 

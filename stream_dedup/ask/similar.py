@@ -1,6 +1,6 @@
-"""What a text is like among all that was judged: the engine's own search, without a trace.
+"""What a text is like among all that was judged: the engine's own search and verdict, without a trace.
 
-Knows features, candidates and comparison; knows nothing of how clusters are looked up.
+Knows features, candidates and verdicts; knows nothing of how clusters are looked up.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ import numpy as np
 
 from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
-from stream_dedup.compare import RELATIONS, Limits, Match, compare
+from stream_dedup.compare import RELATIONS, Match, compare, duplicates_of, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.entries import UNSEGMENTED
 from stream_dedup.index.records import outlived
+from stream_dedup.judge import JUDGE, judge
 from stream_dedup.scope import scope_hash
+from stream_dedup.settings import EngineSettings
 
 _NOBODY = np.zeros(1, np.bool_)
 
@@ -42,12 +44,25 @@ class Like:
 
     @property
     def overlap(self) -> float:
-        """|A and B| / sqrt(|A| |B|), by which the best of several matches is chosen: see `judge`."""
+        """|A and B| / sqrt(|A| |B|), by which the best of several matches is chosen: see `matching`."""
         # With sizes a <= b, J = i / (a + b - i) and C = i / a: so b / a = C (1 / J + 1) - 1.
         if self.jaccard <= 0.0:
             return 0.0
         ratio = max(1.0, self.containment * (1.0 / self.jaccard + 1.0) - 1.0)
         return float(self.containment / np.sqrt(ratio))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a text is like.
+
+    Attributes:
+        likes: the article that it would be linked to, then the others, the likest first, each by its likest text.
+        copied: whether it would be a duplicate.
+    """
+
+    likes: list[Like]
+    copied: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,29 +88,38 @@ def asked(article: Article, view: View, fingerprinter: Fingerprinter) -> Asked:
     return Asked(article, features, *fingerprinter.fingerprints(features, view.epoch))
 
 
-def similar(one: Asked, view: View, limits: Limits, floor_ms: int) -> list[Like]:
-    """Return the articles that one may be like, the likest first, each by its likest text.
+def similar(one: Asked, view: View, settings: EngineSettings, floor_ms: int, left_out: str | None = None) -> Found:
+    """Return the articles that one may be like, and what would be decided on it.
 
     It needs the state to stay as it is meanwhile.
 
     Args:
         one: that is asked about.
         view: the state.
-        limits: thresholds.
+        settings: of the engine.
         floor_ms: what is older than this is forgotten, milliseconds since 1970 in UTC.
+        left_out: name of an article that the decision is made without.
     """
-    candidates = _candidates(one, view)
-    rows, place = candidates.rows, len(candidates.names)
+    candidates, limits, duplicates = _candidates(one, view), limits_of(settings), duplicates_of(settings)
+    rows, place, floors = candidates.rows, len(candidates.names), np.array([floor_ms])
+    owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
+    caps, modes, siblings = view.index.caps(), np.array([JUDGE]), np.full(place + 1, -1)
+    verdicts = judge(candidates, modes, owners, siblings, floors, floors, caps, limits, duplicates)
+    matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0
-    found = [
-        _like(candidates, row, Match(*compare(rows, place, row, limits)), segmented=not unsegmented[row])
+    found = {
+        row: _like(candidates, row, Match(*compare(rows, place, row, limits)), segmented=not unsegmented[row])
         for row in range(place)
         if not outlived(int(rows.times[row]), floor_ms)
-    ]
+    }
     likest: dict[str, Like] = {}
-    for like in sorted(found, key=lambda like: (like.relation is None, -like.overlap)):
+    for _, like in sorted(found.items(), key=lambda pair: (pair[0] != matched, *_order(pair[1]))):
         likest.setdefault(like.name, like)
-    return list(likest.values())
+    return Found(list(likest.values()), bool(duplicates[verdicts.relations[0]]))
+
+
+def _order(like: Like) -> tuple[bool, float]:
+    return like.relation is None, -like.overlap
 
 
 def _candidates(one: Asked, view: View) -> Candidates:

@@ -6,7 +6,6 @@ Knows what is asked; knows nothing of a service's state, which may be empty yet.
 from stream_dedup.ask.follower import view_of
 from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import asked, similar
-from stream_dedup.compare import limits_of
 from stream_dedup.dedup import rehearsed_engine
 from stream_dedup.explain import Explainer
 from stream_dedup.rehearsal import questions
@@ -27,7 +26,7 @@ def warm_up(settings: EngineSettings, explainer: Explainer) -> None:
         try:
             articles = questions()
             for article in articles:
-                similar(asked(article, view, explainer.fingerprinter), view, limits_of(settings), _ALL)
+                similar(asked(article, view, explainer.fingerprinter), view, settings, _ALL)
                 measures_of(explainer.explain(articles[0], article, view.epoch, view.learnt))
         finally:
             view.index.close()

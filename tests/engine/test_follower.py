@@ -19,7 +19,8 @@ from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings, Settings
-from tests.engine.samples import articles
+from tests.engine.model import article, text
+from tests.engine.samples import LIGHT, articles
 
 _BATCH = 40
 _YOUNG = 64  # entries that make a run: so there are some, and merged ones
@@ -72,6 +73,44 @@ def test_what_a_text_is_like_is_what_the_engine_would_decide(engine: Deduplicato
                 )
         assert copies > _BATCH
         assert max(run.entries for run in engine.state.index.shelf.runs) > 3 * _YOUNG  # some were merged
+
+
+def _light(directory: Path, **groups: dict[str, object]) -> Settings:
+    """Return settings of engines that are made in a moment, with others for some."""
+    light = LIGHT.model_dump()
+    return Settings.model_validate(
+        {**light, **{name: {**light[name], **own} for name, own in groups.items()}, "state": {"directory": directory}}
+    )
+
+
+def test_decision_is_that_of_the_engine_where_the_likest_is_no_duplicate(tmp_path: Path) -> None:
+    """A copy that counts goes before one that is more alike and does not; it comes first of all that is told."""
+    settings = _light(tmp_path / "state", verify={"duplicates": ["contained"]})
+    half = text(0, 5)
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        for one in (Article("changed", half[:-3]), article("whole")):
+            assert engine.add(one).unique
+        assert engine.decide([Article("?", half)]).decisions[0].link
+        with Desk(settings) as desk:
+            answer = desk.similar(Article("?", half))
+            besides = desk.similar(Article("?", half), besides="whole")
+    assert (answer.decision, answer.articles[0].id, answer.articles[0].relation) == ("duplicate", "whole", "contained")
+    assert {one.id for one in answer.articles} == {"whole", "changed"}
+    assert (besides.decision, besides.articles[0].id) == ("unique", "changed")
+
+
+def test_decision_is_that_of_the_engine_along_a_chain_of_edits(tmp_path: Path) -> None:
+    """A text that is like a drifted copy alone, and not very much, is no copy of either."""
+    settings = _light(tmp_path / "state")
+    asked = Article("?", text(1, 0)[:50] + text(0, 3)[50:])
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        drifted = engine.add_batch([article("original"), article("drifted", variant=3)])[1]
+        assert (drifted.unique, drifted.indexed) == (False, True)
+        assert engine.decide([asked]).decisions[0].link is None
+        with Desk(settings) as desk:
+            answer = desk.similar(asked)
+    assert answer.decision == "unique"
+    assert (answer.articles[0].id, answer.articles[0].relation) == ("drifted", "near")
 
 
 def test_nothing_is_remembered_of_a_question(engine: Deduplicator, tmp_path: Path) -> None:
