@@ -5,6 +5,7 @@ Knows who answers which question; knows nothing of HTTP or the terminal.
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -212,7 +213,7 @@ class Desk(SelfClosing):
             link = lookup.link(joined)
             matched = other if other is not None or link is None else link.matched
             if matched is None:
-                raise _no_reason(article_id, record.relation, linked=link is not None)
+                raise _no_reason(article_id, record.relation, self._settings.verify.duplicates)
             against = lookup.record(name_of(scope, matched))
             origins = record.origin, against.origin
             decided = link if link is not None and link.matched == matched else None
@@ -326,9 +327,9 @@ class Desk(SelfClosing):
         ]
 
 
-def _no_reason(article_id: str, relation: Relation | None, *, linked: bool) -> NoReasonError:
+def _no_reason(article_id: str, relation: Relation | None, duplicates: Sequence[Relation]) -> NoReasonError:
     name = "name an article to compare it with (`other`, on the command line `--other`)"
-    if linked:
+    if relation in duplicates and relation is not Relation.REVISION:
         return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired or was withdrawn: {name}")
     if relation is not None:
         return UniqueArticleError(f"{quoted(article_id)} is a {relation} of an article, and a copy of none: {name}")

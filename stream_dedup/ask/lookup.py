@@ -141,7 +141,8 @@ class Lookup:
         }
         ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
         shown = ordered[skipped : skipped + most]
-        matched = self._names([joins[name].join.matched for name in shown if name in joins])
+        links = {name: joins[name] for name in shown if name in joins and _is_of(joins[name], records[name])}
+        matched = self._names([joined.join.matched for joined in links.values()])
         canonical = cluster.canonical if cluster is not None else ordered[0]
         sources = cluster.sources if cluster is not None else {records[canonical].source: 1}
         stretch, timeline = timeline_of([(_moment(records[name]), records[name].source) for name in ordered])
@@ -156,7 +157,7 @@ class Lookup:
             sources=[SourceAnswer(source=source, articles=articles) for source, articles in largest(sources)],
             other_sources_articles=cluster.other_members if cluster is not None else 0,
             known=len(records),
-            members=[_member_answer(name, canonical, records[name], joins.get(name), matched) for name in shown],
+            members=[_member_answer(name, canonical, records[name], links.get(name), matched) for name in shown],
             stretch_seconds=stretch,
             timeline=timeline,
         )
@@ -182,18 +183,18 @@ class Lookup:
         return self._names([number]).get(number, name)
 
     def joined(self, name: str, record: ArticleRecord) -> Joined | None:
-        """Return how an article joined its cluster; None if it is no copy, or if that was many copies ago.
+        """Return how an article joined its cluster with its newest text; None if that is no copy, or too long ago.
 
         Args:
             name: its id, behind its scope if it has one.
             record: of it.
         """
         joined = self._joined_last(name, record)
-        if joined is not None or record.relation is None:
-            return joined
-        # Each copy renews the time of what is canonical, which may once have been a copy itself.
-        newest_joins = islice(self._joins(record.cluster), _MOST_JOINS)
-        return next((joined for copy, joined in newest_joins if copy == name), None)
+        if joined is None and record.relation is not None:
+            # Each copy renews the time of what is canonical, which may once have been a copy itself.
+            newest_joins = islice(self._joins(record.cluster), _MOST_JOINS)
+            joined = next((joined for copy, joined in newest_joins if copy == name), None)
+        return joined if joined is not None and _is_of(joined, record) else None
 
     def _joined_last(self, name: str, record: ArticleRecord) -> Joined | None:
         """Return how an article joined its cluster by the last decision on it."""
@@ -226,6 +227,11 @@ def place_answer(origin: Origin | None) -> PlaceAnswer | None:
     if origin is None:
         return None
     return PlaceAnswer(topic=origin.topic, partition=origin.partition, offset=origin.offset)
+
+
+def _is_of(joined: Joined, record: ArticleRecord) -> bool:
+    """Tell whether an article joined with its newest text: what is canonical may have joined with one before it."""
+    return joined.join.relation is record.relation
 
 
 def _link_answer(joined: Joined, matched: dict[int, str]) -> LinkAnswer:

@@ -11,7 +11,7 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Relation, Withdrawal
-from stream_dedup.ask.desk import Desk, UniqueArticleError
+from stream_dedup.ask.desk import Desk, NoReasonError, UniqueArticleError
 from stream_dedup.ask.follower import Follower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.index.store import StoreError
@@ -19,7 +19,7 @@ from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings, Settings
-from tests.engine.model import article, text
+from tests.engine.model import BEGIN, HOUR, article, text
 from tests.engine.samples import LIGHT, articles
 
 _BATCH = 40
@@ -217,6 +217,36 @@ def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path)
                 for name, joined in joins.items()
             }
     assert revised == {"copy": True, "late": False, first.id: False}
+
+
+def test_link_of_an_earlier_text_is_not_told_of_the_newest(tmp_path: Path) -> None:
+    """What has become canonical is a revision when another text of it comes, and no copy as the one before it was."""
+    settings = _light(tmp_path / "state", cluster={"canonical": "longest"})
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        stream = [article("a"), article("b", variant=1, at=BEGIN + 1), article("b", variant=2, at=BEGIN + 2)]
+        *_, copied, revised = engine.add_batch(stream)
+        with Desk(settings) as desk:
+            answer, cluster = desk.article("b"), desk.cluster("b")
+            with pytest.raises(UniqueArticleError, match="is a revision of an article"):
+                desk.reason("b")
+    assert (copied.unique, revised.unique, revised.link and revised.link.relation) == (False, True, "revision")
+    assert (answer.decision, answer.relation, answer.canonical, answer.link) == ("unique", "revision", "b", None)
+    assert [(member.id, member.link) for member in cluster.members] == [("a", None), ("b", None)]
+
+
+def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> None:
+    """What is canonical is known as long as copies come, longer than why it was a copy once."""
+    settings = _light(tmp_path / "state", cluster={"canonical": "longest"}, window={"days": 2})
+    stream = [article("a"), article("b", variant=1, at=BEGIN + 1)]
+    stream += [article(f"c{n}", at=BEGIN + n * 20 * HOUR) for n in range(1, 8)]
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        assert not any(decision.unique for decision in engine.add_batch(stream)[1:])
+        with Desk(settings) as desk:
+            answer = desk.article("b")
+            assert (answer.decision, answer.relation, answer.link) == ("duplicate", "exact", None)
+            with pytest.raises(NoReasonError, match="is a copy of has expired") as told:
+                desk.reason("b")
+    assert not isinstance(told.value, UniqueArticleError)
 
 
 def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
