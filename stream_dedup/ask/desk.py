@@ -179,9 +179,8 @@ class Desk(SelfClosing):
             seen = view
         one = asked(article, seen, explainer.fingerprinter)
         with self._follower.view() as view:
-            floor_ms = self._window.moment(view.progress.stream_ms).floor_ms
             left_out = name_of(article.scope, besides) if besides is not None else None
-            found = similar(one, view, self._settings, floor_ms, left_out)
+            found = similar(one, view, self._settings, self._floor_ms(view.progress), left_out)
             return SimilarAnswers(
                 decision="duplicate" if found.copied else "unique",
                 articles=self._similar_answers(view, found.likes[:most]),
@@ -212,9 +211,10 @@ class Desk(SelfClosing):
             joined = lookup.joined(name, record)
             link = lookup.link(joined)
             matched = other if other is not None or link is None else link.matched
-            if matched is None:
+            against = lookup.known(name_of(scope, matched)) if matched is not None else None
+            if matched is None or (other is None and against is None):
                 raise _no_reason(article_id, record.relation, self._settings.verify.duplicates)
-            against = lookup.record(name_of(scope, matched))
+            against = against or lookup.record(name_of(scope, matched))
             origins = record.origin, against.origin
             decided = link if link is not None and link.matched == matched else None
             revised = joined is not None and decided is not None and lookup.is_revised(joined, against)
@@ -265,7 +265,7 @@ class Desk(SelfClosing):
             unseen_entries=unseen,
             idf_epoch=epoch,
             stream_time=iso(progress.stream_ms, "seconds"),
-            window_since=iso(self._window.moment(progress.stream_ms).floor_ms, "seconds"),
+            window_since=iso(self._floor_ms(progress), "seconds"),
             input=[] if self._from_files else _input_of(positions),
             files=[FileAnswer.model_validate(run) for run in runs_of(positions)] if self._from_files else [],
             decisions=dict(figures.decisions) if figures is not None else {},
@@ -298,7 +298,10 @@ class Desk(SelfClosing):
             return self._loaded
 
     def _lookup(self, view: View) -> Lookup:
-        return Lookup(view, self._settings.verify.duplicates)
+        return Lookup(view, self._settings.verify.duplicates, self._floor_ms(view.progress))
+
+    def _floor_ms(self, progress: Progress) -> int:
+        return self._window.moment(progress.stream_ms).floor_ms
 
     def _link(self, value: bytes | None) -> dict[str, object] | None:
         """Return a link; None of what is none, since not all that write to a topic are the service."""

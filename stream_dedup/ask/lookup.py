@@ -19,7 +19,7 @@ from stream_dedup.index.records import ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.store import Family
 from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.told import iso, rounded
-from stream_dedup.versions import load_records
+from stream_dedup.versions import load_records, since
 
 _MOST_JOINS = 10_000  # looked at of a cluster, the newest
 
@@ -46,11 +46,13 @@ class Lookup:
     Args:
         view: the state.
         duplicates: relations that make an article a duplicate.
+        floor_ms: what is older than this is forgotten, milliseconds since 1970 in UTC.
     """
 
-    def __init__(self, view: View, duplicates: Iterable[Relation]) -> None:
+    def __init__(self, view: View, duplicates: Iterable[Relation], floor_ms: int) -> None:
         self._view = view
         self._live = view.progress.live
+        self._floor_ms = floor_ms
         self._duplicates = frozenset(duplicates)
 
     def record(self, name: str) -> ArticleRecord:
@@ -62,13 +64,17 @@ class Lookup:
         Raises:
             UnknownArticleError: nothing.
         """
-        record = load_records(self._view.store, self._live, {name}).get(name)
+        record = self.known(name)
         if record is None:
             raise UnknownArticleError(
                 f"no article {quoted(id_of(name))} is known{_in_scope(scope_of(name))}: it was never judged, was "
                 "withdrawn, or is older than the window"
             )
         return record
+
+    def known(self, name: str) -> ArticleRecord | None:
+        """Return what is known of an article by its name, None for nothing."""
+        return self._records({name}).get(name)
 
     def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
         """Return what became of an article.
@@ -134,11 +140,7 @@ class Lookup:
         cluster = self._cluster(number)
         kept = [member.id for member in cluster.members] if cluster is not None else []
         names = {name, *joins, *kept, *([founder] if founder is not None else [])}
-        records = {
-            name: record
-            for name, record in load_records(self._view.store, self._live, names).items()
-            if record.cluster == number
-        }
+        records = {name: record for name, record in self._records(names).items() if record.cluster == number}
         ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
         shown = ordered[skipped : skipped + most]
         links = {name: joins[name] for name in shown if name in joins and _is_of(joins[name], records[name])}
@@ -174,6 +176,11 @@ class Lookup:
             Cluster.unpack(value).canonical if value is not None else single
             for value, single in zip(values, singles, strict=True)
         ]
+
+    def _records(self, names: set[str]) -> dict[str, ArticleRecord]:
+        """Return what is known of some articles: as the engine does, which may keep more than it knows."""
+        records = load_records(self._view.store, self._live, names)
+        return {name: record for name, record in records.items() if since(record, self._floor_ms) is not None}
 
     def _cluster(self, number: int) -> Cluster | None:
         (value,) = newest(self._view.store, Family.CLUSTERS, [key_of(number)], self._live)

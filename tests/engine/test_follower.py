@@ -14,12 +14,13 @@ from stream_dedup.article import Decision, Relation, Withdrawal
 from stream_dedup.ask.desk import Desk, NoReasonError, UniqueArticleError
 from stream_dedup.ask.follower import Follower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
+from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings, Settings
-from tests.engine.model import BEGIN, HOUR, article, text
+from tests.engine.model import BEGIN, DAY, HOUR, article, text
 from tests.engine.samples import LIGHT, articles
 
 _BATCH = 40
@@ -209,7 +210,7 @@ def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path)
         for article in (first, copy, replace(first, body=other.body), replace(copy, id="late", body=other.body)):
             engine.process([article])
         with Follower(tmp_path / "state", _settings(tmp_path / "state")) as follower, follower.view() as view:
-            lookup = Lookup(view, set())
+            lookup = Lookup(view, set(), UNKNOWN_TIME)
             records = {name: lookup.record(name) for name in (first.id, "copy", "late")}
             joins = {name: lookup.joined(name, record) for name, record in records.items()}
             revised = {
@@ -324,6 +325,36 @@ def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path
         for thread in threads:
             thread.join()
     assert not faults
+
+
+def test_what_has_left_the_window_is_not_known_any_more(tmp_path: Path) -> None:
+    """Though its record is kept for a while: the id of what is canonical there may be another article's by now."""
+    settings = _light(tmp_path / "state", window={"days": 2})
+    with Deduplicator(tmp_path / "state", settings) as engine, Desk(settings) as desk:
+        for at, known in ((BEGIN + 2 * DAY, True), (BEGIN + 2 * DAY + 1, False)):
+            engine.add_batch([article("a"), article("b", variant=1), article("late", 1, at=at)])
+            desk.refresh()
+            assert _known(desk, "b") is known
+        engine.add(article("a", 2, at=BEGIN + 2 * DAY + 2))
+        desk.refresh()
+        assert [desk.cluster("a").copies, desk.article("a").canonical] == [0, "a"]
+        with pytest.raises(UnknownArticleError, match="older than the window"):
+            desk.cluster("b")
+
+
+def test_link_to_what_has_left_the_window_has_no_reason_any_more(tmp_path: Path) -> None:
+    """The copy is known for longer than what it was linked to."""
+    settings = _light(tmp_path / "state", window={"days": 2})
+    stream = [article("a"), article("drifted", variant=3), article("b", variant=3, at=BEGIN + HOUR)]
+    stream.append(article("late", 1, at=BEGIN + 2 * DAY + 1))
+    with Deduplicator(tmp_path / "state", settings) as engine, Desk(settings) as desk:
+        engine.add_batch(stream)
+        desk.refresh()
+        link = desk.article("b").link
+        assert link is not None
+        assert link.matched == "drifted"
+        with pytest.raises(NoReasonError, match="has expired or was withdrawn"):
+            desk.reason("b")
 
 
 def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> None:
