@@ -244,8 +244,9 @@ class Batch:
         search.go_on(proven)
         segmented, all_are = np.ones(len(articles), np.bool_), self._settings.text.segment == "all"
         if not all_are:
-            # What is found of words changes no verdict on these, unless it does on one before them in the batch.
-            segmented = ~(proven | self._copies(self._judged(search.candidates(), asked), asked))
+            # What is found of words changes no verdict on the others, unless it does on one before them in the batch.
+            verdicts = self._judged(search.candidates(), asked)
+            segmented = ~(proven | self._copies(verdicts, asked)) | verdicts.indexed
         self._watch.lap("look_up")
         while True:
             if not all_are:
@@ -260,8 +261,9 @@ class Batch:
             self._watch.lap("judge")
             if all_are:
                 break
-            # Not those that are copies without the tables. Each round settles one more at least, in their order.
-            wanted = ~(proven | (self._copies(verdicts, asked) & (verdicts.sources != SIMHASH)))
+            # Not those that are copies without the tables, unless later articles shall find them there. Each round
+            # settles one more at least, in their order.
+            wanted = ~(proven | (self._copies(verdicts, asked) & (verdicts.sources != SIMHASH))) | verdicts.indexed
             if np.array_equal(wanted, segmented):
                 break
             segmented = wanted

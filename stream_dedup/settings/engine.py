@@ -22,8 +22,8 @@ class TextSettings(Group):
     segment: Literal["all", "unproved"] = Field(
         "all",
         description="Which articles are cut into words. `unproved`: not those that their content or their landmarks "
-        "prove to be copies; their links have no Hamming distance and no fingerprint. That saves CPU, most with a "
-        "slow segmenter.",
+        "prove to be copies, unless later articles shall find these; their links have no Hamming distance and no "
+        "fingerprint. That saves CPU, most with a slow segmenter.",
     )
     hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")
     simplify: bool = Field(True, description="Whether traditional characters count as their simplified ones.")

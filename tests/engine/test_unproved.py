@@ -8,7 +8,8 @@ import pytest
 from stream_dedup import Deduplicator
 from stream_dedup.article import Article, Decision, Relation, Source
 from stream_dedup.settings import EngineSettings
-from tests.engine.samples import articles, bodies, settings
+from tests.engine.model import BEGIN, HOUR
+from tests.engine.samples import WIDE, articles, bodies, settings
 
 
 def _decisions(stream: Sequence[Article], size: int, engine_settings: EngineSettings) -> list[Decision]:
@@ -32,9 +33,22 @@ def test_links_are_the_same_without_the_words_of_copies(size: int) -> None:
         assert without.fingerprint in (with_words.fingerprint, None)
         if without.unique:
             assert without.fingerprint == with_words.fingerprint
-    near = [one for one in unproved if one.link and one.link.relation in (Relation.NEAR, Relation.EXACT)]
+    copies = [one for one in unproved if one.link and not one.indexed]
+    near = [one for one in copies if one.link and one.link.relation in (Relation.NEAR, Relation.EXACT)]
     assert len(near) > 50
     assert all(one.fingerprint is None and one.link and one.link.hamming is None for one in near)
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_copies_that_renew_a_text_are_found_by_the_tables_too(size: int) -> None:
+    """What later articles shall find is cut into words, though its content proves that it is a copy."""
+    body, tables = bodies()[0], settings(landmarks={"enabled": False}, window={"days": 2}, simhash=WIDE)
+    stream = [Article(f"n{n}", body, published_ms=BEGIN + n * 12 * HOUR) for n in range(9)]
+    stream.append(Article("near", "本报讯" + body, published_ms=BEGIN + 97 * HOUR))
+    unproved = tables.model_copy(update={"text": tables.text.model_copy(update={"segment": "unproved"})})
+    link = _decisions(stream, size, unproved)[-1].link
+    assert link is not None
+    assert (link.duplicate_of, link.source) == ("n0", Source.SIMHASH)
 
 
 def test_copy_of_a_copy_that_the_tables_alone_prove_is_cut_into_words_after_all() -> None:
