@@ -136,13 +136,17 @@ class Explainer:
         )
 
     def _shared_keys(self, features: Features, fingerprints: U64, sums: I64) -> SharedKeys:
-        """Return which keys lead from the first article to the second."""
-        contents, marks = features.sketches.content, features.sketches.landmarks
+        """Return which keys lead from the first article to the second, of those that both stand under."""
+        settings, contents, marks = self._settings, features.sketches.content, features.sketches.landmarks
+        comparable = features.sketches.sizes.min() >= settings.verify.min_grams
         both = np.intersect1d(marks[0], marks[1])
-        probed = probe_keys(self._plan, fingerprints[:1], sums[:1], self._settings.simhash.probes)
+        probed = probe_keys(self._plan, fingerprints[:1], sums[:1], settings.simhash.probes)
         own = table_keys(self._plan.prefixes(fingerprints[1:]))
+        weighed = comparable and settings.simhash.enabled and sums.any(axis=1).all()
         return SharedKeys(
-            bool(contents[0] == contents[1]), int(np.count_nonzero(both)), len(np.intersect1d(probed, own))
+            bool(contents[0] == contents[1] and not features.bare.any()),
+            int(np.count_nonzero(both)) if comparable and settings.landmarks.enabled else 0,
+            len(np.intersect1d(probed, own)) if weighed else 0,
         )
 
 

@@ -150,3 +150,21 @@ def test_text_without_words_is_explained(wordless: str) -> None:
     """A text of emoji, punctuation or nothing visible is no copy of an article."""
     explanation = explain(wordless, "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。", _SETTINGS)
     assert (explanation.relation, explanation.jaccard, explanation.grams[0]) == (None, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "groups", "keys"),
+    [
+        ("今天天气好，我们去公园。", {}, (True, 0, 0)),
+        ("编辑：张三", {}, (False, 0, 0)),
+        (None, {"landmarks": {"enabled": False}}, (True, 0, 4)),
+        (None, {"simhash": {"enabled": False}}, (True, 16, 0)),
+    ],
+    ids=["short", "bare", "no landmarks", "no tables"],
+)
+def test_only_keys_that_articles_stand_under_are_shared(
+    pair: tuple[str, str], body: str | None, groups: dict[str, dict[str, bool]], keys: tuple[bool, int, int]
+) -> None:
+    """Short texts have no key but their content, texts without any content none at all; nor is there what is off."""
+    text = body or pair[0]
+    assert explain(text, text, EngineSettings.model_validate(groups)).keys == keys
