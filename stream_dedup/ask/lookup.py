@@ -12,11 +12,12 @@ from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, M
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
-from stream_dedup.clusters import Cluster, largest
+from stream_dedup.clusters import Cluster, found, largest
 from stream_dedup.index.generations import newest
 from stream_dedup.index.joins import Join, join_key, of_join_key
-from stream_dedup.index.records import ArticleRecord, generation_prefix, key_of
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.store import Family
+from stream_dedup.members import member_of
 from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.told import iso, rounded
 from stream_dedup.versions import load_records, since
@@ -91,7 +92,7 @@ class Lookup:
             decision="duplicate" if record.relation in self._duplicates else "unique",
             relation=record.relation,
             cluster=record.cluster,
-            canonical=id_of(cluster.canonical if cluster is not None else self._single(record.cluster, name)),
+            canonical=article_id if cluster is None else id_of(cluster.canonical),
             link=self.link(self.joined(name, record)),
             source=record.source,
             published_at=iso(record.published_ms),
@@ -136,30 +137,32 @@ class Lookup:
         number, joins = asked.cluster, dict(islice(self._joins(asked.cluster), _MOST_JOINS))
         if name not in joins and (joined := self._joined_last(name, asked)) is not None:
             joins[name] = joined
-        founder = self._names([number]).get(number)
-        cluster = self._cluster(number)
-        kept = [member.id for member in cluster.members] if cluster is not None else []
-        names = {name, *joins, *kept, *([founder] if founder is not None else [])}
+        cluster, names = self._cluster(number), {name}
+        if cluster is None:
+            # Also what is left of a cluster that has ended: nobody stands for the others any more.
+            cluster = found(number, member_of(name, asked, NOT_INDEXED, active=False), asked.first_ms)
+        else:
+            names |= {*joins, *(member.id for member in cluster.members), *self._names([number]).values()}
         records = {name: record for name, record in self._records(names).items() if record.cluster == number}
         ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
         shown = ordered[skipped : skipped + most]
         links = {name: joins[name] for name in shown if name in joins and _is_of(joins[name], records[name])}
         matched = self._names([joined.join.matched for joined in links.values()])
-        canonical = cluster.canonical if cluster is not None else ordered[0]
-        sources = cluster.sources if cluster is not None else {records[canonical].source: 1}
         stretch, timeline = timeline_of([(_moment(records[name]), records[name].source) for name in ordered])
         return ClusterAnswer(
             number=number,
-            scope=scope_of(canonical),
-            canonical=id_of(canonical),
-            copies=cluster.copies if cluster is not None else len(records) - 1,
-            first_seen=iso(cluster.first_ms if cluster is not None else records[canonical].first_ms),
-            last_seen=iso(cluster.last_ms if cluster is not None else records[canonical].first_ms),
-            distinct_sources=len(sources),
-            sources=[SourceAnswer(source=source, articles=articles) for source, articles in largest(sources)],
-            other_sources_articles=cluster.other_members if cluster is not None else 0,
+            scope=scope_of(cluster.canonical),
+            canonical=id_of(cluster.canonical),
+            copies=cluster.copies,
+            first_seen=iso(cluster.first_ms),
+            last_seen=iso(cluster.last_ms),
+            distinct_sources=len(cluster.sources),
+            sources=[SourceAnswer(source=source, articles=articles) for source, articles in largest(cluster.sources)],
+            other_sources_articles=cluster.other_members,
             known=len(records),
-            members=[_member_answer(name, canonical, records[name], links.get(name), matched) for name in shown],
+            members=[
+                _member_answer(name, cluster.canonical, records[name], links.get(name), matched) for name in shown
+            ],
             stretch_seconds=stretch,
             timeline=timeline,
         )
@@ -185,9 +188,6 @@ class Lookup:
     def _cluster(self, number: int) -> Cluster | None:
         (value,) = newest(self._view.store, Family.CLUSTERS, [key_of(number)], self._live)
         return Cluster.unpack(value) if value is not None else None
-
-    def _single(self, number: int, name: str) -> str:
-        return self._names([number]).get(number, name)
 
     def joined(self, name: str, record: ArticleRecord) -> Joined | None:
         """Return how an article joined its cluster with its newest text; None if that is no copy, or too long ago.

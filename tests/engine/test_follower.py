@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from stream_dedup import Article, Deduplicator
-from stream_dedup.article import Decision, Relation, Withdrawal
+from stream_dedup.article import Decision, Relation, Withdrawal, Withdrawn
 from stream_dedup.ask.desk import Desk, NoReasonError, UniqueArticleError
 from stream_dedup.ask.follower import Follower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
+from stream_dedup.clusters import MOST_MEMBERS
 from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.index.store import StoreError
 from stream_dedup.observe.health import Health
@@ -176,6 +177,23 @@ def test_of_a_large_cluster_the_newest_are_told(tmp_path: Path, monkeypatch: pyt
     assert "c30" not in told
     assert (cluster.copies, cluster.known) == (39, len(told))
     assert next(member.link for member in cluster.members if member.id == "c25") == link
+
+
+def test_what_is_left_of_a_cluster_that_has_ended_stands_alone(tmp_path: Path) -> None:
+    """Copies beyond those that a cluster keeps, once all of these were withdrawn: each is called by its own id."""
+    settings = _light(tmp_path / "state")
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        engine.add_batch([article(f"c{n:02d}", at=BEGIN + n) for n in range(MOST_MEMBERS + 2)])
+        withdrawn = engine.process([Withdrawal(f"c{n:02d}") for n in range(MOST_MEMBERS)]).outcomes[-1]
+        assert isinstance(withdrawn, Withdrawn)
+        assert withdrawn.canonical is None
+        last = f"c{MOST_MEMBERS + 1}"
+        link = engine.decide([article(last)]).decisions[0].link
+        assert link is not None
+        with Desk(settings) as desk:
+            told, cluster = desk.article(last), desk.cluster(last)
+    assert told.canonical == cluster.canonical == link.duplicate_of == last
+    assert (cluster.copies, [member.id for member in cluster.members]) == (0, [last])
 
 
 def test_article_is_told_once_however_many_texts_it_had(tmp_path: Path) -> None:
