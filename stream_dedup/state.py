@@ -180,7 +180,8 @@ class State:
                 raise ChangelogError(
                     f"the changelog goes on with step {step.progress.steps} where {number} should come: it is not the "
                     "one that this state was made from, or records are missing. Remove the state directory to restore "
-                    "what the changelog holds"
+                    "what the changelog holds; if it says the same then, delete the changelog too: the input is judged "
+                    "again in silence"
                 )
 
     def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[Put]:

@@ -75,7 +75,7 @@ class Owner:
             ExitStack() as company,
         ):
             changelog = kit.names.changelog
-            writer = Writer(self._settings, changelog, changelog, life.heartbeat, producer_told)
+            writer = Writer(self._settings, changelog, changelog, life.heartbeat, producer_told, kit.ownership.ask)
             closers.append(writer.close)
             writer.open()
             kit.catch_up()

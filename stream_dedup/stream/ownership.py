@@ -75,6 +75,15 @@ class Ownership:
             )
         self._complaints.warning("ownership_waits", error=error.name(), detail=error.str())
 
+    def ask(self) -> None:
+        """Ask the group whether it still counts this process in: who stood still hears of its loss later.
+
+        Raises:
+            KafkaException: it does not, or gives no answer.
+        """
+        # The offset means nothing: the group takes one from its members of now alone.
+        self._consumer.commit(offsets=[TopicPartition(self._topic, 0, 0)], asynchronous=False)
+
     def leave(self) -> None:
         """Leave the group for good: the next owner need not wait for the end of the session."""
         if not self._left:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
-from stream_dedup.stream.clients import BrokerError, Told, make_producer
+from stream_dedup.stream.clients import BrokerError, Told, make_producer, passes
 
 _SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
 _PAUSE_SECONDS = 0.1  # before the same call again
@@ -34,6 +34,9 @@ _FENCED = frozenset(
         KafkaError.PRODUCER_FENCED,
     }
 )
+
+# What the group of the owners says to whom it has given up.
+_TAKEN = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
 
 # The same batch would be refused again, so that it is no use to try: what to do instead.
 _REFUSED = {
@@ -95,6 +98,7 @@ class Writer:
         changelog: the topic of the records.
         while_waiting: called at least about every second while the broker is waited for; may raise to give up.
         told: called with the client's statistics; None where they are not wanted.
+        ask_group: raises the error of librdkafka with which the group of the owners answers whom it has given up.
     """
 
     def __init__(
@@ -104,11 +108,13 @@ class Writer:
         changelog: str,
         while_waiting: Callable[[], None],
         told: Told | None = None,
+        ask_group: Callable[[], None] = lambda: None,
     ) -> None:
         self._exactly_once = settings.commit.guarantee == "exactly_once"
         self._id = transactional_id
         self._changelog = changelog
         self._while_waiting = while_waiting
+        self._ask_group = ask_group
         self._seconds = settings.commit.deadline_seconds
         self._producer = make_producer(settings, transactional_id if self._exactly_once else "", told)
         self._complaints = Complaints()
@@ -143,10 +149,12 @@ class Writer:
 
         Raises:
             FencedError: another process has taken over.
+            StuckError: as in `commit`.
             BrokerError: the producer is of no use any more.
         """
         self._fault = self._behind = None
         if not self._exactly_once:
+            self._check_owner(self._deadline())
             return
         try:
             self._producer.begin_transaction()
@@ -185,7 +193,7 @@ class Writer:
 
         Raises:
             AbortedError: the transaction was aborted; nothing of it counts.
-            StuckError: it will be aborted by the next writer; this one is of no use any more.
+            StuckError: what is open will be aborted by the next writer; this one is of no use any more.
             FencedError: another process has taken over.
             OutcomeUnknownError: the broker did not say whether it committed.
             BrokerError: the broker refuses something for good.
@@ -193,6 +201,7 @@ class Writer:
         deadline = self._deadline()
         if not self._exactly_once:
             self._confirm(deadline)
+            self._check_owner(deadline)
         for key, value in records:
             self._produce(self._changelog, key, value, self._logged, partition=0)
         protocol.reached(protocol.Step.LOGGED)
@@ -305,6 +314,25 @@ class Writer:
             self._give_up("cannot commit the input's offsets", error.args[0])
         protocol.reached(protocol.Step.OFFSETS_SENT)
 
+    def _check_owner(self, deadline: float) -> None:
+        """Make sure that nobody has taken over, where the broker fences nobody.
+
+        Who stood still does not know it yet, and the records of two writers are no changelog any more.
+        """
+        while True:
+            try:
+                self._beside(self._ask_group)
+            except KafkaException as error:
+                fault = error.args[0]
+                if fault.code() in _TAKEN:
+                    raise FencedError(f"{self._changelog}: another process has taken over ({fault.str()})") from None
+                if not passes(fault) or time.monotonic() > deadline:
+                    raise self._final("cannot find out whether another process has taken over", fault) from None
+            else:
+                return
+            self._while_waiting()
+            time.sleep(_PAUSE_SECONDS)
+
     def _commit_transaction(self, deadline: float) -> None:
         self._committing = True
         try:
@@ -355,14 +383,14 @@ class Writer:
             except KafkaException as error:
                 errors.append(error)
 
-        thread = Thread(target=make, name="offsets", daemon=True)
+        thread = Thread(target=make, name="group", daemon=True)
         thread.start()
         thread.join(_SLICE_SECONDS)
         began = time.monotonic()
         while thread.is_alive():
             if time.monotonic() - began > _STUCK_SECONDS:
                 # When a coordinator that went away is back, the call may go on waiting for minutes.
-                raise StuckError("librdkafka does not come back with the input's offsets")
+                raise StuckError("librdkafka does not come back from a group's coordinator")
             self._while_waiting()
             thread.join(_SLICE_SECONDS)
         for error in errors:

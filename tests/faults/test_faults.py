@@ -254,6 +254,21 @@ def test_zombie_writes_nothing(run: Run, step: Step) -> None:
 
 
 @_LONG
+def test_zombie_without_transactions_leaves_the_changelog_whole(run: Run) -> None:
+    """Nothing fences it, so it asks the group: records of two writers could not be restored."""
+    with run.replica("zombie", _AT_LEAST_ONCE) as zombie, run.replica("successor", _AT_LEAST_ONCE) as successor:
+        zombie.start(fused(Step.DECIDED, after=4, signal="stop")).wait_paused()
+        run.progress.finish([successor.start()])
+        zombie.resume()
+        assert zombie.service.wait_end(_PATIENCE_SECONDS) == EXIT_FENCED
+        successor.stop()
+        delete_state(successor.state)
+        successor.start().wait_role("active")
+        successor.stop()
+    run.check(repeats=True)
+
+
+@_LONG
 def test_replicas_killed_in_turn(run: Run) -> None:
     """Of two replicas the standby takes over when the active one is killed, again and again."""
     rounds = 3

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import ConsumerGroupState
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
     AclBinding,
     AclBindingFilter,
@@ -164,6 +164,23 @@ def test_owner_that_stood_still_knows_that_it_was_not_owner_all_the_time(strict:
         assert (first.owner, first.term) == (True, 1)
         wait_until(lambda: owns(first)() and first.term > 1, "the first owns again")
         assert first.term == 2
+
+
+def test_owner_that_stood_still_learns_by_asking_that_it_was_given_up(strict: str) -> None:
+    """It is owner by its own account until it polls; the group knows better, and counts in the one that followed."""
+    create_topic(strict, "asking.owner")
+    with (
+        closing_member(Ownership(settings(strict, **QUICK), "asking.owner")) as first,
+        closing_member(Ownership(settings(strict, **QUICK), "asking.owner")) as second,
+    ):
+        wait_until(owns(first), "the first owns")
+        first.ask()
+        wait_until(owns(second), "the second owns while the first stands still")
+        second.ask()
+        assert first.owner
+        with pytest.raises(KafkaException) as told:
+            first.ask()
+        assert told.value.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
 
 
 def test_nobody_is_owner_before_it_polls(join: Joins) -> None:

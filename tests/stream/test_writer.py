@@ -15,6 +15,7 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupState,
     KafkaError,
+    KafkaException,
     Message,
     TopicPartition,
 )
@@ -274,6 +275,35 @@ def test_without_transactions_a_refused_output_keeps_the_records_back(stage: Sta
     with pytest.raises(BrokerError, match=r"max\.message\.bytes"):
         writer.commit(RECORDS, {}, None)
     assert stage.ends(stage.changelog) == (0, 0)
+
+
+@pytest.mark.parametrize("when", ["at the beginning", "amid the outputs"])
+def test_without_transactions_whoever_was_given_up_writes_no_record(stage: Stage, when: str) -> None:
+    """The broker fences nobody, and a changelog of two writers could not be read: so the group is asked."""
+    answers = [KafkaError.REBALANCE_IN_PROGRESS, None, KafkaError.UNKNOWN_MEMBER_ID]
+
+    def ask() -> None:
+        code = answers.pop(0)
+        if code is not None:
+            raise KafkaException(KafkaError(code))
+
+    if when == "at the beginning":
+        del answers[:2]
+    settings = stage.settings("at_least_once")
+    writer = Writer(settings, stage.name, stage.changelog, stage.wait, ask_group=ask)
+    stage.writers.append(writer)
+    with pytest.raises(FencedError, match="another process has taken over"):
+        begin_and_commit(writer, stage)
+    assert stage.committed(stage.output) == ([] if when == "at the beginning" else [(b"a", b"1")])
+    assert stage.ends(stage.changelog) == (0, 0)
+
+
+def begin_and_commit(writer: Writer, stage: Stage) -> None:
+    """Write an output and the records."""
+    writer.open()
+    writer.begin()
+    writer.send(stage.output, b"a", b"1", [])
+    writer.commit(RECORDS, {}, None)
 
 
 # --------------------------------------------------------------------------------------------------- fencing
