@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.decode import Decoder
 from stream_dedup.dedup import Deduplicator
@@ -17,7 +17,7 @@ from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings
 from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.stream.clients import BrokerError, make_consumer, passes
+from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer, passes
 from stream_dedup.stream.decoded import decode_all
 from stream_dedup.stream.pipeline import commit_change
 from stream_dedup.stream.places import Place, news_of
@@ -192,7 +192,9 @@ class History:
         positions: Mapping[Place, int],
         identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
     ) -> None:
-        self._consumer: Consumer = make_consumer(settings)
+        self._consumer: Consumer = make_consumer(
+            settings, {**consumer_properties(settings), "enable.partition.eof": "true"}
+        )
         self._queues: dict[Place, deque[Message]] = {}
         self._ends: dict[Place, int] = {}
         self._paused: set[Place] = set()
@@ -257,12 +259,16 @@ class History:
         """Take what is there into the queues, hold back partitions that are far ahead; return whether there was any."""
         messages = self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS)
         for message in messages:
-            error = message.error()
-            if error is not None and not passes(error):
+            error, key, offset = message.error(), place_of(message), int(message.offset() or 0)
+            if error is None:
+                if offset < self._ends.get(key, 0):
+                    self._queues[key].append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
+                # Where the rest was deleted meanwhile, nothing else leads to the end.
+                if offset >= self._ends.get(key, 0):
+                    self._ends.pop(key, None)
+            elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
-            key = place_of(message)
-            if error is None and int(message.offset() or 0) < self._ends.get(key, 0):
-                self._queues[key].append(message)
         self._end()
         full = {key for key, queue in self._queues.items() if len(queue) > _BUFFERED}
         self._consumer.pause([TopicPartition(*key) for key in full - self._paused])

@@ -13,6 +13,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from deploy.demo.samples import sample_stream
 from stream_dedup.dedup import comparability
@@ -27,6 +29,7 @@ from stream_dedup.settings import Settings, load_settings
 from stream_dedup.state import State
 from stream_dedup.stream import replay, restore
 from stream_dedup.stream.changelog import ChangelogLostError
+from stream_dedup.stream.rebuild import History
 from stream_dedup.stream.restore import verify
 from stream_dedup.stream.states import other_states
 from stream_dedup.stream.topics import Topics as AdminTopics
@@ -51,6 +54,7 @@ from tests.stream.harness import (
 pytestmark = pytest.mark.usefixtures("compiled")
 
 _SEED = 31
+_MANY = 200  # batches, most of them empty ones: more than it takes
 _FLAGS = ("commit.articles=40", "idf.epoch_articles=150", "window.days=400")
 _OTHER = ("sketch.gram=4", "idf.epoch_articles=100")
 
@@ -494,6 +498,29 @@ def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided
     create_topic(bootstrap, topics.input)
     assert decided(4, 9, _OTHER) == list("abcdefghi")  # the rebuilt state has 5 of a topic that is no more
     assert decided(2, 11, ()) == list("abcdefghijk")
+
+
+def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(bootstrap: str) -> None:
+    """Retention may take what is still to be judged again, and nobody may ever write to that partition any more."""
+    topics, size = fresh_topics(bootstrap), 40
+    for at in range(size):
+        produce(bootstrap, topics.input, [article(f"{at}", "很" * 1_000)])  # each fetched by itself
+    kafka = {
+        "bootstrap.servers": bootstrap,
+        "consumer.queued.max.messages.kbytes": "1",
+        "consumer.fetch.message.max.bytes": "1024",
+    }
+    settings = Settings.model_validate({"input": {"topics": [topics.input], "group": topics.group}, "kafka": kafka})
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
+        group.commit(offsets=[TopicPartition(topics.input, 0, size)], asynchronous=False)
+    with closing(History(settings, {})) as history:
+        batches = history.batches(1)
+        assert any(next(batches) for _ in range(_MANY))
+        rest = TopicPartition(topics.input, 0, size)
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # held: a client that is forgotten drops its requests
+        admin.delete_records([rest])[rest].result(20)
+        assert None in (next(batches, None) for _ in range(_MANY))
+        assert history.done < size
 
 
 def _run(site: Site, flags: tuple[str, ...]) -> tuple[int, str, str]:

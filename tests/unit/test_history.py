@@ -72,7 +72,7 @@ class _Client:
 def _batches(
     monkeypatch: pytest.MonkeyPatch, coming: Sequence[Sequence[int]], committed: int = 4, end: int = 4
 ) -> Iterator[list[int | None]]:
-    monkeypatch.setattr(rebuild, "make_consumer", lambda _: _Client(coming, committed, end))
+    monkeypatch.setattr(rebuild, "make_consumer", lambda *_: _Client(coming, committed, end))
     history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
     return ([message.offset() for message in batch] for batch in history.batches(2))
 
@@ -95,7 +95,7 @@ def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
 def test_topic_that_was_made_anew_is_judged_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a state knows of the offsets of another topic of that name is nothing of this one's."""
     settings = Settings.model_validate({"input": {"topics": ["in"]}})
-    monkeypatch.setattr(rebuild, "make_consumer", lambda _: _Client([], 4, 4))
+    monkeypatch.setattr(rebuild, "make_consumer", lambda *_: _Client([], 4, 4))
     for known, left in ((None, 1), (5, 1), (6, 4)):
         positions = {("in", 0): 3} if known is None else {("in", 0): 3, ("in", IDENTITY): known}
         assert History(settings, positions, lambda _: {"in": 5}).total == left
