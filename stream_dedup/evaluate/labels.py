@@ -164,7 +164,7 @@ def _other(field: str, own: str | None, line: Line, places: Mapping[str, int]) -
 
 
 def _overlapping(lines: Sequence[Line], places: Mapping[str, int]) -> I64:
-    pairs = []
+    pairs: set[tuple[int, int]] = set()  # two articles may name each other
     for place, line in enumerate(lines):
         names = line.fields.get("overlaps") or []
         if not isinstance(names, list):
@@ -172,7 +172,8 @@ def _overlapping(lines: Sequence[Line], places: Mapping[str, int]) -> I64:
         for name in names:
             if name not in places or places[name] == place:
                 raise line.fault(f"overlaps holds {name!r}, which is the id of no other article")
-            pairs.append(sorted((places[name], place)))
+            first, second = sorted((places[name], place))
+            pairs.add((first, second))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 

@@ -119,6 +119,17 @@ def test_several_files_of_pairs_are_joined(tmp_path: Path) -> None:
     assert labelled.positives().tolist() == [[0, 1], [0, 3], [1, 3]]
 
 
+def test_articles_that_name_each_other_overlap_once(tmp_path: Path) -> None:
+    """A pair that counts twice would be taken off the wrong ones twice."""
+    path = write_lines(
+        tmp_path / "f.jsonl",
+        {"id": "a", "body": "一", "overlaps": ["c", "c"]},
+        {"id": "b", "body": "一", "cluster": "a"},
+        {"id": "c", "body": "一", "overlaps": ["a", "b"]},
+    )
+    assert read_labelled(path, _INPUT).overlapping.tolist() == [[0, 2], [1, 2]]
+
+
 _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
 
 
