@@ -5,9 +5,11 @@ Knows lines and names; knows nothing of articles or clusters.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
+from stream_dedup.decode.fields import encodable
 from stream_dedup.decode.parse import exact_object
 from stream_dedup.decode.reason import UndecodableError
 from stream_dedup.files.readers import reader_for
@@ -39,14 +41,30 @@ class Line:
         """Return the name that a field holds; None where it holds none.
 
         Raises:
-            LabelError: it is neither a string nor an integer.
+            LabelError: it is neither a string nor an integer, or cannot be UTF-8.
         """
-        value = self.fields.get(field)
+        return self._name(field, self.fields.get(field))
+
+    def names(self, field: str) -> list[str]:
+        """Return the names in the list that a field holds; none where it holds nothing.
+
+        Raises:
+            LabelError: it is no list, or one of the names is none.
+        """
+        values = self.fields.get(field) or []
+        if not isinstance(values, list):
+            raise self.fault(f"{field} is {values!r}, not a list of ids")
+        return [self._name(field, value) or "" for value in values]
+
+    def _name(self, field: str, value: object) -> str | None:
         if value is None or value == "":
             return None
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise self.fault(f"{field} is {value!r}, not a string or an integer")
-        return str(value).strip()  # as ids of articles are read
+        name = str(value).strip()  # as ids of articles are read
+        if encodable(name) != name:
+            raise self.fault(f"{field} is {value!r}, which cannot be UTF-8")
+        return name
 
     def strength(self) -> float | None:
         """Return the strength of the edit; None where it is not told.
@@ -55,10 +73,15 @@ class Line:
             LabelError: it is no number.
         """
         value = self.fields.get("strength")
+        if value is None or value == "":
+            return None
         try:
-            return None if value is None or value == "" else float(value)
-        except (TypeError, ValueError):
-            raise self.fault(f"strength is {value!r}, not a number") from None
+            strength = float(value)
+        except (TypeError, ValueError, OverflowError):
+            strength = nan
+        if not isfinite(strength):
+            raise self.fault(f"strength is {value!r}, not a number")
+        return strength
 
     def known(self, field: str, places: Mapping[str, int]) -> str | None:
         """Return the id that a field holds, of an article that has a place; None where it holds none.

@@ -166,10 +166,7 @@ def _other(field: str, own: str | None, line: Line, places: Mapping[str, int]) -
 def _overlapping(lines: Sequence[Line], places: Mapping[str, int]) -> I64:
     pairs: set[tuple[int, int]] = set()  # two articles may name each other
     for place, line in enumerate(lines):
-        names = line.fields.get("overlaps") or []
-        if not isinstance(names, list):
-            raise line.fault(f"overlaps is {names!r}, not a list of ids")
-        for name in names:
+        for name in line.names("overlaps"):
             if name not in places or places[name] == place:
                 raise line.fault(f"overlaps holds {name!r}, which is the id of no other article")
             first, second = sorted((places[name], place))

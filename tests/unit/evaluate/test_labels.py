@@ -147,6 +147,8 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
             r"line 2: original is 'b', which is the id of no oth",
         ),
         ({"id": "b", "body": "二", "strength": "much"}, r"line 2: strength is 'much', not a number"),
+        ({"id": "b", "body": "二", "strength": "nan"}, r"line 2: strength is 'nan', not a number"),
+        ({"id": "b", "body": "二", "overlaps": [["a"]]}, r"line 2: overlaps is \['a'\], not a string or an integer"),
         ({"id": "b", "body": "二", "overlaps": "a"}, r"line 2: overlaps is 'a', not a list of ids"),
         ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps holds 'b', which is the id"),
         ({"id": "b", "cluster": "x"}, r"line 2: no article: no body"),
@@ -189,6 +191,32 @@ def test_what_is_no_json_is_named(tmp_path: Path) -> None:
     path.write_text('{"id": "a", "body": "一"}\n{"id": \n', "utf-8")
     with pytest.raises(LabelError, match=r"f.jsonl, line 2: no JSON"):
         read_labelled(path, _INPUT)
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (f'"strength": 1{"0" * 400}', "strength is 10+, not a number"),
+        ('"cluster": "x\\ud83d"', r"cluster is 'x\\ud83d', which cannot be UTF-8"),
+    ],
+)
+def test_labels_that_cannot_be_kept_are_named(label: str, message: str, tmp_path: Path) -> None:
+    """JSON has numbers beyond all bounds and halves of characters, results have neither."""
+    path = tmp_path / "f.jsonl"
+    path.write_text(f'{{"id": "a", "body": "一", {label}}}\n', "utf-8")
+    with pytest.raises(LabelError, match=f"f.jsonl, line 1: {message}"):
+        read_labelled(path, _INPUT)
+
+
+def test_overlaps_hold_ids_as_they_are_read(tmp_path: Path) -> None:
+    """Integers, and what stands around an id, as in the other labels."""
+    path = write_lines(
+        tmp_path / "f.jsonl",
+        {"id": 1, "body": "一"},
+        {"id": 2, "body": "一", "cluster": 1},
+        {"id": "c", "body": "一", "overlaps": [1, " 2 "]},
+    )
+    assert read_labelled(path, _INPUT).overlapping.tolist() == [[0, 2], [1, 2]]
 
 
 def test_records_are_read_as_the_engine_reads_them(tmp_path: Path) -> None:
