@@ -22,12 +22,14 @@ def digest_of(*parts: object) -> str:
 
 
 def digest_of_set(labelled: LabelledSet) -> str:
-    """Return the digest of articles and labels; the name of the set does not count."""
+    """Return the digest of articles and labels, the same of sets that are equal; the name of the set does not count."""
     digest = hashlib.sha256(labelled.overlapping.tobytes())
     for one in labelled.articles:
         article = one.article
-        fields = (article.id, article.title, article.body, article.url, article.source, article.published_ms)
-        digest.update(orjson.dumps([*fields, one.cluster, one.original, one.kind, one.strength]))
+        where = (article.url, article.source, article.scope, article.published_ms)
+        strength = None if one.strength is None else float(one.strength)  # 2 and 2.0 are equal, but not as JSON
+        labels = (one.cluster, one.original, one.kind, strength)
+        digest.update(orjson.dumps([article.id, article.title, article.body, *where, *labels]))
     return digest.hexdigest()[:16]
 
 

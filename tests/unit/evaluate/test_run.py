@@ -1,17 +1,23 @@
 """Promises of a run: the numbers are those of the pairs, what is done is kept, and one that breaks stops no other."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from stream_dedup.article import Article
 from stream_dedup.evaluate.engine import configurations
+from stream_dedup.evaluate.labelled import LabelledArticle
+from stream_dedup.evaluate.labels import read_labelled, write_labelled
 from stream_dedup.evaluate.replaced import ReplacedOptions
+from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
 from stream_dedup.evaluate.results import Evaluation
 from stream_dedup.evaluate.runner import run as run_module
 from stream_dedup.evaluate.runner.folder import OtherRunError, kept_evaluation
 from stream_dedup.evaluate.runner.plan import Plan
 from stream_dedup.evaluate.runner.run import evaluate
+from stream_dedup.settings import FieldSettings, InputSettings
 from tests.unit.evaluate.fakes import CALLS, FIVE, Broken, Letters, Table, five
 
 Run = Callable[[Plan], Evaluation]
@@ -128,6 +134,29 @@ def test_directory_of_other_articles_is_refused(run: Run, tmp_path: Path) -> Non
     other = type(other)("other", other.articles[:4], other.overlapping[:0])
     with pytest.raises(OtherRunError, match=r"evaluation of other articles.*choose another --out"):
         evaluate(_plan(), other, tmp_path / "out", Heard())
+
+
+def test_scopes_make_other_articles(run: Run, tmp_path: Path) -> None:
+    """The engine compares within a scope alone: its answers to the same articles in scopes are others."""
+    run(_plan(Table("table", FIVE)))
+    scoped = replace(five(), articles=[_of_scope(one, str(n)) for n, one in enumerate(five().articles)])
+    with pytest.raises(OtherRunError, match="evaluation of other articles"):
+        evaluate(_plan(), scoped, tmp_path / "out", Heard())
+
+
+def _of_scope(one: LabelledArticle, scope: str) -> LabelledArticle:
+    return replace(one, article=replace(one.article, scope=scope))
+
+
+def test_a_set_that_was_written_is_the_same_one(bodies: list[str], tmp_path: Path) -> None:
+    """What `evaluate make` wrote goes on in the directory of a run that made it itself."""
+    long = sorted(bodies, key=len)[-4:]
+    articles = [Article(str(n), body) for n, body in enumerate(long)]
+    made = with_reposts(articles, RepostSettings(edits=("boiler", "drop:0.2")))
+    assert {one.strength for one in made.articles} > {2.0}
+    write_labelled(made, tmp_path / "made.jsonl", FieldSettings())
+    evaluate(_plan(), made, tmp_path / "out", Heard())
+    evaluate(_plan(), read_labelled(tmp_path / "made.jsonl", InputSettings()), tmp_path / "out", Heard())
 
 
 def test_directory_of_other_things_is_refused(tmp_path: Path) -> None:
