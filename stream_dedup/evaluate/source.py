@@ -18,8 +18,6 @@ from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.settings import InputSettings
 
-_LOOKED_AT = 1_000  # records, to see whether any has a label
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -94,7 +92,8 @@ def _check(source: Source) -> None:
 
 
 def _is_labelled(path: Path) -> bool:
-    return any("cluster" in line.fields for line in islice(read_lines(path), _LOOKED_AT))
+    """Tell whether any record has a label: copies, which alone may have one, come behind many originals."""
+    return any("cluster" in line.fields for line in read_lines(path))
 
 
 def _articles(source: Source) -> Iterator[Article | None]:

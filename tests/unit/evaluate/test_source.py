@@ -48,6 +48,15 @@ def test_labels_are_taken(tmp_path: Path) -> None:
     assert (taken.made, len(taken.labelled.articles), len(taken.labelled.positives())) == (False, 3, 3)
 
 
+def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
+    """An article without a cluster is of the one called by its id, so that copies alone may have a label."""
+    rows = [{"id": str(n), "body": f"第{n}条新闻"} for n in range(1_200)]
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "c", "body": "七", "cluster": "7"}]))
+    taken = take(_source(path))
+    assert (taken.made, taken.labelled.positives().tolist()) == (False, [[7, 1_200]])
+
+
 def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
     """A file of pairs labels articles without clusters."""
     lines = articles.read_text().splitlines()[:12]
