@@ -170,14 +170,10 @@ def similar_command(
     Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
-    from stream_dedup.files.readers import FileFormatError
     from stream_dedup.shown.answers import similar_shown
 
     def work() -> None:
-        body = text_of(file)
-        if not body.strip():
-            raise FileFormatError(f"{file} is blank: there is nothing to compare")
-        asked = Article(UNNAMED, body, title, url, source, scope=scope)
+        asked = Article(UNNAMED, text_of(file), title, url, source, scope=scope)
         with _desk(settings) as desk:
             desk.catch_up()
             _print(desk.similar(asked, limit), similar_shown, as_json=as_json)

@@ -224,23 +224,26 @@ def _exit_code(error: Exception) -> int | None:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, or of standard input for `-`.
+    """Return the text of a file that is to be compared, or of standard input for `-`.
 
     Raises:
-        FileFormatError: there is none, or it is no UTF-8.
+        FileFormatError: there is none, it is no UTF-8 or it is blank.
         OSError: it cannot be read.
     """
     from stream_dedup.files.readers import FileFormatError
 
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        return content.decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path} is no UTF-8: {error}") from None
     except FileNotFoundError:
         raise FileFormatError(f"{path}: there is no such file") from None
     except IsADirectoryError:
         raise FileFormatError(f"{path} is a directory: give a file with a text") from None
+    if not text.strip():
+        raise FileFormatError(f"{path} is blank: there is nothing to compare")
+    return text
 
 
 def json_line(line: str) -> None:
