@@ -110,7 +110,14 @@ def run_command(
     ] = False,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", "-t", min=0, max=1, help="Similarity of copies.", show_default="each one's own"),
+        typer.Option(
+            "--threshold",
+            "-t",
+            min=0,
+            max=1,
+            help="Similarity of copies; the engine has its own.",
+            show_default="each one's own",
+        ),
     ] = None,
     replaced: Annotated[
         int, typer.Option("--replaced", min=0, help="Texts for the experiment on replaced characters; 0: none.")
