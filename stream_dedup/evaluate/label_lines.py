@@ -12,7 +12,7 @@ from typing import Any
 from stream_dedup.decode.fields import encodable
 from stream_dedup.decode.parse import exact_object
 from stream_dedup.decode.reason import UndecodableError
-from stream_dedup.files.readers import reader_for
+from stream_dedup.files.readers import Record, reader_for
 
 
 class LabelError(Exception):
@@ -107,10 +107,18 @@ def read_lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line]:
         LabelError: a line is no JSON object.
     """
     for record, _ in reader_for(path, flags)(path):
-        if record.fault is not None:
-            raise LabelError(f"{path}, line {record.number}: {record.fault}")
-        try:
-            fields = exact_object(record.value)
-        except UndecodableError as error:
-            raise LabelError(f"{path}, line {record.number}: no JSON object: {error}") from None
-        yield Line(path, record.number, fields)
+        yield line_of(record, path)
+
+
+def line_of(record: Record, path: Path) -> Line:
+    """Return a record of a file as a line.
+
+    Raises:
+        LabelError: it is no JSON object.
+    """
+    if record.fault is not None:
+        raise LabelError(f"{path}, line {record.number}: {record.fault}")
+    try:
+        return Line(path, record.number, exact_object(record.value))
+    except UndecodableError as error:
+        raise LabelError(f"{path}, line {record.number}: no JSON object: {error}") from None

@@ -3,19 +3,19 @@
 Knows labelled files and files of articles; knows nothing of algorithms.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from stream_dedup.article import Article
 from stream_dedup.decode import Decoder, UndecodableError
-from stream_dedup.evaluate.label_lines import Line, read_lines
+from stream_dedup.evaluate.label_lines import LabelError, Line, line_of
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.labels import decoded, read_labelled
 from stream_dedup.evaluate.overlap import with_overlaps
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
-from stream_dedup.files.readers import FileFormatError
+from stream_dedup.files.readers import FileFormatError, reader_for
 from stream_dedup.settings import InputSettings
 
 
@@ -47,7 +47,7 @@ class Taken:
     Attributes:
         labelled: the set.
         made: whether its reposts were made here.
-        skipped: records that are no articles, or whose id stood there before.
+        skipped: records that are faulty or no articles, or whose id stood there before.
     """
 
     labelled: LabelledSet
@@ -93,14 +93,23 @@ def _check(source: Source) -> None:
 
 def _is_labelled(path: Path) -> bool:
     """Tell whether any record has a label: copies, which alone may have one, come behind many originals."""
-    return any("cluster" in line.fields for line in read_lines(path))
+    return any(line is not None and "cluster" in line.fields for line in _lines(path))
+
+
+def _lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line | None]:
+    """Yield the line of each record; None for a faulty one."""
+    for record, _ in reader_for(path, flags)(path):
+        try:
+            yield line_of(record, path)
+        except LabelError:
+            yield None
 
 
 def _articles(source: Source) -> Iterator[Article | None]:
     """Yield the article of each record; None for one that holds none."""
     decoder = Decoder(source.settings)
-    for line in read_lines(source.path, {source.settings.fields.deleted}):
-        yield _article(line, decoder)
+    for line in _lines(source.path, {source.settings.fields.deleted}):
+        yield None if line is None else _article(line, decoder)
 
 
 def _article(line: Line, decoder: Decoder) -> Article | None:

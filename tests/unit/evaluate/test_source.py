@@ -1,5 +1,6 @@
 """Promises of what a run is made on: labels where a file has some, reposts where it has none."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from stream_dedup.evaluate.label_lines import LabelError
 from stream_dedup.evaluate.reposts import RepostSettings
-from stream_dedup.evaluate.source import Source, make, take
+from stream_dedup.evaluate.source import Source, take
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.settings import InputSettings
 
@@ -92,9 +93,22 @@ def test_missing_file_is_told(tmp_path: Path, articles: Path) -> None:
             take(source)
 
 
-def test_broken_line_is_told(tmp_path: Path) -> None:
-    """With its number."""
+def test_faulty_records_are_skipped(tmp_path: Path, bodies: list[str]) -> None:
+    """Broken JSON, and a row with too many fields, count as what is no article: reposts are made of the others."""
+    one, other = sorted(bodies, key=len)[-2:]
+    lines, table = tmp_path / "news.jsonl", tmp_path / "news.csv"
+    lines.write_text(f'{json.dumps({"body": one})}\n{{"body"\n{json.dumps({"body": other})}\n', "utf-8")
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("id", "body"), ("1", one), ("2", "短", "多余"), ("3", other)])
+    for path in (lines, table):
+        taken = take(_source(path))
+        originals = {each.article.body for each in taken.labelled.articles if each.original is None}
+        assert (taken.made, taken.skipped, originals) == (True, 1, {one, other})
+
+
+def test_faulty_record_among_labels_is_told(tmp_path: Path) -> None:
+    """With its number: what it says of copies would be missing in the scores."""
     path = tmp_path / "broken.jsonl"
-    path.write_text('{"id": "a", "body": "新闻"}\n{"id"\n')
-    with pytest.raises(LabelError, match="line 2"):
-        make(_source(path))
+    path.write_text('{"id"\n{"id": "a", "body": "新闻", "cluster": "k"}\n')
+    with pytest.raises(LabelError, match="line 1"):
+        take(_source(path))
