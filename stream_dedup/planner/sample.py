@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.article import Article, Decision
+from stream_dedup.article import Article
 from stream_dedup.compiled import kernel
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.dedup import Deduplicator
@@ -99,10 +99,13 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
     if len(articles) < _LEAST:
         raise FileFormatError(f"{path}: {len(articles)} articles are too few for a sample: it takes {_LEAST}")
     with Deduplicator(settings=settings) as engine:
-        indexed = list(_indexed(engine, articles))
-        if len(indexed) < _LEAST_INDEXED:
-            raise FileFormatError(f"{path}: no two of {len(articles)} articles are new: a sample takes unrelated ones")
-        share, epoch = engine.progress.entries / len(articles), engine.epoch
+        decisions = [decision for batch in _batches(articles) for decision in engine.process(batch).decisions]
+        epoch = engine.epoch
+    indexed = [decision.article for decision in decisions if decision.unique and decision.link is None]
+    if len(indexed) < _LEAST_INDEXED:
+        raise FileFormatError(f"{path}: no two of {len(articles)} articles are new: a sample takes unrelated ones")
+    # Not the engine's entries: those in reserve, one of nearly each cluster, have no postings.
+    share = sum(decision.indexed for decision in decisions) / len(articles)
     fingerprints, _ = _fingerprints(indexed, settings, epoch)
     chance = random.Random(seed)  # noqa: S311  # the same copies in every run
     copied, copies = _copies([article.body for article in indexed], similarity, chance)
@@ -128,15 +131,6 @@ def _articles(path: Path, settings: Settings) -> Iterator[Article]:
 def _batches(articles: Sequence[Article]) -> Iterator[Sequence[Article]]:
     for first in range(0, len(articles), _BATCH):
         yield articles[first : first + _BATCH]
-
-
-def _indexed(engine: Deduplicator, articles: Sequence[Article]) -> Iterator[Article]:
-    """Yield the unique articles."""
-    for batch in _batches(articles):
-        outcomes = engine.process(batch).outcomes
-        for article, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, Decision) and outcome.unique and outcome.link is None:
-                yield article
 
 
 def _copies(texts: Sequence[str], similarity: float, chance: random.Random) -> tuple[list[int], list[Article]]:
