@@ -10,6 +10,7 @@ from stream_dedup.article import Succession, SuccessionReason
 from stream_dedup.clusters import Cluster, Living, Member, Policy, found
 from stream_dedup.index.entries import RESERVE, SEALED, Entries, EntryFormat
 from stream_dedup.index.generations import newest
+from stream_dedup.index.joins import renumbered_key
 from stream_dedup.index.new_entries import NewEntries
 from stream_dedup.index.new_records import NewRecord, packed_records
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived
@@ -316,6 +317,8 @@ class ClusterBook:
         self.removed.append(member.entry)
         self.reindexed = True
         self._renumber(member.id, member.entry, number)
+        if member.active:
+            self._joins[renumbered_key(member.entry)] = key_of(number)
         return cluster.with_entry(member.id, number, active=True)
 
     def _visible(self, member: Member, floor: int) -> Entries | None:

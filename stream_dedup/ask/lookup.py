@@ -14,7 +14,7 @@ from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
 from stream_dedup.clusters import Cluster, found, largest
 from stream_dedup.index.generations import newest
-from stream_dedup.index.joins import Join, join_key, of_join_key
+from stream_dedup.index.joins import Join, join_key, of_join_key, renumbered_key
 from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.store import Family
 from stream_dedup.members import member_of
@@ -116,11 +116,8 @@ class Lookup:
             joined: how the copy joined its cluster.
             matched: record of the other.
         """
-        (entry,) = self._view.store.get_many(Family.ENTRIES, [key_of(joined.join.matched)])
-        if entry is None:
-            return False
-        entries, _ = self._view.index.format.unpack([entry])
-        return int(entries["content"][0]) != matched.contents[0]
+        entries, _ = self._view.index.format.unpack([*self._stored([joined.join.matched]).values()])
+        return any(content != matched.contents[0] for content in entries["content"].tolist())
 
     def cluster(self, name: str, most: int, skipped: int = 0) -> ClusterAnswer:
         """Return the cluster of an article.
@@ -222,11 +219,20 @@ class Lookup:
 
     def _names(self, entries: Sequence[int]) -> dict[int, str]:
         """Return the names of the articles of some entries, of those that are kept."""
-        wanted = sorted({entry for entry in entries if entry >= 0})
-        values = self._view.store.get_many(Family.ENTRIES, list(map(key_of, wanted)))
-        there = [(entry, value) for entry, value in zip(wanted, values, strict=True) if value is not None]
-        _, names = self._view.index.format.unpack([value for _, value in there])
-        return {entry: name.decode() for (entry, _), name in zip(there, names, strict=True)}
+        stored = self._stored(sorted({entry for entry in entries if entry >= 0}))
+        _, names = self._view.index.format.unpack([*stored.values()])
+        return {entry: name.decode() for entry, name in zip(stored, names, strict=True)}
+
+    def _stored(self, entries: Sequence[int]) -> dict[int, bytes]:
+        """Return entries as they are stored, of those that are kept, also under another number by now."""
+        store = self._view.store
+        found = dict(zip(entries, store.get_many(Family.ENTRIES, list(map(key_of, entries))), strict=True))
+        missing = [entry for entry, value in found.items() if value is None]
+        numbers = newest(store, Family.MEMBERS, list(map(renumbered_key, missing)), self._live)
+        moved = [(entry, key) for entry, key in zip(missing, numbers, strict=True) if key is not None]
+        values = store.get_many(Family.ENTRIES, [key for _, key in moved])
+        found |= {entry: value for (entry, _), value in zip(moved, values, strict=True)}
+        return {entry: value for entry, value in found.items() if value is not None}
 
 
 def place_answer(origin: Origin | None) -> PlaceAnswer | None:

@@ -1,6 +1,7 @@
 """Why and when a copy joined its cluster: one record a copy, in the order of the decisions.
 
-Knows their keys and layout; knows nothing of clusters. They are read to tell people, never to decide.
+Knows their keys and layout, and the new numbers of entries that matched; knows nothing of clusters. They are read to
+tell people, never to decide.
 """
 
 import struct
@@ -16,6 +17,7 @@ _JOIN = struct.Struct("<qIffbBB")
 _UNKNOWN_HAMMING = -1
 _UNKNOWN_SHARE = -1.0
 _EPOCH = 1 << 63  # added to a time: before 1970 keys ascend as well
+_RENUMBERED = (1 << 64) - 1  # where the number of a cluster stands in other keys
 
 
 class Join(NamedTuple):
@@ -89,6 +91,15 @@ def join_key(cluster: int, decided_ms: int, name: str) -> bytes:
         name: of the copy.
     """
     return key_of(cluster) + key_of(decided_ms + _EPOCH) + name.encode()
+
+
+def renumbered_key(entry: int) -> bytes:
+    """Return the key of what is kept of an entry that was written anew, without a generation: its new number.
+
+    Args:
+        entry: its number before, which links may name as the one that matched.
+    """
+    return key_of(_RENUMBERED) + key_of(entry)
 
 
 def of_join_key(key: bytes) -> tuple[int, int, str]:

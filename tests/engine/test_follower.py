@@ -253,6 +253,26 @@ def test_link_of_an_earlier_text_is_not_told_of_the_newest(tmp_path: Path) -> No
     assert [(member.id, member.link) for member in cluster.members] == [("a", None), ("b", None)]
 
 
+def test_what_was_matched_is_named_also_once_its_cluster_is_sealed(tmp_path: Path) -> None:
+    """Its entry is written anew then; the next text that it gets is still told from the one that matched."""
+    settings = _light(tmp_path / "state", cluster={"variants": 2})
+    with Deduplicator(tmp_path / "state", settings) as engine, Desk(settings) as desk:
+        engine.add_batch([article("a"), article("b", variant=1), article("drifted", variant=3)])
+        desk.refresh()
+        link = desk.article("b").link
+        assert link is not None
+        assert link.matched == "a"
+        with Follower(tmp_path / "state", settings) as follower:
+            for text_of_a, revised in ((0, False), (1, True)):
+                engine.add(article("a", text_of_a))
+                follower.refresh()
+                with follower.view() as view:
+                    lookup = Lookup(view, set(), UNKNOWN_TIME)
+                    joined = lookup.joined("b", lookup.record("b"))
+                    assert joined is not None
+                    assert lookup.is_revised(joined, lookup.record("a")) is revised
+
+
 def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> None:
     """What is canonical is known as long as copies come, longer than why it was a copy once."""
     settings = _light(tmp_path / "state", cluster={"canonical": "longest"}, window={"days": 2})
