@@ -262,13 +262,13 @@ def _client_id(role: str) -> str:
 
 
 def make_consumer(
-    settings: Settings, properties: Mapping[str, str] | None = None, told: Told | None = None
+    settings: Settings, properties: Mapping[str, Any] | None = None, told: Told | None = None
 ) -> Consumer:
     """Return a consumer which has not subscribed yet.
 
     Args:
         settings: the way to the broker.
-        properties: of librdkafka; None for those of the input's consumer.
+        properties: of librdkafka, and what it calls; None for those of the input's consumer.
         told: called with its statistics; it has to be polled then for as long as it is open, or they pile up.
 
     Raises:
@@ -295,7 +295,7 @@ def make_producer(settings: Settings, transactional_id: str = "", told: Told | N
         return Producer(_telling(properties, told), logger=RdkafkaLogger())
 
 
-def _telling(properties: Mapping[str, str], told: Told | None) -> dict[str, Any]:
+def _telling(properties: Mapping[str, Any], told: Told | None) -> dict[str, Any]:
     """Have a client tell its statistics, as often as the properties say."""
     if told is None:
         return dict(properties)

@@ -75,7 +75,9 @@ class Owner:
             ExitStack() as company,
         ):
             changelog = kit.names.changelog
-            writer = Writer(self._settings, changelog, changelog, life.heartbeat, producer_told, kit.ownership.ask)
+            writer = Writer(
+                self._settings, changelog, changelog, life.heartbeat, producer_told, partial(self._asked, term)
+            )
             closers.append(writer.close)
             writer.open()
             kit.catch_up()
@@ -174,6 +176,17 @@ class Owner:
         ownership = self._kit.ownership
         ownership.poll()
         return ownership.owner and ownership.term == term
+
+    def _asked(self, term: int, seconds: float) -> bool:
+        """Ask the group whether the index is this process's, and has been all through a term; see `Ownership.ask`.
+
+        Raises:
+            AbortedError: it may have been another one's.
+        """
+        answered = self._kit.ownership.ask(seconds)
+        if answered and not self._owns(term):
+            raise AbortedError("another process may have owned the index meanwhile")
+        return answered
 
     def _turn(self, source: Source, reader: Reader, pipeline: Pipeline) -> bool:
         """Commit what there is; return whether the source can go on."""

@@ -3,6 +3,8 @@
 Knows the group and its rebalancing; knows nothing of what an owner does. Fencing, not this, keeps a late one from harm.
 """
 
+import time
+
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -17,6 +19,8 @@ _REMEDIES = {
     KafkaError.INVALID_SESSION_TIMEOUT: "set kafka.session.timeout.ms to what the broker allows "
     "(group.min.session.timeout.ms to group.max.session.timeout.ms)",
 }
+
+_LOOK_SECONDS = 0.002  # a poll waits its whole time, whatever it is told meanwhile
 
 log = structlog.get_logger()
 
@@ -37,8 +41,12 @@ class Ownership:
         self._owner = self._joined = self._left = False
         self._term = 0
         self._fault: KafkaError | None = None
+        self._asking = False
+        self._answer: KafkaError | None = None
         self._complaints = Complaints()
-        self._consumer: Consumer = make_consumer(settings, ownership_properties(settings, owner_topic))
+        self._consumer: Consumer = make_consumer(
+            settings, {**ownership_properties(settings, owner_topic), "on_commit": self._answered}
+        )
 
     @property
     def owner(self) -> bool:
@@ -75,14 +83,29 @@ class Ownership:
             )
         self._complaints.warning("ownership_waits", error=error.name(), detail=error.str())
 
-    def ask(self) -> None:
+    def ask(self, seconds: float) -> bool:
         """Ask the group whether it still counts this process in: who stood still hears of its loss later.
 
+        Args:
+            seconds: how long to wait for the answer; another call goes on waiting for it.
+
+        Returns:
+            Whether it has come.
+
         Raises:
-            KafkaException: it does not, or gives no answer.
+            KafkaException: the group does not.
+            BrokerError: as in `poll`.
         """
-        # The offset means nothing: the group takes one from its members of now alone.
-        self._consumer.commit(offsets=[TopicPartition(self._topic, 0, 0)], asynchronous=False)
+        if not self._asking:
+            self._asking, self._answer = True, None
+            # The offset means nothing: the group takes one from its members of now alone.
+            self._consumer.commit(offsets=[TopicPartition(self._topic, 0, 0)], asynchronous=True)
+        deadline = time.monotonic() + seconds
+        while self._asking and time.monotonic() < deadline:
+            self.poll(_LOOK_SECONDS)
+        if self._answer is not None and not self._asking:
+            raise KafkaException(self._answer)
+        return not self._asking
 
     def leave(self) -> None:
         """Leave the group for good: the next owner need not wait for the end of the session."""
@@ -90,6 +113,9 @@ class Ownership:
             self._left = True
             self._consumer.close()
             self._owner = False
+
+    def _answered(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
+        self._asking, self._answer = False, error
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if not partitions:

@@ -36,7 +36,7 @@ _FENCED = frozenset(
 )
 
 # What the group of the owners says to whom it has given up.
-_TAKEN = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
+_GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
 
 # The same batch would be refused again, so that it is no use to try: what to do instead.
 _REFUSED = {
@@ -98,7 +98,8 @@ class Writer:
         changelog: the topic of the records.
         while_waiting: called at least about every second while the broker is waited for; may raise to give up.
         told: called with the client's statistics; None where they are not wanted.
-        ask_group: raises the error of librdkafka with which the group of the owners answers whom it has given up.
+        ask_group: waits some seconds for the group of the owners to say that it counts this process in, and returns
+            whether it has; raises what librdkafka says where it does not.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Writer:
         changelog: str,
         while_waiting: Callable[[], None],
         told: Told | None = None,
-        ask_group: Callable[[], None] = lambda: None,
+        ask_group: Callable[[float], bool] = lambda _: True,
     ) -> None:
         self._exactly_once = settings.commit.guarantee == "exactly_once"
         self._id = transactional_id
@@ -148,8 +149,8 @@ class Writer:
         """Begin a transaction.
 
         Raises:
+            AbortedError: another process may have taken over, where there are no transactions.
             FencedError: another process has taken over.
-            StuckError: as in `commit`.
             BrokerError: the producer is of no use any more.
         """
         self._fault = self._behind = None
@@ -193,7 +194,7 @@ class Writer:
 
         Raises:
             AbortedError: the transaction was aborted; nothing of it counts.
-            StuckError: what is open will be aborted by the next writer; this one is of no use any more.
+            StuckError: it will be aborted by the next writer; this one is of no use any more.
             FencedError: another process has taken over.
             OutcomeUnknownError: the broker did not say whether it committed.
             BrokerError: the broker refuses something for good.
@@ -321,17 +322,20 @@ class Writer:
         """
         while True:
             try:
-                self._beside(self._ask_group)
+                if self._ask_group(_PAUSE_SECONDS):
+                    return
             except KafkaException as error:
                 fault = error.args[0]
-                if fault.code() in _TAKEN:
-                    raise FencedError(f"{self._changelog}: another process has taken over ({fault.str()})") from None
-                if not passes(fault) or time.monotonic() > deadline:
+                if fault.code() in _GIVEN_UP:
+                    what = "the group of the owners has given this process up"
+                    self._complaints.warning("transaction_aborted", error=fault.name(), what=what, detail=fault.str())
+                    raise AbortedError(f"{what}: {fault.str()} ({fault.name()})") from None
+                if not passes(fault):
                     raise self._final("cannot find out whether another process has taken over", fault) from None
-            else:
-                return
+                time.sleep(_PAUSE_SECONDS)
+            if time.monotonic() > deadline:
+                self._give_up("no answer of the group of the owners", KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
             self._while_waiting()
-            time.sleep(_PAUSE_SECONDS)
 
     def _commit_transaction(self, deadline: float) -> None:
         self._committing = True
@@ -383,14 +387,14 @@ class Writer:
             except KafkaException as error:
                 errors.append(error)
 
-        thread = Thread(target=make, name="group", daemon=True)
+        thread = Thread(target=make, name="offsets", daemon=True)
         thread.start()
         thread.join(_SLICE_SECONDS)
         began = time.monotonic()
         while thread.is_alive():
             if time.monotonic() - began > _STUCK_SECONDS:
                 # When a coordinator that went away is back, the call may go on waiting for minutes.
-                raise StuckError("librdkafka does not come back from a group's coordinator")
+                raise StuckError("librdkafka does not come back with the input's offsets")
             self._while_waiting()
             thread.join(_SLICE_SECONDS)
         for error in errors:

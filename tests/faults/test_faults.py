@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream import tail
 from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.tail import Tail
 from tests.faults.chaos import (
@@ -260,12 +261,36 @@ def test_zombie_without_transactions_leaves_the_changelog_whole(run: Run) -> Non
         zombie.start(fused(Step.DECIDED, after=4, signal="stop")).wait_paused()
         run.progress.finish([successor.start()])
         zombie.resume()
-        assert zombie.service.wait_end(_PATIENCE_SECONDS) == EXIT_FENCED
+        zombie.wait_role("standby")
+        zombie.stop()
         successor.stop()
         delete_state(successor.state)
         successor.start().wait_role("active")
         successor.stop()
     run.check(repeats=True)
+
+
+def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
+    """It waits as long as it is told and no longer, takes part in the group meanwhile, and hears the answer later."""
+    topic = f"t{uuid4().hex[:12]}.owner"
+    create_topic(stage.broker.bootstrap, topic)
+    member = Ownership(Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}}), topic)
+
+    def owns() -> bool:
+        member.poll(0.02)
+        return member.owner
+
+    with ExitStack() as leaving:
+        leaving.callback(member.leave)
+        leaving.callback(stage.proxy.set, PASS)
+        wait_until(owns, "it owns")
+        stage.proxy.set(BLACK_HOLE)
+        began = time.monotonic()
+        assert not member.ask(0.5)
+        member.poll()
+        assert time.monotonic() - began < SESSION_SECONDS
+        stage.proxy.set(PASS)
+        wait_until(lambda: member.ask(0.5), "an answer")
 
 
 @_LONG

@@ -174,12 +174,12 @@ def test_owner_that_stood_still_learns_by_asking_that_it_was_given_up(strict: st
         closing_member(Ownership(settings(strict, **QUICK), "asking.owner")) as second,
     ):
         wait_until(owns(first), "the first owns")
-        first.ask()
+        assert first.ask(SESSION_SECONDS)
         wait_until(owns(second), "the second owns while the first stands still")
-        second.ask()
+        assert second.ask(SESSION_SECONDS)
         assert first.owner
         with pytest.raises(KafkaException) as told:
-            first.ask()
+            first.ask(SESSION_SECONDS)
         assert told.value.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
 
 
