@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stream_dedup.planner import Expectation, Limits, Model, Sample
 
 _INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
+_RESERVE = 2 / 3  # of the copies, where a story has few: one of each cluster, of labelled news
 
 
 def plan_command(
@@ -105,7 +106,7 @@ def _model(
     from stream_dedup.planner import STRANGERS, Model, Traffic, copies_of
 
     share = unique_share or (sample.indexed_share if sample else _INDEXED_SHARE)
-    traffic = Traffic(articles, share)
+    traffic = Traffic(articles, share, sample.reserve_share if sample else _RESERVE * (1 - share))
     if sample is None:
         return Model(copies_of(similarity), STRANGERS, traffic, settings)
     return Model(sample.copy_mixture(), sample.stranger_mixture(), traffic, settings)

@@ -49,15 +49,22 @@ class Traffic:
     Attributes:
         articles: in a window.
         indexed_share: of them that are indexed: canonical articles and drifted variants.
+        reserve_share: of them whose entry is kept in reserve: a copy of each cluster, on disk alone.
     """
 
     articles: float
     indexed_share: float
+    reserve_share: float = 0.0
 
     @property
     def entries(self) -> float:
-        """Entries that are held at most."""
+        """Entries that are held in the index at most."""
         return HELD_WINDOWS * self.articles * self.indexed_share
+
+    @property
+    def kept(self) -> float:
+        """Entries that are on disk at most."""
+        return HELD_WINDOWS * self.articles * (self.indexed_share + self.reserve_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ def space_of(plan: TablePlan | None, traffic: Traffic, settings: Settings) -> Sp
         in_memory,
         in_memory + settings.state.cache_bytes + _WRITE_BUFFERS + _PROCESS,
         sum(part.disk * count for part, count in tables),
-        on_disk + records + traffic.entries * (entry_bytes(settings) + _ENTRY_BYTES),
+        on_disk + records + traffic.kept * (entry_bytes(settings) + _ENTRY_BYTES),
     )
 
 

@@ -60,12 +60,14 @@ class Sample:
     Attributes:
         articles: that were read.
         indexed_share: of them that the engine indexes.
+        reserve_share: of them that it keeps an entry of in reserve.
         fingerprints: of the indexed ones, shape (n,).
         copies: of those of the indexed ones that have sentences enough.
     """
 
     articles: int
     indexed_share: float
+    reserve_share: float
     fingerprints: U64
     copies: Copies
 
@@ -100,12 +102,11 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         raise FileFormatError(f"{path}: {len(articles)} articles are too few for a sample: it takes {_LEAST}")
     with Deduplicator(settings=settings) as engine:
         decisions = [decision for batch in _batches(articles) for decision in engine.process(batch).decisions]
-        epoch = engine.epoch
+        epoch, entries = engine.epoch, engine.progress.entries
     indexed = [decision.article for decision in decisions if decision.unique and decision.link is None]
     if len(indexed) < _LEAST_INDEXED:
         raise FileFormatError(f"{path}: no two of {len(articles)} articles are new: a sample takes unrelated ones")
-    # Not the engine's entries: those in reserve, one of nearly each cluster, have no postings.
-    share = sum(decision.indexed for decision in decisions) / len(articles)
+    in_index = sum(decision.indexed for decision in decisions)
     fingerprints, _ = _fingerprints(indexed, settings, epoch)
     chance = random.Random(seed)  # noqa: S311  # the same copies in every run
     copied, copies = _copies([article.body for article in indexed], similarity, chance)
@@ -113,7 +114,8 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         raise FileFormatError(f"{path}: no article can be cut to {similarity:g} of its text at the ends of sentences")
     return Sample(
         len(articles),
-        share,
+        in_index / len(articles),
+        (entries - in_index) / len(articles),
         fingerprints,
         Copies(fingerprints[copied], *_fingerprints(copies, settings, epoch)),
     )

@@ -81,6 +81,7 @@ def plan_fields(
         "now": asdict(now),
         "entries": model.traffic.entries,
         "indexed_share": model.traffic.indexed_share,
+        "reserve_share": model.traffic.reserve_share,
         "copies": _moments(model.copies.distances()),
         "strangers": _moments(model.strangers.distances()) | asdict(model.strangers),
         "sample": None
