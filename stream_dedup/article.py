@@ -144,6 +144,7 @@ class Ground(StrEnum):
     NEAR = "near"
     CONTAINED = "contained"
     CONTAINS = "contains"
+    NO_CONTENT = "no_content"  # of one nothing is left but what sites put around articles
     TOO_SHORT = "too_short"  # one is so short that it is compared as a whole only
     TEMPLATE = "template"  # alike, but numbers or names of places differ
     TOO_LITTLE = "too_little"  # is in both

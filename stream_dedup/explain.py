@@ -114,11 +114,14 @@ class Explainer:
         fingerprints, sums = self.fingerprinter.fingerprints(features, epoch)
         rows = rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8), np.zeros(2, np.uint64))
         match = compare(rows, 0, 1, limits_of(self._settings))
-        relation = RELATIONS[match.relation]
+        bare = bool(features.bare.any())
+        relation = None if bare else RELATIONS[match.relation]
         shared, differing = _words(self.fingerprinter, features, articles, epoch, top)
         bits = int(fingerprints[0] ^ fingerprints[1])
         sizes = features.sketches.sizes
-        ground = _ground(relation, match.jaccard, match.containment, int(sizes.min()), self._settings)
+        ground = Ground.NO_CONTENT
+        if not bare:
+            ground = _ground(relation, match.jaccard, match.containment, int(sizes.min()), self._settings)
         return Explanation(
             relation,
             ground,
@@ -190,6 +193,7 @@ def _verdict(ground: Ground, jaccard: float, containment: float, settings: Engin
         Ground.NEAR: f"{measured}: most n-grams are in both",
         Ground.CONTAINED: f"{measured}: the first is a part of the second",
         Ground.CONTAINS: f"{measured}: the second is a part of the first",
+        Ground.NO_CONTENT: "of one nothing is left but what sites put around articles: it is like no other",
         Ground.TOO_SHORT: f"a text of under {verify.min_grams} n-grams is compared as a whole only, and the two differ",
         Ground.TEMPLATE: f"{measured}: alike, but numbers or names of places differ, so these are two bulletins of one "
         "template",

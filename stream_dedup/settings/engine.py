@@ -313,7 +313,7 @@ class VerifySettings(Group):
     same_url: bool = Field(
         True,
         description="Whether another text under a known URL is a revision, whatever its id, and no copy of the text "
-        "before it.",
+        "before it. Without it no URL is kept, and none withdraws.",
     )
 
     _split_relations = field_validator("duplicates", mode="before")(split_commas)

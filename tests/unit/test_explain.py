@@ -8,6 +8,7 @@ import pytest
 
 from deploy.demo.samples.corpus import BaseText
 from stream_dedup.article import Article, Relation
+from stream_dedup.dedup import Deduplicator
 from stream_dedup.explain import Explanation, explain
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.hashing import hash_words
@@ -125,6 +126,15 @@ def test_verdict_says_why_texts_are_no_copies(texts: list[BaseText]) -> None:
         "template",
         True,
     )
+
+
+def test_text_without_content_is_like_no_other() -> None:
+    """Not even like itself, as the engine judges it: of a shell around a picture nothing tells what it is."""
+    shell = "编辑：张三"
+    explained = explain(shell, shell, _SETTINGS)
+    assert (explained.relation, explained.ground) == (None, "no_content")
+    with Deduplicator(settings=_SETTINGS) as engine:
+        assert [engine.add(Article(name, shell)).unique for name in "ab"] == [True, True]
 
 
 def test_weights_come_from_the_given_epoch(pair: tuple[str, str], fingerprinter: Fingerprinter) -> None:

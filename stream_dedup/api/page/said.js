@@ -11,7 +11,8 @@ const AWAITED = {
 // Why two texts are, or are not, copies.
 const GROUNDS = {
   exact: "规范化后的文字相同", near: "{0}：大多数 n 元组两篇都有", contained: "{0}：前者是后者的一部分", contains: "{0}：后者是前者的一部分",
-  too_short: "其中一篇太短，只能整体比较，而两篇并不相同", template: "{0}：两篇相像，但数字或地名不同，是同一模板的两则通报",
+  no_content: "其中一篇只有网站的固定文字，没有内容可比", too_short: "其中一篇太短，只能整体比较，而两篇并不相同",
+  template: "{0}：两篇相像，但数字或地名不同，是同一模板的两则通报",
   too_little: "{0}：低于阈值，两篇共有的太少",
 };
 // What is wrong with a question. Where there is a {0} the API's own words tell more.
