@@ -45,7 +45,8 @@ _COPY = _STORY.replace("静音排烟机", "二手冰柜")
 _OTHER = (
     "气象台预计，明天白天晴间多云，最高气温二十六度，夜里转阴，北风三到四级，出门请带一件外套，傍晚收好晾晒的衣物。"
 )
-_FUTURE = "input.max_future_seconds=1000000000"  # the articles bear dates that a clock may not have reached
+# The articles bear dates that a clock may not have reached, or have left behind.
+_ANY_TIME = ("input.max_future_seconds=1000000000", "window.days=36500")
 _SCRIPT = "<script>window.hurt = 1</script>"
 _PICTURE = '<img src="x" onerror="window.hurt = 1">'
 _HOSTILE = (
@@ -85,7 +86,7 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_
     # The API asks the service for its figures by the port of the settings.
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    flags = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", f"http.port={port}", _FUTURE)
+    flags = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", f"http.port={port}", *_ANY_TIME)
     hostile = {"title": _SCRIPT, "source": _PICTURE, "published_at": "2026-10-15T11:00:00Z"}
     with Service(tmp_path_factory.mktemp("page"), bootstrap, topics, *flags) as service:
         service.wait_ready()
