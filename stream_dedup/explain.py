@@ -15,6 +15,8 @@ from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.fingerprint.simhash import cosine, hamming
 from stream_dedup.hashing import I64, U64, hash_words
 from stream_dedup.index.candidates import rows_of
+from stream_dedup.index.entries import BARE, COMPARABLE
+from stream_dedup.index.multi import in_tables, key_flags
 from stream_dedup.index.plan import TablePlan
 from stream_dedup.index.probing import probe_keys, table_keys
 from stream_dedup.settings import EngineSettings
@@ -140,16 +142,15 @@ class Explainer:
 
     def _shared_keys(self, features: Features, fingerprints: U64, sums: I64) -> SharedKeys:
         """Return which keys lead from the first article to the second, of those that both stand under."""
-        settings, contents, marks = self._settings, features.sketches.content, features.sketches.landmarks
-        comparable = features.sketches.sizes.min() >= settings.verify.min_grams
+        contents, marks = features.sketches.content, features.sketches.landmarks
+        flags = key_flags(features, self._settings)
         both = np.intersect1d(marks[0], marks[1])
-        probed = probe_keys(self._plan, fingerprints[:1], sums[:1], settings.simhash.probes)
+        probed = probe_keys(self._plan, fingerprints[:1], sums[:1], self._settings.simhash.probes)
         own = table_keys(self._plan.prefixes(fingerprints[1:]))
-        weighed = comparable and settings.simhash.enabled and sums.any(axis=1).all()
         return SharedKeys(
-            bool(contents[0] == contents[1] and not features.bare.any()),
-            int(np.count_nonzero(both)) if comparable and settings.landmarks.enabled else 0,
-            len(np.intersect1d(probed, own)) if weighed else 0,
+            bool(contents[0] == contents[1] and not (flags & BARE).any()),
+            int(np.count_nonzero(both)) if (flags & COMPARABLE).all() else 0,
+            len(np.intersect1d(probed, own)) if in_tables(features, sums, self._settings).all() else 0,
         )
 
 

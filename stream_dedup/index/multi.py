@@ -34,6 +34,22 @@ def posting_kinds(settings: EngineSettings) -> tuple[PostingKind, ...]:
     )
 
 
+def key_flags(features: Features, settings: EngineSettings) -> NDArray[np.uint8]:
+    """Return which keys articles have, but for those of the tables: `COMPARABLE` and `BARE`, shape (n,)."""
+    comparable = features.sketches.sizes >= settings.verify.min_grams
+    marked = comparable & settings.landmarks.enabled
+    return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
+
+
+def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArray[np.bool_]:
+    """Tell which articles are in the tables, shape (n,).
+
+    A text of stop words alone has no sums, and its fingerprint says nothing.
+    """
+    comparable = features.sketches.sizes >= settings.verify.min_grams
+    return np.asarray(comparable & sums.any(axis=1) & settings.simhash.enabled)
+
+
 class Pending:
     """Entries of a batch that its later articles shall find, before they are in the index.
 
@@ -162,18 +178,12 @@ class MultiIndex:
         )
 
     def flags(self, features: Features) -> NDArray[np.uint8]:
-        """Return which keys articles have, but for those of the tables, shape (n,)."""
-        comparable = features.sketches.sizes >= self._settings.verify.min_grams
-        marked = comparable & self._settings.landmarks.enabled
-        return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
+        """Return which keys articles have, but for those of the tables, shape (n,); see `key_flags`."""
+        return key_flags(features, self._settings)
 
     def weighed(self, features: Features, sums: I64) -> NDArray[np.bool_]:
-        """Tell which articles are in the tables, shape (n,).
-
-        A text of stop words alone has no sums, and its fingerprint says nothing.
-        """
-        comparable = features.sketches.sizes >= self._settings.verify.min_grams
-        return np.asarray(comparable & sums.any(axis=1) & self._settings.simhash.enabled)
+        """Tell which articles are in the tables, shape (n,); see `in_tables`."""
+        return in_tables(features, sums, self._settings)
 
     def table_keys(
         self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_], asking: NDArray[np.bool_]

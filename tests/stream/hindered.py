@@ -8,18 +8,16 @@ import ctypes
 import runpy
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import ParamSpec, TypeVar
 
-from confluent_kafka import Message
-
-from stream_dedup.decode import Decoder
-from stream_dedup.dedup import Deduplicator
 from stream_dedup.stream import protocol, rebuild, replay
-from stream_dedup.stream.changelog import ChangelogReader, LogRecord
+from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.protocol import Step
-from stream_dedup.stream.writer import Writer
 
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 _SMALL_BYTES = 1 << 10  # of the changelog, taken at a time
 
 
@@ -51,31 +49,22 @@ def _hold(seconds: int) -> None:
 
 
 def _slow_down_replay(pause: float) -> None:
-    read = ChangelogReader.read
-
-    def read_slowly(self: ChangelogReader, seconds: float, most_bytes: int) -> list[LogRecord]:
-        time.sleep(pause)
-        return read(self, seconds, most_bytes)
-
     replay._READ_BYTES = _SMALL_BYTES  # noqa: SLF001  # so that there are many turns
-    ChangelogReader.read = read_slowly  # type: ignore[method-assign]
+    ChangelogReader.read = _slowed(ChangelogReader.read, pause)  # type: ignore[method-assign]
 
 
 def _slow_down_silence(pause: float) -> None:
-    judge = rebuild.commit_in_silence
+    rebuild.commit_in_silence = _slowed(rebuild.commit_in_silence, pause)  # before the owner takes it from there
 
-    def judge_slowly(
-        messages: Sequence[Message],
-        identities: Mapping[str, int],
-        engine: Deduplicator,
-        decoder: Decoder,
-        writer: Writer,
-        identity: str,
-    ) -> None:
+
+def _slowed(call: Callable[_Given, _Result], pause: float) -> Callable[_Given, _Result]:
+    """Return a call that waits for some seconds first."""
+
+    def slow(*given: _Given.args, **named: _Given.kwargs) -> _Result:
         time.sleep(pause)
-        judge(messages, identities, engine, decoder, writer, identity)
+        return call(*given, **named)
 
-    rebuild.commit_in_silence = judge_slowly  # before the owner takes it from there
+    return slow
 
 
 def main(arguments: Sequence[str]) -> None:
