@@ -10,7 +10,7 @@ from stream_dedup.settings import EngineSettings, Settings, load_settings
 from stream_dedup.version import __version__
 
 if TYPE_CHECKING:
-    from stream_dedup.dedup import Deduplicator
+    from stream_dedup.engine.dedup import Deduplicator
 
 __all__ = [
     "Article",
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  # as the language has it, PE
     """Load the engine, with its compiled loops, where it is wanted: settings and the command line go without it."""
     if name != "Deduplicator":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stream_dedup.dedup import Deduplicator  # noqa: PLC0415  # see above
+    from stream_dedup.engine.dedup import Deduplicator  # noqa: PLC0415  # see above
 
     return Deduplicator
 

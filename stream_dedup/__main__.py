@@ -1,5 +1,5 @@
 """`python -m stream_dedup` is the command line."""
 
-from stream_dedup.cli import main
+from stream_dedup.cli.main import main
 
 main()

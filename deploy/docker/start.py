@@ -15,6 +15,6 @@ def _end(number: int, _frame: object) -> None:
 signal.signal(signal.SIGTERM, _end)
 sys.argv[0] = "stream-dedup"
 
-from stream_dedup.cli import main  # noqa: E402  # this is what takes so long
+from stream_dedup.cli.main import main  # noqa: E402  # this is what takes so long
 
 main()

@@ -31,7 +31,9 @@ from stream_dedup.ask.similar import Like, asked, similar
 from stream_dedup.ask.texts import Texts
 from stream_dedup.ask.warming import warm_up
 from stream_dedup.closing import SelfClosing
-from stream_dedup.explain import Explainer
+from stream_dedup.engine.explain import Explainer
+from stream_dedup.engine.versions import load_records
+from stream_dedup.engine.window import Window
 from stream_dedup.files.place import runs_of
 from stream_dedup.index.ledger import Positions, Progress, load_positions
 from stream_dedup.index.peek import is_state
@@ -46,8 +48,6 @@ from stream_dedup.stream.states import digest_of, is_of_files, other_states, sta
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 from stream_dedup.version import __version__
-from stream_dedup.versions import load_records
-from stream_dedup.window import Window
 
 # Entries that are made to be found in a second, some 20 us each: while searches come, and else.
 _SEARCHED, _UNSEARCHED = 2_048, 512

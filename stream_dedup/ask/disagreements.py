@@ -10,8 +10,8 @@ from pydantic import Field
 from stream_dedup.article import Relation
 from stream_dedup.ask.answers import Answer, PlaceAnswer
 from stream_dedup.ask.decisions import output_of
+from stream_dedup.engine.shadow import Disagreement
 from stream_dedup.settings import Settings
-from stream_dedup.shadow import Disagreement
 
 
 class SideAnswer(Answer):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stream_dedup.closing import SelfClosing
-from stream_dedup.dedup import comparability
-from stream_dedup.hashing import U64
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.engine.dedup import comparability
 from stream_dedup.index.counts import load_epoch, load_learnt
 from stream_dedup.index.ledger import Progress, check_format, load_progress
 from stream_dedup.index.multi import MultiIndex

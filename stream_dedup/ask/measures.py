@@ -4,7 +4,7 @@ Knows the fields of both; knows nothing of where the texts come from.
 """
 
 from stream_dedup.ask.answers import KeysAnswer, MeasuresAnswer, WordAnswer
-from stream_dedup.explain import Explanation, WeightedWord
+from stream_dedup.engine.explain import Explanation, WeightedWord
 
 
 def measures_of(explanation: Explanation) -> MeasuresAnswer:

@@ -6,9 +6,9 @@ Knows what is asked; knows nothing of a service's state, which may be empty yet.
 from stream_dedup.ask.follower import view_of
 from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import asked, similar
-from stream_dedup.dedup import rehearsed_engine
-from stream_dedup.explain import Explainer
-from stream_dedup.rehearsal import questions
+from stream_dedup.engine.dedup import rehearsed_engine
+from stream_dedup.engine.explain import Explainer
+from stream_dedup.engine.rehearsal import questions
 from stream_dedup.settings import EngineSettings
 
 _ALL = -1  # milliseconds: no article is older

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.quality import Score
-from stream_dedup.hashing import I64
 
 
 def components(size: int, links: I64) -> I64:

@@ -13,12 +13,12 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from stream_dedup.article import Article, Decision
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.clusters import components, score_of_clusters
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.quality import KindRecall
 from stream_dedup.evaluate.results import ENGINE, Answers, Measured, Named, Seconds
-from stream_dedup.hashing import I64
 from stream_dedup.settings import EngineSettings
 
 BATCH = 512  # articles; as many as a commit of the service

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_dedup.article import Article
-from stream_dedup.hashing import I64
+from stream_dedup.compiled.hashing import I64
 
 
 @dataclass(frozen=True, slots=True)

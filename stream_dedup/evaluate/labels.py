@@ -25,11 +25,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from stream_dedup.article import LATEST_MS, Article, Withdrawal
+from stream_dedup.compiled.hashing import I64
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.decode.fields import encodable
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
-from stream_dedup.hashing import I64
 from stream_dedup.settings import FieldSettings, InputSettings
 from stream_dedup.told import iso
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.evaluate.algorithm import F32, Algorithm
 from stream_dedup.evaluate.results import Replaced, ReplacedCurve
-from stream_dedup.hashing import code_points
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _HAN = np.arange(0x4E00, 0x9FA6, dtype=np.uint32)

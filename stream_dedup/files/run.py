@@ -16,7 +16,9 @@ import orjson
 
 from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn
 from stream_dedup.decode import Decoder, Reason, UndecodableError
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.judged import Change
+from stream_dedup.engine.prepared import Prepared
 from stream_dedup.files.place import Place, new_start
 from stream_dedup.files.readers import (
     STANDARD_INPUT,
@@ -30,8 +32,6 @@ from stream_dedup.files.readers import (
 )
 from stream_dedup.files.results import Results, check_new
 from stream_dedup.index.ledger import Positions
-from stream_dedup.judged import Change
-from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
 from stream_dedup.told import link_fields, withdrawal_fields
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.article import Article
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U32, U64, code_points, hash_marked, hash_span
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.particulars import SmallSketches, particulars
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch
-from stream_dedup.hashing import I64, U32, U64, code_points, hash_marked, hash_span
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.content import ContentFilter, Contents
 from stream_dedup.text.idf import Epoch

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import HASH_OF_NONE, I32, U32, U64, hash_end, hash_step, table_size, upper_half
+from stream_dedup.compiled.hashing import HASH_OF_NONE, I32, U32, U64, hash_end, hash_step, table_size, upper_half
+from stream_dedup.compiled.kernel import kernel
 
 _FEW = 16  # values that are sorted as any
 _SPARSE = 4  # buckets for each value: where two seldom meet the processor foresees that

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U8, U32, hash_span, upper_half
+from stream_dedup.compiled.hashing import U8, U32, hash_span, upper_half
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.normal import word_table
 
 _DIGIT, _NUMERAL, _LETTER = np.uint8(1), np.uint8(2), np.uint8(4)  # what a character may be

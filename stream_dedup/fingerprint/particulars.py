@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U8, U32, U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.numbers import number_hashes, number_kinds
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD, distinct
-from stream_dedup.hashing import I64, U8, U32, U64
 from stream_dedup.text.texts import Texts, followed
 
 PARTICULAR_BITS = 32  # of a value: two numbers must not be taken for one

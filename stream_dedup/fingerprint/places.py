@@ -8,8 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import (
+from stream_dedup.compiled.hashing import (
     HASH_OF_NONE,
     U8,
     U32,
@@ -22,6 +21,7 @@ from stream_dedup.hashing import (
     place_all,
     upper_half,
 )
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.dictionary import jieba_dictionary
 

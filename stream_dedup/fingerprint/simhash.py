@@ -6,8 +6,8 @@ Knows hashes and weights; knows nothing of where they come from.
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
 
 BITS = 64
 F64 = NDArray[np.float64]

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U32, U64, hash_span
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.grams import gram_count, hash_grams, room_for, smallest_grams
-from stream_dedup.hashing import I64, U32, U64, hash_span
 
 PAD = np.uint32(0xFFFFFFFF)
 # 24 bits tell the n-grams of a text of 20,000 characters apart but for one in 800, and take 3 bytes of an entry.

@@ -7,9 +7,9 @@ Bits are counted in uint64: compiled code asks of a signed index first whether i
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import U32, U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import U32, U64
 
 MARGIN_BITS = 192  # behind the bit up to which a row may be read, that reading looks at nevertheless
 LONGEST_NUMBER = 80  # bits

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U64, table_size
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
-from stream_dedup.hashing import I64, U64, table_size
 from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Rows, rows_of_entries
 from stream_dedup.index.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved, spread
 from stream_dedup.index.multi import MultiIndex

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_dedup.compiled.hashing import I64, U32, U64
 from stream_dedup.fingerprint.sketch import LandmarkRule
-from stream_dedup.hashing import I64, U32, U64
 from stream_dedup.index.entry_codec import (
     FIGURES,
     MARK_BITS,

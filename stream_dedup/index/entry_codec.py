@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import U32, U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, PAD, VALUE_BITS, LandmarkRule, landmark_count
-from stream_dedup.hashing import U32, U64
 from stream_dedup.index.bits import (
     LONGEST_NUMBER,
     MARGIN_BITS,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
+from stream_dedup.compiled.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
+from stream_dedup.compiled.kernel import kernel
 
 NO_KEY = -1
 _32 = np.uint64(32)

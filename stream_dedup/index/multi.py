@@ -6,9 +6,9 @@ Knows all three kinds of keys; knows nothing of candidates or thresholds.
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
-from stream_dedup.hashing import I64, U64
 from stream_dedup.index.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat
 from stream_dedup.index.keys import BatchKeys, masked, spread
 from stream_dedup.index.ledger import Progress

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U64
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.compiled.kernel import kernel
 
 _BITS = 64
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.plan import TablePlan, rotate_left
 
 _TABLE_SHIFT = np.uint64(28)  # bits of the longest prefix

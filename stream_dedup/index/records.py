@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from stream_dedup.article import Origin, Relation
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U64
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.store import StoreDamagedError
 
 UNKNOWN_TIME = -(1 << 62)

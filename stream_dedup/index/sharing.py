@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import LandmarkRule, landmark_count
-from stream_dedup.hashing import I64
 from stream_dedup.settings import EngineSettings
 
 FIRST_LANDMARKS = 8  # the smallest of a text, which are looked up first

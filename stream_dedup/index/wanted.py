@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U64, table_size
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import I64, U64, table_size
 from stream_dedup.index.sharing import FIRST_SHARED, Sharing, least_shared_of_class
 
 _CLASSES = 256  # of sizes

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.article import Article
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.decode import Decoder, UndecodableError
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, reader_for
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.hashing import I64, U64
 from stream_dedup.planner.distances import BITS, FlipMixture, fitted
 from stream_dedup.planner.edits import cut_copy, padded_copy
 from stream_dedup.settings import EngineSettings, Settings

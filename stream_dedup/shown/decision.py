@@ -8,7 +8,7 @@ from rich.text import Text
 
 from stream_dedup.ask.decisions import DecisionAnswer
 from stream_dedup.ask.disagreements import DisagreementAnswer, SideAnswer
-from stream_dedup.shadow import Disagreement
+from stream_dedup.engine.shadow import Disagreement
 from stream_dedup.shown.answers import measures_shown
 from stream_dedup.shown.plain import fitted, harmless
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.observe.advance import Advance
 from stream_dedup.observe.metrics import Metrics

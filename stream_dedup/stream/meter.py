@@ -13,16 +13,16 @@ import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from stream_dedup.article import Withdrawn
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.judged import Judged
+from stream_dedup.engine.matching import SOURCES
+from stream_dedup.engine.window import span_ms
 from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.candidates import LANDMARK, SIMHASH
-from stream_dedup.judged import Judged
-from stream_dedup.matching import SOURCES
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.pipeline import Committed
 from stream_dedup.stream.places import Place
 from stream_dedup.stream.source import Lag, Source
-from stream_dedup.window import span_ms
 
 _GAUGE_SECONDS = 1.0
 _REPORT_SECONDS = 30.0

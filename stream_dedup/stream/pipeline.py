@@ -11,10 +11,10 @@ from confluent_kafka import Message
 
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal, Withdrawn
 from stream_dedup.decode import Reason, UndecodableError
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.judged import Change, Judged
 from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.ledger import ChangelogPlace
-from stream_dedup.judged import Change, Judged
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.decoded import Decoded

@@ -14,8 +14,8 @@ from typing import Self
 from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
-from stream_dedup.dedup import Deduplicator
-from stream_dedup.prepared import Prepared, joined
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.prepared import Prepared, joined
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.decoded import Decoded, decode_all
 from stream_dedup.stream.source import Haul, Source

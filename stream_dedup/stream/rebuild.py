@@ -11,7 +11,7 @@ from contextlib import closing
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.decode import Decoder
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.rocks import opened_store
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError, RegistryUnreachableError

@@ -6,9 +6,9 @@ Knows records, commits and positions; knows nothing of who writes them.
 import time
 from collections.abc import Callable
 
+from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import Commit, CommitReader
 from stream_dedup.index.store import StoreError
-from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogLostError, ChangelogReader
 from stream_dedup.stream.states import check_own
 

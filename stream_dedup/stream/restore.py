@@ -8,14 +8,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import disk_usage
 
-from stream_dedup.dedup import comparability
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.integrity import Integrity, differences
+from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore, open_store, opened_store
 from stream_dedup.index.store import StoreFullError
-from stream_dedup.integrity import Integrity, differences
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
-from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.clients import BrokerError
 from stream_dedup.stream.replay import Follower

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.rocks import RocksStore, opened_store
 from stream_dedup.index.store import StoreDamagedError

@@ -15,16 +15,16 @@ import structlog
 from confluent_kafka import KafkaException
 
 from stream_dedup.article import Article, Decision, Withdrawal
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.judged import Outcome
+from stream_dedup.engine.prepared import Prepared
+from stream_dedup.engine.shadow import disagreement_json, disagreement_of, is_sampled
 from stream_dedup.index.ledger import Positions
 from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.store import StoreError
-from stream_dedup.judged import Outcome
 from stream_dedup.observe.faults import raised_at
 from stream_dedup.observe.metrics import Metrics
-from stream_dedup.prepared import Prepared
 from stream_dedup.settings import Settings
-from stream_dedup.shadow import disagreement_json, disagreement_of, is_sampled
 from stream_dedup.stream.clients import make_producer
 from stream_dedup.stream.sink import trace_headers
 

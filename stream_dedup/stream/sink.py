@@ -9,9 +9,9 @@ from typing import cast
 from confluent_kafka import Message
 
 from stream_dedup.article import Article, Decision, Origin, Succession, Withdrawal, Withdrawn
-from stream_dedup.clusters import Cluster, cluster_fields
 from stream_dedup.decode import Header, Reason, UndecodableError
 from stream_dedup.encode import Encoder
+from stream_dedup.engine.clusters import Cluster, cluster_fields
 from stream_dedup.scope import name_of
 from stream_dedup.settings import OWN_HEADERS, OutputSettings
 from stream_dedup.stream.writer import Headers, Writer

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from stream_dedup.dedup import comparability
+from stream_dedup.engine.dedup import comparability
 from stream_dedup.index.ledger import FORMAT_VERSION, ChangelogPlace, differing_settings
 from stream_dedup.index.peek import is_state, settings_of_state
 from stream_dedup.index.store import StoreError

@@ -5,8 +5,8 @@ Knows pairs of characters; knows nothing of the words.
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U8, U32
+from stream_dedup.compiled.hashing import I64, U8, U32
+from stream_dedup.compiled.kernel import kernel
 
 _SPREAD = np.uint64(7919)  # a prime
 _BITS, _LOW_BITS = np.uint64(3), np.uint64(7)  # of a byte's number in the filter, and of a bit's in the byte

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U8, U32, code_points
+from stream_dedup.compiled.hashing import I64, U8, U32, code_points
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.links import LINK_MARKS, may_link, without_links
 from stream_dedup.text.normal import Normaliser, word_table

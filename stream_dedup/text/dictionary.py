@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, code_points
+from stream_dedup.compiled.hashing import I64, U32, code_points
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.user_words import UserWord
 
 _BLANK, _LINE_END, _ZERO = ord(" "), ord("\n"), ord("0")

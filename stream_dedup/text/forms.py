@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opencc import OpenCC
 
-from stream_dedup.hashing import U32, code_points
+from stream_dedup.compiled.hashing import U32, code_points
 
 # What the tables say of code points that do not stand for a single other one.
 DELETE = np.uint32(0xFFFFFFFF)

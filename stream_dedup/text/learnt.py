@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I64, U64, empty_table, find_slot, place_all, table_size
+from stream_dedup.compiled.hashing import EMPTY, I64, U64, empty_table, find_slot, place_all, table_size
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.settings.engine import TextSettings
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts
 from stream_dedup.text.lines import EndLines, site_of

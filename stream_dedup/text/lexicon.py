@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import (
+from stream_dedup.compiled.hashing import (
     EMPTY,
     HASH_OF_NONE,
     I32,
@@ -29,6 +28,7 @@ from stream_dedup.hashing import (
     hash_words,
     place_all,
 )
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import jieba_dictionary
 from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.user_words import UserWord

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import (
+from stream_dedup.compiled.hashing import (
     EMPTY,
     I64,
     U8,
@@ -25,6 +24,7 @@ from stream_dedup.hashing import (
     hash_span,
     mix64,
 )
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.scope import SEPARATOR
 from stream_dedup.text.content import Contents, contents_of
 from stream_dedup.text.normal import word_table

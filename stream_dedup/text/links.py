@@ -5,8 +5,8 @@ Knows what a link begins with and what it is made of; knows nothing of sentences
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U32, code_points
+from stream_dedup.compiled.hashing import U32, code_points
+from stream_dedup.compiled.kernel import kernel
 
 LINK_MARKS = ":w"  # each link has one of these before `//` or before `ww`
 _TWICE = (np.uint32(ord("/")), np.uint32(ord("w")))

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32
+from stream_dedup.compiled.hashing import I64, U32
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, forms_of, sprawling
 from stream_dedup.text.markup import strip_html
 from stream_dedup.text.texts import Texts

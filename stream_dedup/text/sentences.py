@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U32, code_points
+from stream_dedup.compiled.hashing import U32, code_points
+from stream_dedup.compiled.kernel import kernel
 
 ENDS = np.uint8(1)  # what a character may do: end a sentence
 _MARKS = "。！？!?\n"  # that end a sentence wherever they stand

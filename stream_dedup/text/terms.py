@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
-from stream_dedup.prefetch import prefetch
+from stream_dedup.compiled.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, Markers, contains_marker
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.texts import offsets_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32
+from stream_dedup.compiled.hashing import I64, U32
+from stream_dedup.compiled.kernel import kernel
 
 Bool = NDArray[np.bool_]
 

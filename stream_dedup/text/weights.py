@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U32, U64, find_slot
+from stream_dedup.compiled.hashing import I64, U32, U64, find_slot
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.settings.engine import IDF_CEILING, IDF_FLOOR, WeightSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import NOUN, Lexicon

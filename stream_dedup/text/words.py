@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stream_dedup.hashing import I32, I64, U32, U64, code_points
+from stream_dedup.compiled.hashing import I32, I64, U32, U64, code_points
 from stream_dedup.text.forms import SEPARATOR
 
 

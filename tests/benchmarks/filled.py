@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from stream_dedup.article import Origin
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.hashing import U64
 from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.entries import COMPARABLE, WEIGHED
@@ -27,7 +28,6 @@ from stream_dedup.index.store import Family, MemoryStore, Puts
 from stream_dedup.planner.distances import F64
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import EngineSettings
-from stream_dedup.state import State
 from tests.benchmarks.population import Population, fingerprints_of, slices
 
 INDEXED_SHARE = 0.55

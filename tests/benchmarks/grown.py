@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from stream_dedup.dedup import comparability
+from stream_dedup.compiled.hashing import I64, U64, mix64
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import SmallSketches
 from stream_dedup.fingerprint.sketch import PAD, Sketches, landmark_count
-from stream_dedup.hashing import I64, U64, mix64
 from stream_dedup.index.rocks import open_store
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.planner.distances import F64, copies_of
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import Settings
-from stream_dedup.state import State
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms
 from stream_dedup.text.texts import Texts as NormalTexts

@@ -25,6 +25,7 @@ from stream_dedup.told import link_fields
 from tests.benchmarks.throughput.articles import decoded, read_articles, sample_articles
 
 _PACKAGE = "stream_dedup"
+_ENGINE = "engine"  # each of its files is an area of its own
 _AREAS, _SHOWN = 12, 25
 _ROCKS = ("Rdict", "WriteBatch")  # in the names of rocksdict's methods
 _LIBRARIES = "NumPy, orjson and Python's own"
@@ -88,7 +89,8 @@ def _place(file: str, function: str) -> tuple[str, str]:
     parts = Path(file).with_suffix("").parts
     if _PACKAGE in parts:
         inner = parts[len(parts) - parts[::-1].index(_PACKAGE) :]
-        return inner[0], f"{'.'.join(inner)}.{function}"
+        area = inner[1] if inner[0] == _ENGINE else inner[0]
+        return area, f"{'.'.join(inner)}.{function}"
     name = function.strip("<>")
     return ("RocksDB" if any(one in name for one in _ROCKS) else _LIBRARIES), name
 

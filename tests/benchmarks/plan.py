@@ -20,9 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from stream_dedup.article import Article
-from stream_dedup.dedup import comparability
+from stream_dedup.cli.quantity import quantity
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import I64, U64
 from stream_dedup.index.candidates import SIMHASH, Candidates, Search
 from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.runs.section import Section
@@ -41,9 +43,7 @@ from stream_dedup.planner import (
     measured_sample,
 )
 from stream_dedup.planner.costs import HELD_WINDOWS
-from stream_dedup.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.state import State
 from tests.benchmarks.filled import INDEXED_SHARE, RECORDED, RECORDS, fill, insertion_us
 from tests.benchmarks.population import Population, fingerprints_of, slices
 

@@ -16,11 +16,11 @@ from rich.console import Console
 
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
-from stream_dedup.dedup import comparability
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.settings import Settings
-from stream_dedup.state import State
 from stream_dedup.stream.changelog import ChangelogReader
 from stream_dedup.stream.replay import Follower
 from stream_dedup.stream.topics import Topics, state_topics

@@ -28,8 +28,10 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from stream_dedup.compare import limits_of
-from stream_dedup.compiled import kernel
+from stream_dedup.cli.quantity import quantity
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.engine.compare import limits_of
+from stream_dedup.engine.judge import JUDGE, proved
 from stream_dedup.index.candidates import Candidates, Search
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.multi import MultiIndex
@@ -39,8 +41,6 @@ from stream_dedup.index.runs.run import Run
 from stream_dedup.index.runs.section import Section, is_sound
 from stream_dedup.index.runs.shelf import Young
 from stream_dedup.index.store import Family, MemoryStore, Store
-from stream_dedup.judge import JUDGE, proved
-from stream_dedup.quantity import quantity
 from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.filled import INDEXED_SHARE
 from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question

@@ -14,8 +14,8 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
-from stream_dedup.hashing import U64
 from stream_dedup.text.normal import Normaliser, word_table
 
 GRAM = 5

@@ -24,5 +24,5 @@ def _fingerprinter(settings: EngineSettings) -> Fingerprinter:
 def shared_fingerprinters() -> Iterator[None]:
     """Let all engines of the same settings have one fingerprinter: it has no state that changes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream_dedup.parts.Fingerprinter", _fingerprinter)
+        patch.setattr("stream_dedup.engine.parts.Fingerprinter", _fingerprinter)
         yield

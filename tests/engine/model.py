@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from stream_dedup import Article, EngineSettings, Origin, Relation
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
-from stream_dedup.clusters import Cluster
-from stream_dedup.judged import Judged, Outcome
+from stream_dedup.engine.clusters import Cluster
+from stream_dedup.engine.judged import Judged, Outcome
 from tests.engine.samples import LIGHT, bodies
 
 HOUR, DAY = 3_600_000, 86_400_000

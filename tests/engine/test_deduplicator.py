@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 import stream_dedup
 from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Relation, Source
 from stream_dedup.article import Withdrawal
+from stream_dedup.compiled.hashing import hash_words
+from stream_dedup.engine.judged import Change
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import hash_words
 from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.store import Drop, Family, MemoryStore, Put, Store, StoreError, StoreLockedError, Write
-from stream_dedup.judged import Change
 from stream_dedup.text.lexicon import read_words, shipped_list
 from tests.engine.durable import shown_lists
 from tests.engine.samples import LIGHT, WIDE, articles, bodies, settings

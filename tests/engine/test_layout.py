@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.article import Withdrawal
+from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.runs import shelf
 from stream_dedup.index.store import Family, FileStore, MemoryStore, StoreError, Write
-from stream_dedup.integrity import Integrity
 from stream_dedup.text.learnt import rule_of
 from tests.engine.durable import Log, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
@@ -131,7 +131,7 @@ def test_replayed_state_that_is_opened_again_shows_the_same(
     monkeypatch: pytest.MonkeyPatch, many: int, groups: list[int]
 ) -> None:
     """What removed entries stood under is known to a state that was replayed, however, and then opened again."""
-    monkeypatch.setattr("stream_dedup.state._MANY_ARTICLES", many)
+    monkeypatch.setattr("stream_dedup.engine.state._MANY_ARTICLES", many)
     live, log = Deduplicator(settings=_LONG), Log()
     written(live, log, parts(_corrections(), set(range(2, 150, 6))))
     store = MemoryStore()
@@ -162,7 +162,7 @@ class _DyingLate(MemoryStore):
 
 def test_replay_that_dies_forgets_no_removed_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry that a bulk of commits removed is not there when they are made again: what it stood under still is."""
-    monkeypatch.setattr("stream_dedup.state._MANY_ARTICLES", 1)
+    monkeypatch.setattr("stream_dedup.engine.state._MANY_ARTICLES", 1)
     live, log = Deduplicator(settings=_LONG), Log()
     written(live, log, parts(_corrections(), set(range(2, 150, 6))))
     store = _DyingLate()

@@ -13,11 +13,11 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
+from stream_dedup.compiled.hashing import I64, U64, empty_table, place_all
+from stream_dedup.engine.judged import Judged
+from stream_dedup.engine.prepared import Prepared, joined
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import I64, U64, empty_table, place_all
 from stream_dedup.index.changelog import LogRecord, commit_records
-from stream_dedup.judged import Judged
-from stream_dedup.prepared import Prepared, joined
 from stream_dedup.text.lines import NOTHING_LEARNT
 from tests.engine.model import DAY, Item
 from tests.engine.samples import articles, settings

@@ -216,7 +216,7 @@ def test_replay_that_dies_in_a_load_is_made_again(
     live, log = _live(_long_stream(), cuts | set(range(30, 160, 10)))
     store = _Breaking(share, families)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream_dedup.state._MANY_ARTICLES", 1)
+        patch.setattr("stream_dedup.engine.state._MANY_ARTICLES", 1)
         with pytest.raises(StoreError, match="killed"):
             restored(log, _SETTINGS, [], store)
         copy = restored(log, _SETTINGS, groups, store)

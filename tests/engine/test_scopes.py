@@ -14,10 +14,10 @@ from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
 from stream_dedup.decode import Decoder
+from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.candidates import SIMHASH
 from stream_dedup.index.keys import BatchKeys
 from stream_dedup.index.store import Family, MemoryStore
-from stream_dedup.integrity import Integrity
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.learnt import rule_of
 from stream_dedup.told import link_fields

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import stream_dedup
-from stream_dedup.cli import app
+from stream_dedup.cli.main import app
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.protocol import Step

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from stream_dedup.cli import app
+from stream_dedup.cli.main import app
 from tests.stream.harness import (
     REPOSITORY,
     Incoming,

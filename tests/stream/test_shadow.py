@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Withdrawal
-from stream_dedup.cli import app
+from stream_dedup.cli.main import app
 from stream_dedup.decode import Decoder
 from stream_dedup.settings import InputSettings, Settings, load_settings
 from stream_dedup.stream.decoded import decode_all

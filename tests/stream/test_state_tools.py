@@ -17,8 +17,9 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.demo.samples import sample_stream
-from stream_dedup.dedup import comparability
-from stream_dedup.hashing import U64
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.state import State
 from stream_dedup.index.records import key_of
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs.blocks import Flat
@@ -26,7 +27,6 @@ from stream_dedup.index.runs.run import RunWriter, extent_of
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.store import Drop, Family, Put, StoreDamagedError, StoreFullError
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.state import State
 from stream_dedup.stream import replay, restore
 from stream_dedup.stream.changelog import ChangelogLostError
 from stream_dedup.stream.rebuild import History

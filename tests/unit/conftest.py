@@ -10,10 +10,10 @@ import pytest
 from hypothesis import settings
 
 from deploy.demo.samples.corpus import BaseText, base_texts
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.cli.terminal import out
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
-from stream_dedup.terminal import out
 
 _MASK = (1 << 64) - 1
 
@@ -81,7 +81,7 @@ def make_engine(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Deduplicator]]:
     """A maker of engines over memory, from groups of settings; they are closed after the test."""
-    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
     with ExitStack() as stack:
 
         def make(**groups: object) -> Deduplicator:

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.fingerprint.places import gazetteer
-from stream_dedup.hashing import code_points
 from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.dictionary import jieba_dictionary
 

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import stream_dedup
-from stream_dedup.cli import app
-from stream_dedup.dedup import Deduplicator
-from stream_dedup.explain import explain
+from stream_dedup.cli.main import app
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.explain import explain
 from stream_dedup.files.place import Place
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.ledger import Positions
@@ -38,7 +38,7 @@ Invoke = Callable[..., Result]
 def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Run a command in this process, with an environment that has no settings."""
     for module in ("parts", "explain"):
-        monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
+        monkeypatch.setattr(f"stream_dedup.engine.{module}.Fingerprinter", cached_fingerprinter)
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
@@ -153,7 +153,7 @@ def test_config_prints_what_registers_a_schema(name: str, kind: str, invoke: Inv
 @pytest.mark.slow
 def test_formats_without_their_packages_name_the_extra() -> None:
     """Before anything starts, and only where a setting wants them."""
-    code = "import sys; sys.modules['fastavro'] = None; from stream_dedup.cli import main; main()"
+    code = "import sys; sys.modules['fastavro'] = None; from stream_dedup.cli.main import main; main()"
 
     def check(*flags: str) -> "subprocess.CompletedProcess[str]":
         arguments = [argument for flag in flags for argument in ("--set", flag)]
@@ -190,7 +190,7 @@ def test_help_and_completion_load_no_engine() -> None:
 import sys
 from typer.main import get_command
 from typer.testing import CliRunner
-from stream_dedup.cli import app
+from stream_dedup.cli.main import app
 
 def told(command, *names):
     assert CliRunner().invoke(app, [*names, "--help"]).exit_code == 0, names
@@ -202,7 +202,7 @@ assert CliRunner().invoke(app, ["run", "--set", "no.such=1"]).exit_code == 2
 line = {"_STREAM_DEDUP_COMPLETE": "complete_bash", "COMP_WORDS": "stream-dedup\\ntail\\n--set\\nout", "COMP_CWORD": "3"}
 completed = CliRunner().invoke(app, prog_name="stream-dedup", env=line).stdout
 assert "output.format=" in completed, completed
-engine = {"confluent_kafka", "fastapi", "numba", "numpy", "rocksdict", "stream_dedup.dedup"}
+engine = {"confluent_kafka", "fastapi", "numba", "numpy", "rocksdict", "stream_dedup.engine.dedup"}
 print(sorted(engine & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -488,7 +488,7 @@ def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, .
 _DRAWING = """
 import threading, time
 from stream_dedup.signals import end_at_once
-from stream_dedup.terminal import errors
+from stream_dedup.cli.terminal import errors
 end_at_once()
 held = threading.Event()
 def draw():
@@ -523,7 +523,7 @@ def test_module_runs_as_the_command() -> None:
 
 _INTERRUPTED = """
 import os, signal, sys, time
-from stream_dedup.cli import main
+from stream_dedup.cli.main import main
 from stream_dedup.stream.service import Service
 
 class Finalised:
@@ -552,8 +552,8 @@ def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Pa
 
 _OPENING = """
 import os, sys, time
-from stream_dedup import dedup
-from stream_dedup.cli import main
+from stream_dedup.cli.main import main
+from stream_dedup.engine import dedup
 
 number = int(sys.argv.pop())
 

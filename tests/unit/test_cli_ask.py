@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Origin
-from stream_dedup.cli import app
+from stream_dedup.cli.main import app
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
 
@@ -53,7 +53,7 @@ def invoke(
     state: Path, cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Invoke:
     """Ask that state in this process; no service runs beside it."""
-    monkeypatch.setattr("stream_dedup.explain.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.engine.explain.Fingerprinter", cached_fingerprinter)
     own = ("-s", f"state.directory={state}", "-s", "http.port=1", "-s", "kafka.bootstrap.servers=127.0.0.1:1")
     return lambda *arguments, **others: CliRunner().invoke(app, [*map(str, arguments), *own], input=others.get("input"))
 
@@ -291,7 +291,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def test_bash_itself_completes_values(words: tuple[str, ...], completed: set[str], tmp_path: Path) -> None:
     """To bash name=value are three words, of which it replaces the last."""
     command = tmp_path / "stream-dedup"
-    code = "from stream_dedup.cli import app; app(prog_name='stream-dedup')"
+    code = "from stream_dedup.cli.main import app; app(prog_name='stream-dedup')"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}"\n')
     command.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(_ROOT)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from stream_dedup.cli import app
+from stream_dedup.cli.main import app
 from stream_dedup.evaluate.algorithm import Features
 from stream_dedup.evaluate.comparison import Comparison
 
@@ -174,7 +174,7 @@ def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
 @pytest.mark.slow
 def test_service_starts_without_the_extra() -> None:
     """The command line and the service import none of the packages that only `evaluate` takes."""
-    code = "import sys, stream_dedup.cli, stream_dedup.stream.service; print(*sys.modules)"
+    code = "import sys, stream_dedup.cli.main, stream_dedup.stream.service; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_ROOT).stdout
     # numba looks whether there is a scipy, and leaves it at that.
     assert not {"scipy.sparse", "sklearn", "joblib", "matplotlib", "jinja2", "pypinyin"} & set(loaded.split())

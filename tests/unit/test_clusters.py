@@ -19,7 +19,16 @@ from stream_dedup.article import (
     SuccessionReason,
     Withdrawal,
 )
-from stream_dedup.clusters import MOST_MEMBERS, MOST_SOURCES, Cluster, Member, Policy, cluster_fields, found, policy_of
+from stream_dedup.engine.clusters import (
+    MOST_MEMBERS,
+    MOST_SOURCES,
+    Cluster,
+    Member,
+    Policy,
+    cluster_fields,
+    found,
+    policy_of,
+)
 from stream_dedup.index.records import NOT_INDEXED
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.told import link_fields, succession_fields, withdrawal_fields

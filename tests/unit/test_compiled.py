@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_dedup import compiled
+from stream_dedup.compiled import kernel as compiled
 
 
 def _double(number: float) -> float:
@@ -86,7 +86,7 @@ def test_compiled_code_is_of_just_these_sources(cache: Path, monkeypatch: pytest
     for name, source in sources.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(source, encoding="utf-8")
-    monkeypatch.setattr(compiled, "__file__", str(package / "compiled.py"))
+    monkeypatch.setattr(compiled, "__file__", str(package / "compiled" / "kernel.py"))
     before = _directory()
     assert before is not None
     heeded = set()

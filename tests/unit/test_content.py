@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup import Article, Relation
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.text.content import ContentFilter
 from stream_dedup.text.lexicon import read_words, shipped_list
 from stream_dedup.text.normal import Normaliser

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.fingerprint.drift import SAMPLE_ARTICLES, SAMPLE_WORDS, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.hashing import U64
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import COUNT_DTYPE, DocumentCounts, Epoch
 from stream_dedup.text.terms import Terms

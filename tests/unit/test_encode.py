@@ -22,12 +22,12 @@ from stream_dedup.article import (
     SuccessionReason,
     Withdrawal,
 )
-from stream_dedup.clusters import Member, cluster_fields, found
 from stream_dedup.decode.fields import Paths
 from stream_dedup.decode.protobuf import ProtobufFormat
 from stream_dedup.encode import Encoder, JsonEncoder
 from stream_dedup.encode.registered import RegisteredEncoder, registration
 from stream_dedup.encode.shapes import CLUSTER, LINK
+from stream_dedup.engine.clusters import Member, cluster_fields, found
 from stream_dedup.registry import RegistryError
 from stream_dedup.registry import client as registry_client
 from stream_dedup.registry.client import Registry

@@ -8,10 +8,10 @@ import pytest
 
 from deploy.demo.samples.corpus import BaseText
 from stream_dedup.article import Article, Relation
-from stream_dedup.dedup import Deduplicator
-from stream_dedup.explain import Explanation, explain
+from stream_dedup.compiled.hashing import hash_words
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.explain import Explanation, explain
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import hash_words
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import DocumentCounts, Epoch, document_delta
 from stream_dedup.text.weights import weigh
@@ -26,7 +26,7 @@ def one_fingerprinter(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Explain does not read the dictionary anew in each test."""
-    monkeypatch.setattr("stream_dedup.explain.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.engine.explain.Fingerprinter", cached_fingerprinter)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from deploy.demo.samples import Sample, sample_stream
 from stream_dedup.article import Relation
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files import readers
 from stream_dedup.files.readers import FileFormatError, Progress, reader_for
 from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
@@ -372,7 +372,7 @@ def engine_in(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path | None], Deduplicator]:
     """A maker of engines over a directory, or over memory."""
-    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
     return lambda directory: Deduplicator(directory, Settings())
 
 

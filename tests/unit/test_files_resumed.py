@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from deploy.demo.samples import sample_stream
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, Progress
 from stream_dedup.files.results import NAMES, Results
 from stream_dedup.files.run import Summary, dedup_files
@@ -32,7 +32,7 @@ def engine_in(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path], Deduplicator]:
     """A maker of engines over a directory."""
-    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
     return lambda directory: Deduplicator(directory, _SETTINGS)
 
 
@@ -86,7 +86,7 @@ def whole(
     """What a run gives that nothing ends."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+        patch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
         _run(files, folder / "out", Deduplicator(folder / "state", _SETTINGS))
     return _found(folder / "out")
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from stream_dedup.engine.foresight import Foresight
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.foresight import Foresight
 from tests.engine.samples import articles
 
 

@@ -7,7 +7,7 @@ import pytest
 from opencc import OpenCC
 
 from stream_dedup.article import Article, Decision, Relation, Source
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 
 _SENTENCES = [
     "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup import Article
-from stream_dedup.hashing import U64, empty_table, place_all
+from stream_dedup.compiled.hashing import U64, empty_table, place_all
 from stream_dedup.text.content import Contents
 from stream_dedup.text.lines import NOTHING_LEARNT, Peeled, peel, site_number, site_of
 from stream_dedup.text.normal import Normaliser

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.hashing import code_points
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.text.links import LINK_MARKS, may_link, without_links
 
 _LINK = re.compile(r"(?:https?://|www\.)[!-~]+")

@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from deploy.demo.samples.corpus import BaseText, Form
 from stream_dedup.article import Article, Origin
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.judged import Judged
 from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.plan import TablePlan
-from stream_dedup.judged import Judged
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.pipeline import Committed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opencc import OpenCC
 
-from stream_dedup.hashing import code_points
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.text.normal import Normaliser, word_table
 
 _INVISIBLE = {"Cf", "Cs"}

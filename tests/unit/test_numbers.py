@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.fingerprint.numbers import number_hashes, number_kinds
-from stream_dedup.hashing import code_points
 
 _DIGITS = "〇一二三四五六七八九"
 

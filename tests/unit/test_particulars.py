@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from stream_dedup.compiled.hashing import U32, code_points, hash_words
 from stream_dedup.fingerprint.particulars import particulars, small_sketches
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD
-from stream_dedup.hashing import U32, code_points, hash_words
 from stream_dedup.text.texts import Texts
 
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
-from stream_dedup.hashing import U64
 from stream_dedup.index.keys import spread
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.multi import posting_kinds

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from stream_dedup.cli.quantity import MOST, MOST_ARTICLES, article_count, quantity
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.index.entries import EntryFormat
 from stream_dedup.index.plan import TablePlan
@@ -17,7 +18,6 @@ from stream_dedup.planner.distances import fitted
 from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
 from stream_dedup.planner.lists import TYPICAL_GRAMS
 from stream_dedup.planner.strangers import meetings
-from stream_dedup.quantity import MOST, MOST_ARTICLES, article_count, quantity
 from stream_dedup.settings import load_settings
 
 RANDOM = FlipMixture((0.5,), (1.0,))

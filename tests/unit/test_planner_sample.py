@@ -54,7 +54,7 @@ def sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Sample:
     """A sample of the hand-written texts, each told at four times its length."""
-    for module in ("parts", "planner.sample"):
+    for module in ("engine.parts", "planner.sample"):
         monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
     path = tmp_path / "articles.jsonl"
     rows = [{"id": str(number), "body": body} for number, body in enumerate(bodies)]

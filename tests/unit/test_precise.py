@@ -8,8 +8,8 @@ import rjieba
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.compiled.hashing import EMPTY, code_points, hash_words
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import EMPTY, code_points, hash_words
 from stream_dedup.text.dictionary import jieba_dictionary, jieba_folder, parse
 from stream_dedup.text.precise.double_array import double_array
 from stream_dedup.text.precise.nodes import Nodes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stream_dedup.prefetch import prefetch
+from stream_dedup.compiled.prefetch import prefetch
 
 
 @pytest.mark.parametrize("kind", [np.uint64, np.int64, np.bool_])

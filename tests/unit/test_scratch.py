@@ -19,7 +19,7 @@ import time
 import typer
 from stream_dedup.scratch import Scratch
 from stream_dedup.signals import end_at_once
-from stream_dedup.terminal import guarded
+from stream_dedup.cli.terminal import guarded
 def work():
     with Scratch("trial") as name:
         print(name, flush=True)

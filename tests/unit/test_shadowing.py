@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_dedup import Article
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.store import StoreError, StoreFullError
 from stream_dedup.observe.metrics import Metrics

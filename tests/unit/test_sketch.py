@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.compiled.hashing import U32, code_points
 from stream_dedup.fingerprint.sketch import (
     PAD,
     LandmarkRule,
@@ -18,7 +19,6 @@ from stream_dedup.fingerprint.sketch import (
     sketch,
     word_characters,
 )
-from stream_dedup.hashing import U32, code_points
 from stream_dedup.text.normal import word_table
 
 _GRAM, _SIZE, _RULE = 5, 128, LandmarkRule(8, 24, 64)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import code_points, hash_prefixes, hash_words
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import code_points, hash_prefixes, hash_words
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lexicon import Lexicon, build_lexicon, read_words
 from stream_dedup.text.segment import segmenter

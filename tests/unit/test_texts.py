@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import code_points
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.text.texts import Texts
 
 _TEXTS = st.lists(st.text(st.sampled_from("甲乙ab👍 "), max_size=6), max_size=8)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.unaligned import put_word, word_at
+from stream_dedup.compiled.unaligned import put_word, word_at
 
 
 @given(st.binary(min_size=8, max_size=40), st.data())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.hashing import hash_words
 from stream_dedup.settings import EngineSettings
 from stream_dedup.settings.engine import WeightSettings
 from stream_dedup.text.idf import DocumentCounts, Epoch, document_delta

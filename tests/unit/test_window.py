@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.article import Article, Origin
-from stream_dedup.hashing import I64
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.engine.window import Times, Window, span_ms
 from stream_dedup.index.ledger import Generation, Progress
 from stream_dedup.index.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
-from stream_dedup.window import Times, Window, span_ms
 
 _DAY = 86_400_000
 _LENGTH = 4 * _DAY

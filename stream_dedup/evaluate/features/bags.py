@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
 
 F64 = NDArray[np.float64]
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.features.bags import F64, Bags
 from stream_dedup.evaluate.features.feature import Texts
 from stream_dedup.evaluate.features.sequences import Sequences
-from stream_dedup.hashing import I64
 
 DAMPING = 0.85
 WINDOW = 5  # words, as in jieba's own TextRank; the studies do not say

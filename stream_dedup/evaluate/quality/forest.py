@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from stream_dedup.hashing import I64
+from stream_dedup.compiled.hashing import I64
 
 _LEVEL = 0.1  # share of the forest's edges that lie below it
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.quality.tally import BINS, Tally, bin_of
-from stream_dedup.hashing import I64
 
 F64 = NDArray[np.float64]
 CURVE = 100  # steps of the curve from 0 to 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.quality.forest import Forest
 from stream_dedup.evaluate.quality.truth import Truth
-from stream_dedup.hashing import I64
 
 # Thousandths, and shares of 32, 64 and 128 bits or hash functions, are all edges of bins.
 BINS = 16_000

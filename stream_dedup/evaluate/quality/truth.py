@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
-from stream_dedup.hashing import I64
 
 Edit = tuple[str, float | None]  # kind and strength
 

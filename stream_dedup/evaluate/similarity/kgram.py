@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import F64, Bags
 from stream_dedup.evaluate.similarity.postings import I32, Postings, postings
-from stream_dedup.hashing import I64
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ Knows hashes of members; knows nothing of what they stand for.
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64, U32, U64, mix64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.similarity.sets import Sets, sets
-from stream_dedup.hashing import I64, U32, U64, mix64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # splitmix64's step from one seed to the next
 _NONE = np.uint32(0xFFFFFFFF)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import F64, Bags
-from stream_dedup.hashing import I64
 
 I32 = NDArray[np.int32]
 

@@ -5,10 +5,10 @@ Knows the engine's SimHash; knows nothing of weights.
 
 import numpy as np
 
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.fingerprint.simhash import simhash
-from stream_dedup.hashing import U64
 
 
 def fingerprints(bags: Bags, bits: int) -> U64:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import U64, mix64
-from stream_dedup.prefetch import prefetch
-from stream_dedup.unaligned import WORD, put_word, word_at
+from stream_dedup.compiled.hashing import U64, mix64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import prefetch
+from stream_dedup.compiled.unaligned import WORD, put_word, word_at
 
 Bytes = NDArray[np.uint8]
 

@@ -7,9 +7,9 @@ from math import ceil
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
-from stream_dedup.prefetch import AHEAD, prefetch
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import AHEAD, prefetch
 
 # All bits of a key are in one line of the processor's cache: a look-up waits for memory once.
 _LINE_WORDS = 8

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
 
 _POSTINGS = 8  # of a key, in the mean and a little more
 

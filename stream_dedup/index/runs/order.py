@@ -6,7 +6,7 @@ Knows keys that are spread evenly; knows nothing of where postings come from.
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.runs.blocks import Flat, no_postings
 
 _KEY, _ENTRY, _DETAIL = 0, 1, 2  # columns

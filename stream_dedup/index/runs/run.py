@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.index.runs.blocks import (
     Bytes,
     Flat,

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.index.runs.blocks import (
     CHECKED,
     Bytes,
@@ -28,7 +29,6 @@ from stream_dedup.index.runs.blocks import (
 )
 from stream_dedup.index.runs.bloom import keep_possible
 from stream_dedup.index.runs.hits import Hits, with_room
-from stream_dedup.prefetch import prefetch
 
 Bool = NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.hashing import U64
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.index.ledger import Progress
 from stream_dedup.index.postings import PostingKind, PostingLists, Postings
 from stream_dedup.index.records import key_of

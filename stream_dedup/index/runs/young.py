@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import AHEAD, prefetch
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import Hits, with_room
 from stream_dedup.index.runs.order import in_order
-from stream_dedup.prefetch import AHEAD, prefetch
 
 _Numbers = TypeVar("_Numbers", I64, U64)
 

@@ -5,8 +5,8 @@ Knows jieba's rules for runs of single characters; knows nothing of how the way 
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I32, I64, U32
+from stream_dedup.compiled.hashing import I32, I64, U32
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.precise.alphabet import OUTSIDE, U16
 from stream_dedup.text.precise.model import U8, Model, mark_ends
 from stream_dedup.text.precise.route import BEHIND, Prefixes, Ways, find_ways, is_word, room_for

@@ -8,8 +8,8 @@ Transactions on Software Engineering 15 (9), "An efficient digital search algori
 
 import numpy as np
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I32, I64, U64
+from stream_dedup.compiled.hashing import I32, I64, U64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.precise.nodes import Nodes
 
 # A cell, from its lowest bit: the word's number (0 for no word), the base (0 for no child), the parent.

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I32, code_points
+from stream_dedup.compiled.hashing import I32, code_points
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import jieba_folder
 from stream_dedup.text.precise.alphabet import U16, Alphabet
 

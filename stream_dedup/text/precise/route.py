@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import I32, I64
+from stream_dedup.compiled.hashing import I32, I64
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.precise.alphabet import OUTSIDE, U16
 from stream_dedup.text.precise.double_array import BASE_BITS, NUMBER_BITS, PARENT_SHIFT
 from stream_dedup.text.precise.model import larger

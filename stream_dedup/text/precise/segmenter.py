@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stream_dedup.hashing import I32, I64, U32, code_points
+from stream_dedup.compiled.hashing import I32, I64, U32, code_points
 from stream_dedup.text.dictionary import Dictionary
 from stream_dedup.text.precise.alphabet import alphabet_of
 from stream_dedup.text.precise.cut import cut_all

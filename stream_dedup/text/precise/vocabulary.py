@@ -6,8 +6,8 @@ Knows what each word hashes to; knows nothing of texts.
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled import kernel
-from stream_dedup.hashing import EMPTY, I32, I64, U32, hash_prefixes
+from stream_dedup.compiled.hashing import EMPTY, I32, I64, U32, hash_prefixes
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.precise.alphabet import Alphabet
 from stream_dedup.text.precise.nodes import Nodes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stream_dedup.article import Article
-from stream_dedup.dedup import Deduplicator
+from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.engine import ask, configurations, measure_engine
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.fingerprint.features import Fingerprinter
@@ -19,7 +19,7 @@ _DAY_MS = 86_400_000
 def _shared_fingerprinter(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_dedup.parts.Fingerprinter", cached_fingerprinter)
+    monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
 
 
 def _stream(bodies: list[str]) -> LabelledSet:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.features.catalogue import features
 from stream_dedup.evaluate.features.feature import Texts
@@ -19,7 +20,6 @@ from stream_dedup.evaluate.features.sequences import words_in_order
 from stream_dedup.evaluate.features.textrank import DAMPING, TOLERANCE, WINDOW
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.fingerprint.simhash import simhash
-from stream_dedup.hashing import hash_words
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import DocumentCounts, document_delta
 from stream_dedup.text.lexicon import read_words, shipped_list

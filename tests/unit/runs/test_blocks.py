@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.hashing import U64
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.index.runs.blocks import (
     LEAST_POSTINGS,
     Bytes,

@@ -1,0 +1,234 @@
+"""The command line's questions: status, article, cluster, similar; and api, which answers them by HTTP.
+
+Knows arguments and what is printed; knows nothing of how an answer is found.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from rich.console import RenderableType
+
+from stream_dedup.article import Article
+from stream_dedup.ask.bounds import (
+    LONGEST_ID,
+    MOST_MEMBERS,
+    MOST_SIMILAR,
+    MOST_SKIPPED,
+    UNNAMED,
+    checked_name,
+    checked_scope,
+)
+from stream_dedup.cli.terminal import (
+    ConfigOption,
+    SetOption,
+    as_option,
+    failing,
+    guarded,
+    json_line,
+    out,
+    settings_of,
+    text_of,
+)
+from stream_dedup.settings import Settings
+from stream_dedup.settings.kinds import in_utf_8
+from stream_dedup.signals import heed, leave
+
+if TYPE_CHECKING:
+    from stream_dedup.ask.answers import Answer, StatusAnswer
+    from stream_dedup.ask.desk import Desk
+
+_LOOK_SECONDS = 1.0
+_DAY = 86_400
+_Answered = TypeVar("_Answered", bound="Answer")
+
+
+def _id(text: str) -> str:
+    if not 1 <= len(text) <= LONGEST_ID:
+        raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are taken")
+    return checked_name(in_utf_8(text))
+
+
+as_text = as_option(in_utf_8)
+as_id = as_option(_id)
+as_scope = as_option(lambda text: checked_scope(in_utf_8(text)))
+
+IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID", parser=as_id)]
+ScopeOption = Annotated[
+    str,
+    typer.Option("--scope", help="Of the article; none where there are no scopes.", metavar="SCOPE", parser=as_scope),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with the fields of the HTTP API.")]
+
+
+def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
+    """Serve the HTTP API and its page on the state of a service, beside it."""
+    settings = settings_of(config, flags)
+    from stream_dedup.api.server import Server
+    from stream_dedup.observe.strays import catch_strays
+
+    catch_strays()
+    server = Server(settings)
+    heed(lambda *_: server.stop())
+    guarded(server.run, failing(settings))
+
+
+def status_command(
+    watch: Annotated[
+        float,
+        typer.Option(
+            min=0, max=_DAY, help="Look again after so many seconds, until Ctrl-C; 0: once.", metavar="SECONDS"
+        ),
+    ] = 0.0,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show how far the service has come, and its rate, from two looks a second apart.
+
+    Read from state.directory, beside a running service or after it; decisions and waiting messages are asked from its
+    port (http.host, http.port) and are left out where none answers.
+    """
+    settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import status_shown
+
+    def work() -> None:
+        with _desk(settings) as desk:
+            desk.refresh()
+            if watch:
+                _watch(desk, max(watch, _LOOK_SECONDS), as_json=as_json)
+            else:
+                _print(_looked(desk, _LOOK_SECONDS), status_shown, as_json=as_json)
+
+    guarded(work)
+
+
+def article_command(
+    article: IdArgument,
+    scope: ScopeOption = "",
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show what became of an article.
+
+    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    """
+    settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import article_shown
+
+    _ask(settings, lambda desk: desk.article(article, scope), article_shown, as_json=as_json)
+
+
+def cluster_command(
+    article: Annotated[str, typer.Argument(help="Of any article of the cluster.", metavar="ID", parser=as_id)],
+    scope: ScopeOption = "",
+    limit: Annotated[int, typer.Option(min=0, max=MOST_MEMBERS, help="Members that are shown.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, max=MOST_SKIPPED, help="Members before these.")] = 0,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show an article with all its copies, why each is one, and when they came.
+
+    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    """
+    settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import cluster_shown
+
+    _ask(
+        settings, lambda desk: desk.cluster(article, scope, most=limit, skipped=offset), cluster_shown, as_json=as_json
+    )
+
+
+def similar_command(
+    file: Annotated[Path, typer.Argument(help="A text, UTF-8; - is standard input.", metavar="FILE", allow_dash=True)],
+    title: Annotated[str, typer.Option("--title", help="Its title.", metavar="TEXT", parser=as_text)] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", help="Who published it: the lines of that site are left out.", metavar="NAME", parser=as_text
+        ),
+    ] = "",
+    url: Annotated[
+        str, typer.Option("--url", help="Where; its host stands in for the source.", metavar="URL", parser=as_text)
+    ] = "",
+    scope: Annotated[
+        str, typer.Option("--scope", help="Within which alone it is compared.", metavar="SCOPE", parser=as_scope)
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, max=MOST_SIMILAR, help="Articles that are shown.")] = 10,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Show what a text is like among all that was judged, and what would be decided on it. It is not remembered.
+
+    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    """
+    settings = settings_of(config, flags)
+    from stream_dedup.shown.answers import similar_shown
+
+    def work() -> None:
+        asked = Article(UNNAMED, text_of(file), title, url, source, scope=scope)
+        with _desk(settings) as desk:
+            desk.catch_up()
+            _print(desk.similar(asked, limit), similar_shown, as_json=as_json)
+
+    guarded(work)
+
+
+def _ask(
+    settings: Settings,
+    question: "Callable[[Desk], _Answered]",
+    shown: Callable[[_Answered], RenderableType],
+    *,
+    as_json: bool,
+) -> None:
+    def work() -> None:
+        with _desk(settings) as desk:
+            _print(question(desk), shown, as_json=as_json)
+
+    guarded(work)
+
+
+def _desk(settings: Settings) -> "Desk":
+    from stream_dedup.ask.desk import Desk
+
+    return Desk(settings)
+
+
+def _print(answer: _Answered, shown: Callable[[_Answered], RenderableType], *, as_json: bool) -> None:
+    if as_json:
+        out.print_json(answer.model_dump_json())
+    else:
+        out.print(shown(answer))
+
+
+def _looked(desk: "Desk", seconds: float) -> "StatusAnswer":
+    time.sleep(seconds)
+    desk.refresh()
+    return desk.status()
+
+
+def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
+    """Show the status until Ctrl-C: on a terminal in its place, else one after the other."""
+    from rich.live import Live
+
+    from stream_dedup.shown.answers import status_shown
+
+    heed(lambda *_: leave(0), signal.SIGINT)
+    if as_json or not out.is_terminal:
+        while True:
+            answer = _looked(desk, seconds)
+            if as_json:
+                json_line(answer.model_dump_json())
+            else:
+                out.print(status_shown(answer), "")
+            sys.stdout.flush()
+    with Live(console=out, auto_refresh=False) as live:
+        while True:
+            live.update(status_shown(_looked(desk, seconds)), refresh=True)

@@ -1,0 +1,382 @@
+"""The command line's `evaluate`: run, make, list, report.
+
+Knows arguments, progress and exit codes; knows nothing of how anything is done. The packages of the extra are imported
+when a command runs: all other commands start as fast without them.
+"""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from stream_dedup.cli.terminal import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    ConfigOption,
+    SetOption,
+    errors,
+    fail,
+    guarded,
+    out,
+    settings_of,
+)
+from stream_dedup.signals import ending_in_order
+
+if TYPE_CHECKING:
+    from stream_dedup.evaluate.report.tables import Table
+    from stream_dedup.evaluate.reposts import RepostSettings
+    from stream_dedup.evaluate.results import Evaluation
+    from stream_dedup.evaluate.selection import Selection, Wanted
+    from stream_dedup.evaluate.source import Taken
+
+_EXTRA = frozenset({"jinja2", "joblib", "markupsafe", "matplotlib", "pypinyin", "scipy", "sklearn", "threadpoolctl"})
+_SLOW_SHOWN = 5
+_WIDE = 200
+
+app = typer.Typer(
+    help="Compare algorithms, and the engine in its configurations, on articles of your own.", no_args_is_help=True
+)
+
+FileArgument = Annotated[
+    Path, typer.Argument(help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet, with or without labels.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Of all that is drawn for reposts.")]
+ShareOption = Annotated[float, typer.Option("--share", help="Share of the articles that get reposts.")]
+CopiesOption = Annotated[float, typer.Option("--copies", help="Reposts of such an article, on average.")]
+ChainOption = Annotated[float, typer.Option("--chain", help="Chance that a repost is made from another repost.")]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=2, help="Articles that reposts are made from.", show_default="all")
+]
+EditOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edit",
+        "-e",
+        help="An edit operator, with its strengths if others than its own. May be repeated; see `evaluate list`.",
+        metavar="NAME[:STRENGTH,...]",
+        show_default="all",
+    ),
+]
+
+
+def _patterns(name: str, short: str, what: str) -> Any:  # noqa: ANN401  # typer reads it from an annotation
+    return typer.Option(name, short, help=f"{what}, as a pattern: *, ? and [...]. May be repeated.", metavar="PATTERN")
+
+
+AlgorithmsOption = Annotated[list[str] | None, _patterns("--algorithms", "-a", "Algorithms by their whole names")]
+SegmentersOption = Annotated[list[str] | None, _patterns("--segmenters", "-w", "Segmenters")]
+FeaturesOption = Annotated[list[str] | None, _patterns("--features", "-f", "Weights of words")]
+SimilaritiesOption = Annotated[list[str] | None, _patterns("--similarities", "-m", "Similarity measures")]
+MarkdownOption = Annotated[
+    Path | None, typer.Option("--markdown", help="Write the report as Markdown there, with its plots.", metavar="DIR")
+]
+
+
+class Subject(StrEnum):
+    """What can be listed."""
+
+    SEGMENTERS = "segmenters"
+    FEATURES = "features"
+    SIMILARITIES = "similarities"
+    ENGINE = "engine"
+    OPERATORS = "operators"
+    ALGORITHMS = "algorithms"
+
+
+@app.command("run")
+def run_command(
+    file: FileArgument,
+    results: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR")],
+    pairs: Annotated[
+        list[Path] | None,
+        typer.Option("--pairs", help="Labels: pairs of ids, {id, repost_of} or {a, b} a line.", metavar="FILE"),
+    ] = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Labelled articles that overlap across clusters count neither way.")
+    ] = False,
+    algorithms: AlgorithmsOption = None,
+    segmenters: SegmentersOption = None,
+    features: FeaturesOption = None,
+    similarities: SimilaritiesOption = None,
+    findings: Annotated[
+        bool, typer.Option("--findings", help="Check the studies' findings: run what that takes, and show it.")
+    ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            "-t",
+            min=0,
+            max=1,
+            help="Similarity of copies; the engine has its own.",
+            show_default="each one's own",
+        ),
+    ] = None,
+    replaced: Annotated[
+        int, typer.Option("--replaced", min=0, help="Texts for the experiment on replaced characters; 0: none.")
+    ] = 30,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0: one a core.")] = 0,
+    seed: SeedOption = 0,
+    share: ShareOption = 0.5,
+    copies: CopiesOption = 1.5,
+    chain: ChainOption = 0.15,
+    limit: LimitOption = None,
+    edits: EditOption = None,
+    markdown: MarkdownOption = None,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Run algorithms on articles: labelled ones, or any, out of which it makes labelled reposts.
+
+    Writes tables (CSV), evaluation.json and report.html. What is done is kept: the same command goes on where it was.
+    """
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        with _extra():
+            from stream_dedup.evaluate.replaced import ReplacedOptions
+            from stream_dedup.evaluate.runner.plan import Plan
+            from stream_dedup.evaluate.runner.run import evaluate
+            from stream_dedup.evaluate.selection import Wanted
+            from stream_dedup.evaluate.source import Source, take
+        selection = _selected(
+            Wanted(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
+        )
+        reposts = _reposts(seed, share, copies, chain, edits)
+        taken = _taken(lambda: take(Source(file, settings.input, pairs or (), reposts, limit, lenient)))
+        _announce(taken, selection)
+        plan = Plan(
+            selection.algorithms,
+            selection.configurations,
+            selection.segmenters,
+            selection.measures,
+            ReplacedOptions(replaced),
+            threshold,
+            jobs,
+            _command(),
+        )
+        try:
+            with ending_in_order(), _bars() as listener:
+                evaluation = evaluate(plan, taken.labelled, results, listener)
+        except KeyboardInterrupt:
+            errors.print("what is done is kept, and `report` shows it: the same command goes on from there")
+            raise
+        _report(evaluation, results, markdown, findings=findings)
+
+    guarded(work)
+
+
+@app.command("make")
+def make_command(
+    file: FileArgument,
+    result: Annotated[
+        Path, typer.Option("--out", "-o", help="Where it goes: .jsonl, .jsonl.gz or .jsonl.zst.", metavar="FILE")
+    ],
+    seed: SeedOption = 0,
+    share: ShareOption = 0.5,
+    copies: CopiesOption = 1.5,
+    chain: ChainOption = 0.15,
+    limit: LimitOption = None,
+    edits: EditOption = None,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Make labelled reposts out of any articles, and only write them."""
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        with _extra():
+            from stream_dedup.evaluate.labels import write_labelled
+            from stream_dedup.evaluate.source import Source, make
+        if result.exists():
+            raise FileExistsError(17, "there already", str(result))
+        reposts = _reposts(seed, share, copies, chain, edits)
+        taken = _taken(lambda: make(Source(file, settings.input, (), reposts, limit)))
+        with _usage():
+            write_labelled(taken.labelled, result, settings.input.fields)
+        _announce(taken)
+        out.print(f"labelled articles in {result}", soft_wrap=True)
+
+    guarded(work)
+
+
+@app.command("report")
+def report_command(
+    results: Annotated[Path, typer.Argument(help="Directory of a run.", metavar="DIR")],
+    markdown: MarkdownOption = None,
+    findings: Annotated[bool, typer.Option("--findings", help="Show the studies' findings.")] = False,
+) -> None:
+    """Show a run again, and write its tables and its page anew; also of one that was interrupted."""
+
+    def work() -> None:
+        with _extra():
+            from stream_dedup.evaluate.runner.folder import kept_evaluation
+        _report(kept_evaluation(results), results, markdown, findings=findings)
+
+    guarded(work)
+
+
+@app.command("list")
+def list_command(
+    subject: Annotated[Subject | None, typer.Argument(help="What to list; all but the algorithms if not said.")] = None,
+    algorithms: AlgorithmsOption = None,
+    segmenters: SegmentersOption = None,
+    features: FeaturesOption = None,
+    similarities: SimilaritiesOption = None,
+) -> None:
+    """List what there is to choose from, with sources, and what is missing here."""
+
+    def work() -> None:
+        with _extra():
+            from stream_dedup.evaluate.report.terminal import rich_table
+            from stream_dedup.evaluate.selection import Wanted
+        wanted = Wanted(algorithms or (), segmenters or (), features or (), similarities or ())
+        for table in _listed(
+            subject or (Subject.ALGORITHMS if any((wanted.algorithms, *wanted.parts)) else None), wanted
+        ):
+            _show(rich_table(table))
+
+    guarded(work)
+
+
+def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
+    from stream_dedup.evaluate.report import catalogue
+
+    tables: dict[Subject, Callable[[], Table]] = {
+        Subject.SEGMENTERS: catalogue.available_segmenters_table,
+        Subject.FEATURES: catalogue.features_table,
+        Subject.SIMILARITIES: catalogue.similarities_table,
+        Subject.ENGINE: catalogue.engine_table,
+        Subject.OPERATORS: catalogue.operators_table,
+    }
+    if subject is Subject.ALGORITHMS:
+        yield catalogue.algorithms_table(_selected(wanted))
+        return
+    for name, table in tables.items():
+        if subject in {name, None}:
+            yield table()
+
+
+def _selected(wanted: "Wanted") -> "Selection":
+    from stream_dedup.evaluate.selection import selected
+
+    with _usage():
+        return selected(wanted)
+
+
+def _reposts(seed: int, share: float, copies: float, chain: float, edits: list[str] | None) -> "RepostSettings":
+    from pydantic import ValidationError
+
+    from stream_dedup.evaluate.reposts import RepostSettings
+
+    given = {"seed": seed, "share": share, "copies": copies, "chain": chain, **({"edits": edits} if edits else {})}
+    try:
+        return RepostSettings.model_validate(given)
+    except ValidationError as error:
+        fail("\n".join(_fault(fault["loc"], fault["msg"]) for fault in error.errors()), EXIT_USAGE)
+
+
+def _fault(place: tuple[int | str, ...], message: str) -> str:
+    words = message.removeprefix("Value error, ")
+    return f"--{place[0]}: {words}" if place else words
+
+
+def _taken(take: Callable[[], "Taken"]) -> "Taken":
+    from stream_dedup.evaluate.label_lines import LabelError
+    from stream_dedup.files.readers import FileFormatError
+
+    try:
+        with errors.status("articles and labels"):
+            return take()
+    except LabelError as error:
+        raise FileFormatError(str(error)) from None
+
+
+def _announce(taken: "Taken", selection: "Selection | None" = None) -> None:
+    labelled = taken.labelled
+    edited = sum(one.original is not None for one in labelled.articles)
+    how = f"{edited:,} of them reposts made here" if taken.made else "labelled"
+    skipped = f"; {taken.skipped:,} records skipped: no articles, or ids seen before" if taken.skipped else ""
+    errors.print(f"{labelled.name}: {len(labelled.articles):,} articles, {how}{skipped}")
+    slow = selection.slow() if selection else []
+    if slow:
+        more = f" and {len(slow) - _SLOW_SHOWN} more" if len(slow) > _SLOW_SHOWN else ""
+        errors.print(f"slow, minutes on some thousand articles: {', '.join(slow[:_SLOW_SHOWN])}{more}")
+
+
+def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, findings: bool) -> None:
+    with _extra():
+        from stream_dedup.evaluate.findings import findings_of
+        from stream_dedup.evaluate.report.files import PAGE, write_files
+        from stream_dedup.evaluate.report.markdown import write_markdown
+        from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
+    for table in tables_on_terminal(evaluation):
+        _show(table)
+    if findings:
+        _show(findings_on_terminal(findings_of(evaluation)))
+    write_files(evaluation, results)
+    out.print(f"results in {results}, to look at: {results / PAGE}", soft_wrap=True)
+    if markdown is not None:
+        out.print(f"report in {write_markdown(evaluation, markdown)}", soft_wrap=True)
+    failed = [one for one in evaluation.unmeasured if one.failed]
+    if failed:
+        fail("\n".join(f"{one.named.name}: {one.reason}" for one in failed), EXIT_FAILED)
+
+
+def _show(table: RenderableType) -> None:
+    """Print a table; what is no terminal has room for all of it."""
+    (out if out.is_terminal else Console(width=_WIDE)).print(table)
+
+
+class _Bars:
+    """A bar on standard error for each stage of a run."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._stage: TaskID | None = None
+
+    def begin(self, stage: str, jobs: int) -> None:
+        self._stage = self._progress.add_task(stage, total=jobs, note="") if jobs else None
+
+    def done(self, name: str, note: str) -> None:
+        if self._stage is not None:
+            self._progress.update(self._stage, advance=1, note=f"{name}  {note}")
+
+
+@contextmanager
+def _bars() -> Iterator[_Bars]:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=errors) as progress:
+        yield _Bars(progress)
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    """End as wrong usage does where arguments are refused."""
+    try:
+        yield
+    except ValueError as error:
+        fail(str(error), EXIT_USAGE)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Say how to get the packages of the extra where they are missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        fail(f"evaluate takes more packages ({error.name}): pip install 'stream-dedup[evaluate]'", EXIT_USAGE)
+
+
+def _command() -> str:
+    """Return what the user typed."""
+    return shlex.join(["stream-dedup", *sys.argv[1:]])

@@ -1,0 +1,101 @@
+"""The command line's `explain`: two texts out of files, or two articles of a service.
+
+Knows arguments and what is printed; knows nothing of how texts are compared.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_dedup.cli.ask import JsonOption, ScopeOption, as_id
+from stream_dedup.cli.terminal import EXIT_USAGE, ConfigOption, SetOption, fail, guarded, out, settings_of, text_of
+from stream_dedup.settings import Settings
+
+if TYPE_CHECKING:
+    from stream_dedup.text.idf import Epoch
+
+
+def explain_command(
+    first: Annotated[Path | None, typer.Argument(help="A text, UTF-8.", metavar="A.txt")] = None,
+    second: Annotated[Path | None, typer.Argument(help="Another.", metavar="B.txt")] = None,
+    article: Annotated[
+        str | None,
+        typer.Option("--id", help="An article of the service, instead of files.", metavar="ID", parser=as_id),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--other",
+            help="The article to compare it with; else the one that it was linked to.",
+            metavar="ID",
+            parser=as_id,
+        ),
+    ] = None,
+    scope: ScopeOption = "",
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="State whose document counts weigh the words of files.", metavar="DIR"),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Tell why two texts are, or are not, duplicates.
+
+    With --id they are articles of the service of these settings, running or not: what is known of them is read from
+    state.directory, and their texts from the topics that they came by.
+    """
+    settings = settings_of(config, flags)
+    if article is not None and (first is not None or state is not None):
+        fail("--id takes both articles from the service: give no files and no --state with it", EXIT_USAGE)
+    if article is not None:
+        guarded(lambda: _explain_articles(settings, article, scope, other, as_json=as_json))
+    elif first is None or second is None:
+        fail("give two files, A.txt and B.txt, or --id ID", EXIT_USAGE)
+    elif other is not None or scope:
+        fail("--other and --scope are of articles of the service: they want --id", EXIT_USAGE)
+    else:
+        guarded(lambda: _explain_files(settings, first, second, state, as_json=as_json))
+
+
+def _explain_files(settings: Settings, first: Path, second: Path, state: Path | None, *, as_json: bool) -> None:
+    from stream_dedup.ask.measures import measures_of
+    from stream_dedup.engine.explain import explain
+    from stream_dedup.shown.reason import differences_shown, measures_shown
+
+    texts = text_of(first), text_of(second)
+    measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
+    if as_json:
+        out.print_json(measures.model_dump_json())
+    else:
+        out.print(measures_shown(measures, (first.name, second.name)))
+        out.print(differences_shown(*texts, marks=_without_colours()))
+
+
+def _explain_articles(settings: Settings, article: str, scope: str, other: str | None, *, as_json: bool) -> None:
+    from stream_dedup.ask.desk import Desk
+    from stream_dedup.shown.reason import reason_shown
+
+    with Desk(settings) as desk:
+        reason = desk.reason(article, scope, other)
+    if as_json:
+        out.print_json(reason.model_dump_json())
+    else:
+        out.print(reason_shown(reason, marks=_without_colours()))
+
+
+def _without_colours() -> bool:
+    return out.color_system is None or out.no_color
+
+
+def _epoch_of(settings: Settings, state: Path | None) -> "Epoch | None":
+    from stream_dedup.index.peek import epoch_of_state, is_state
+    from stream_dedup.stream.states import digest_of, state_directory
+
+    if state is None:
+        return None
+    # A service keeps its database in a directory of its settings.
+    named = settings.model_copy(update={"state": settings.state.model_copy(update={"directory": state})})
+    inner = state_directory(named, digest_of(settings))
+    return epoch_of_state(state if is_state(state) else inner)

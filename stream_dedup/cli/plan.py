@@ -1,0 +1,112 @@
+"""The command line's `plan`: settings of the SimHash tables for an expected size and a wanted recall.
+
+Knows arguments and tables on the terminal; knows nothing of how a plan is made.
+"""
+
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+
+from stream_dedup.cli.quantity import article_count, quantity
+from stream_dedup.cli.terminal import EXIT_FAILED, ConfigOption, SetOption, as_option, fail, guarded, out, settings_of
+from stream_dedup.settings import Settings
+
+if TYPE_CHECKING:
+    from stream_dedup.planner import Expectation, Limits, Model, Sample
+
+_INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
+_RESERVE = 2 / 3  # of the copies, where a story has few: one of each cluster, of labelled news
+
+
+def plan_command(
+    articles: Annotated[
+        float,
+        typer.Option(
+            "--articles", parser=as_option(article_count), help="Articles of a window: 50M, 2.5e6.", metavar="NUMBER"
+        ),
+    ],
+    recall: Annotated[
+        float,
+        typer.Option("--recall", min=0.01, max=0.9999, help="Share of the copies that the tables find.", metavar="R"),
+    ],
+    similarity: Annotated[
+        float, typer.Option("--similarity", min=0.5, max=0.95, help="Share of their text that copies have in common.")
+    ] = 0.8,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            "--memory", parser=as_option(quantity), help="Most memory of the process, bytes: 4G.", metavar="BYTES"
+        ),
+    ] = None,
+    disk: Annotated[
+        float | None,
+        typer.Option(
+            "--disk", parser=as_option(quantity), help="Most disk of the state, bytes: 200G.", metavar="BYTES"
+        ),
+    ] = None,
+    unique_share: Annotated[
+        float | None,
+        typer.Option("--unique-share", min=0.01, max=1, help="Share that is indexed [default: the sample's, or 0.55]."),
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option("--sample", help="Articles of your own (as for dedup) to measure distances on.", metavar="FILE"),
+    ] = None,
+    sample_articles: Annotated[int, typer.Option("--sample-articles", min=100, help="Most that are read.")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Plan the SimHash tables: settings for a size and a recall, and what they take."""
+    settings = settings_of(config, flags)
+    from stream_dedup.planner import Limits, measured_sample
+    from stream_dedup.shown.plan import distances_shown, plan_fields, plan_shown
+
+    def work() -> None:
+        measured = measured_sample(sample, settings, similarity, sample_articles) if sample else None
+        model = _model(articles, similarity, unique_share, measured, settings)
+        planned, refusal = _planned(recall, model, Limits(memory or inf, disk or inf))
+        now = _now(model)
+        if as_json:
+            out.print_json(orjson.dumps(plan_fields(planned, now, model, measured, kept=not refusal)).decode())
+        elif planned is not None:
+            out.print(plan_shown(planned, now, model))
+            out.print(distances_shown(model), soft_wrap=True)
+        if refusal:
+            fail(refusal, EXIT_FAILED)
+
+    guarded(work)
+
+
+def _planned(recall: float, model: "Model", limits: "Limits") -> "tuple[Expectation | None, str]":
+    """Return the plan; where none reaches the recall, the best one there is and why it is not enough."""
+    from stream_dedup.planner import UnreachableError, cheapest
+
+    try:
+        return cheapest(recall, model, limits), ""
+    except UnreachableError as error:
+        return error.best, str(error)
+
+
+def _now(model: "Model") -> "Expectation":
+    from stream_dedup.planner import Shape, expectation_of, expectation_without_tables
+
+    simhash = model.settings.simhash
+    if not simhash.enabled:
+        return expectation_without_tables(model)
+    return expectation_of(Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance), model)
+
+
+def _model(
+    articles: float, similarity: float, unique_share: float | None, sample: "Sample | None", settings: Settings
+) -> "Model":
+    from stream_dedup.planner import STRANGERS, Model, Traffic, copies_of
+
+    share = unique_share or (sample.indexed_share if sample else _INDEXED_SHARE)
+    traffic = Traffic(articles, share, sample.reserve_share if sample else _RESERVE * (1 - share))
+    if sample is None:
+        return Model(copies_of(similarity), STRANGERS, traffic, settings)
+    return Model(sample.copy_mixture(), sample.stranger_mixture(), traffic, settings)

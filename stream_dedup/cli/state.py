@@ -1,0 +1,262 @@
+"""The command line's `state`: stats, verify, restore, rebuild, snapshot.
+
+Knows arguments, progress bars and tables; knows nothing of how anything is done.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from stream_dedup.cli.terminal import (
+    EXIT_FAILED,
+    ConfigOption,
+    SetOption,
+    database_path,
+    errors,
+    guarded,
+    out,
+    settings_of,
+    tell,
+)
+from stream_dedup.settings import Settings
+from stream_dedup.signals import heed
+from stream_dedup.told import iso
+
+if TYPE_CHECKING:
+    from stream_dedup.index.ledger import Positions
+    from stream_dedup.stream.restore import Report
+
+_SNAPSHOT_SECONDS = 60.0
+_MOST_FAULTS = 100
+
+app = typer.Typer(help="Look at the state of an index, check it, restore it, make it anew.", no_args_is_help=True)
+
+
+@app.command("stats")
+def stats_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what the state holds. A running service is not disturbed."""
+    settings = settings_of(config, flags)
+
+    def work() -> None:
+        stats = _stats(settings)
+        if as_json:
+            out.print_json(orjson.dumps(stats).decode())
+        else:
+            out.print(_stats_table(stats))
+
+    guarded(work)
+
+
+@app.command("verify")
+def verify_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not compare with a replay of the changelog.")] = False,
+) -> None:
+    """Check that indexes, records, counts and changelog agree; exit code 1 where they do not."""
+    settings = settings_of(config, flags)
+    from stream_dedup.index.store import StoreError
+    from stream_dedup.stream.restore import verify
+    from stream_dedup.stream.states import is_of_files
+
+    def work() -> None:
+        faults, of_files = [], is_of_files(settings)
+        with _progress() as report:
+            for fault in verify(settings, report, with_changelog=not offline):
+                faults.append(fault)
+                if len(faults) <= _MOST_FAULTS:
+                    tell("fault", fault)
+        if faults:
+            many = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
+            hidden = f", {len(faults) - _MOST_FAULTS} of them not shown" if len(faults) > _MOST_FAULTS else ""
+            remedy = (
+                "make the state anew from its files with `stream-dedup dedup --state`"
+                if of_files
+                else "stop the service and restore the state with `stream-dedup state restore --fresh`"
+            )
+            raise StoreError(f"{many}{hidden}: {remedy}")
+        alone = offline or of_files
+        out.print("the state is in order" if alone else "the state is in order, and as its changelog says")
+
+    guarded(work)
+
+
+@app.command("restore")
+def restore_command(
+    config: ConfigOption = None,
+    flags: SetOption = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what the directory holds first.")] = False,
+) -> None:
+    """Bring the state directory to the end of its changelog, as a start of the service would."""
+    settings = settings_of(config, flags)
+    from stream_dedup.stream.restore import restore
+    from stream_dedup.stream.states import digest_of, state_directory
+
+    def work() -> None:
+        with _progress() as report:
+            articles = restore(settings, report, fresh=fresh)
+        out.print(f"{articles} articles replayed into {state_directory(settings, digest_of(settings))}")
+
+    guarded(work)
+
+
+@app.command("rebuild")
+def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> None:
+    """Make a state with the settings of now from what the input topics hold, publishing nothing.
+
+    The service may go on running with its old settings. Started with the new ones, it takes the new state. What is
+    interrupted can be gone on with.
+    """
+    settings = settings_of(config, flags)
+    from stream_dedup.stream.rebuild import Rebuild
+    from stream_dedup.stream.states import check_old_format, digest_of
+
+    stopping = threading.Event()
+
+    def work() -> None:
+        check_old_format(settings)
+        heed(lambda *_: stopping.set())
+        with _progress() as report:
+            articles = Rebuild(settings, report, stopping).run()
+        ended = "interrupted: go on with the same command" if stopping.is_set() else "the next start takes it"
+        out.print(f"{articles} articles judged into {digest_of(settings)}; {ended}")
+        if stopping.is_set():
+            raise typer.Exit(EXIT_FAILED)
+
+    guarded(work)
+
+
+@app.command("snapshot")
+def snapshot_command(
+    directory: Annotated[
+        Path, typer.Argument(help="Of the copy; a service can start on it.", metavar="DIR", parser=database_path)
+    ],
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Copy the state with its place in the changelog, also while a service runs on it."""
+    settings = settings_of(config, flags)
+    from stream_dedup.index.rocks import open_store
+    from stream_dedup.index.store import StoreLockedError
+    from stream_dedup.stream.snapshots import ask
+    from stream_dedup.stream.states import is_of_files, state_to_read
+
+    def work() -> None:
+        source, copy = state_to_read(settings), directory.absolute()
+        from_files = is_of_files(settings)
+        try:
+            with closing(open_store(source, settings.state)) as store:
+                store.checkpoint(copy if from_files else copy / source.name)
+        except StoreLockedError:
+            if from_files:
+                raise
+            ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
+        start = "go on with it with --state" if from_files else "start on it with state.directory"
+        out.print(f"snapshot in {directory}: {start}", soft_wrap=True)
+
+    guarded(work)
+
+
+def _stats(settings: Settings) -> dict[str, Any]:
+    from stream_dedup.engine.dedup import comparability
+    from stream_dedup.engine.state import State
+    from stream_dedup.index.ledger import FORMAT_VERSION
+    from stream_dedup.stream.restore import opened_to_read
+    from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_to_read
+    from stream_dedup.stream.topics import state_topics
+
+    digest = digest_of(settings)
+    with opened_to_read(settings) as store:
+        state = State(store, settings, comparability(settings))
+        progress, place = state.progress, state.place
+        return {
+            "directory": str(state_to_read(settings)),
+            "format": FORMAT_VERSION,
+            "changelog": None if is_of_files(settings) else state_topics(settings, digest).changelog,
+            "changelog_position": place.offset if place else None,
+            "steps": progress.steps,
+            "articles_judged": progress.judged,
+            "entries": progress.entries - progress.generations[0].first_entry,
+            "stream_time": iso(progress.stream_ms, "seconds"),
+            "window_generations": [
+                {"number": one.number, "since": iso(one.start_ms, "seconds"), "first_entry": one.first_entry}
+                for one in progress.generations
+            ],
+            "idf_epoch": state.epoch.number,
+            "idf_words": state.counts.words,
+            "idf_documents": state.counts.documents,
+            "learnt_lines": state.lines.lines,
+            **_places(state.positions(), from_files=is_of_files(settings)),
+            "bytes": {str(family): size for family, size in store.sizes().items()},
+            "other_states": [str(path) for path in other_states(settings, digest)],
+        }
+
+
+def _places(positions: "Positions", *, from_files: bool) -> dict[str, Any]:
+    """Return how far the inputs have been read: those of a service, or those of runs over files."""
+    from stream_dedup.files.place import runs_of
+    from stream_dedup.stream.places import in_input
+
+    if from_files:
+        return {"runs": runs_of(positions)}
+    return {
+        "input": [
+            {"topic": topic, "partition": partition, "next_offset": offset}
+            for (topic, partition), offset in sorted(in_input(positions).items())
+        ]
+    }
+
+
+def _stats_table(stats: dict[str, Any]) -> Table:
+    table = Table(show_header=False, box=None)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, value in stats.items():
+        if value is None:
+            continue  # what a state of files has none of
+        if isinstance(value, dict):
+            lines = [f"{key} {item:,}" for key, item in value.items()]
+        elif isinstance(value, list):
+            lines = [_line(item) for item in value]
+        else:
+            lines = [f"{value:,}" if isinstance(value, int) else str(value)]
+        table.add_row(name.replace("_", " "), "\n".join(lines))
+    return table
+
+
+def _line(item: object) -> str:
+    if isinstance(item, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items() if value is not None)
+    return str(item)
+
+
+@contextmanager
+def _progress() -> "Iterator[Report]":
+    """A bar on standard error for each thing that goes on."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=None)
+            progress.update(tasks[what], completed=done, total=total or None)
+
+        yield report

@@ -1,0 +1,153 @@
+"""The command line's `tail`: decisions as they are published.
+
+Knows arguments, filters and the stream of lines; knows nothing of topics.
+"""
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_dedup.article import Announcement, Relation
+from stream_dedup.cli.ask import JsonOption, as_id, as_text
+from stream_dedup.cli.terminal import (
+    EXIT_USAGE,
+    ConfigOption,
+    SetOption,
+    fail,
+    guarded,
+    json_line,
+    out,
+    settings_of,
+    tell,
+)
+from stream_dedup.settings import Settings
+from stream_dedup.signals import heed, leave
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from stream_dedup.ask.decisions import DecisionAnswer
+    from stream_dedup.ask.disagreements import DisagreementAnswer
+
+    _Told = DecisionAnswer | DisagreementAnswer
+
+_DECISIONS = ["unique", "duplicate", "announcement", "dead"]
+_RELATIONS = [str(relation) for relation in (*Relation, *Announcement)]
+
+
+def _or(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def tail_command(
+    last: Annotated[
+        int,
+        typer.Option("--last", "-n", min=0, help="Begin with the newest N decisions, of which filters may leave few."),
+    ] = 0,
+    beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Begin with the oldest that the topics hold.")
+    ] = False,
+    follow: Annotated[bool, typer.Option(help="Wait for more where the topics end.")] = True,
+    decisions: Annotated[
+        list[str] | None,
+        typer.Option("--decision", "-d", help=f"Only {_or(_DECISIONS)}.", autocompletion=lambda: _DECISIONS),
+    ] = None,
+    relations: Annotated[
+        list[str] | None,
+        typer.Option("--relation", "-r", help=f"Only {_or(_RELATIONS)}.", autocompletion=lambda: _RELATIONS),
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", help="Only articles of this source.", metavar="NAME", parser=as_text),
+    ] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Only of this article and its copies.", metavar="ID", parser=as_id),
+    ] = None,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="What a shadow would decide otherwise, instead (shadow.enabled).")
+    ] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Watch decisions as they are published, one line each, until Ctrl-C.
+
+    They are read from the output topics, as any reader may, outside of any group. Filters may be repeated: of one
+    kind any has to fit, of several kinds each. With --json a decision is a line of JSON, for pipes. With --shadow both
+    decisions on an article are told, and a filter has to fit either.
+    """
+    settings = settings_of(config, flags)
+    if last and beginning:
+        fail("--last and --from-beginning exclude each other", EXIT_USAGE)
+    _check("--decision", decisions, _DECISIONS)
+    _check("--relation", relations, _RELATIONS)
+    wanted = _wanted(decisions, relations, sources, ids)
+    from stream_dedup.stream.tail import Tail
+
+    def work() -> None:
+        topics, read = _reading(settings, shadow=shadow)
+        heed(lambda *_: leave(0), signal.SIGINT)
+        with Tail(settings, topics) as tail:
+            for message in tail.messages(None if beginning else last, endless=follow):
+                try:
+                    told = read(message)
+                except ValueError as error:
+                    tell("left out", str(error))
+                    continue
+                if told is not None and wanted(told):
+                    _print(told, as_json=as_json)
+
+    guarded(work)
+
+
+def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Callable[[Message], _Told | None]]":
+    """Return the topics that are followed, and what reads their messages."""
+    from stream_dedup.ask.decisions import Decisions
+    from stream_dedup.ask.disagreements import Disagreements
+
+    if shadow:
+        disagreements = Disagreements(settings)
+        return disagreements.topics, disagreements.disagreement
+    decisions = Decisions(settings)
+    return decisions.topics, decisions.decision
+
+
+def _print(told: "_Told", *, as_json: bool) -> None:
+    from stream_dedup.ask.decisions import DecisionAnswer
+    from stream_dedup.shown.decision import decision_line, disagreement_line
+
+    if as_json:
+        json_line(told.model_dump_json())
+    else:
+        line = decision_line(told) if isinstance(told, DecisionAnswer) else disagreement_line(told)
+        # A pipe takes a line of any length.
+        out.print(line, no_wrap=True, overflow="ellipsis" if out.is_terminal else "ignore", crop=out.is_terminal)
+    sys.stdout.flush()
+
+
+def _check(option: str, given: Sequence[str] | None, known: Sequence[str]) -> None:
+    for name in given or ():
+        if name not in known:
+            fail(f"{option} {name}: there are {', '.join(known)}", EXIT_USAGE)
+
+
+def _wanted(
+    decisions: list[str] | None, relations: list[str] | None, sources: list[str] | None, ids: list[str] | None
+) -> "Callable[[_Told], bool]":
+    from stream_dedup.ask.decisions import DecisionAnswer
+
+    def wanted(one: "_Told") -> bool:
+        sides = [one] if isinstance(one, DecisionAnswer) else [one.live, one.shadow]
+        named = {one.id, *(name for side in sides for name in (side.duplicate_of, side.matched))}
+        return (
+            (not decisions or any(side.decision in decisions for side in sides))
+            and (not relations or any(side.relation in relations for side in sides))
+            and (not sources or one.source in sources)
+            and (not ids or not named.isdisjoint(ids))
+        )
+
+    return wanted

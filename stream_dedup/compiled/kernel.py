@@ -1,0 +1,113 @@
+"""Compiling loops with numba, once an installation.
+
+Knows where compiled code is kept and when it is stale; knows no loop.
+"""
+
+import atexit
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+from stream_dedup.scratch import Scratch
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_IMPORT = re.compile(r"^from stream_dedup\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r"\w+")
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a function with numba: without the GIL, kept on disk, its types kept for the checker.
+
+    Compiled code is kept in `$NUMBA_CACHE_DIR`, else in the user's cache directory. Code that is there but cannot be
+    written, as in an image, is taken if it is root's. Where there is neither it is compiled at each start: a directory
+    that others can write to would let them run code here.
+    """
+    directory = cache_directory()
+    if directory is None:
+        return cast("_Function", numba.njit(nogil=True)(function))
+    config: Any = numba.config
+    before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
+    try:
+        return cast("_Function", numba.njit(cache=True, nogil=True)(function))
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Return a directory for the compiled code of just these sources, None if none can be made.
+
+    numba looks at the file of a loop alone, though loops of other files are compiled into it.
+    """
+    try:
+        directory = _cache_root() / f"kernels-{_sources_digest()}"
+        if _is_shipped(directory):
+            return _overlay(directory)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no right to write, or no home at all
+        return None
+    return directory if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid() else None
+
+
+def is_compiled() -> bool:
+    """Tell whether there is compiled code of these sources: of some loops at least."""
+    directory = cache_directory()
+    return directory is not None and any(directory.rglob("*.nbc"))
+
+
+def _cache_root() -> Path:
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(named)
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path("~/.cache").expanduser()) / "stream-dedup"
+
+
+def _is_shipped(directory: Path) -> bool:
+    """Tell whether code was compiled ahead by root, where neither this process nor others can change it."""
+    if not directory.is_dir() or os.access(directory, os.W_OK):
+        return False
+    status = directory.stat()
+    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _overlay(shipped: Path) -> Path:
+    """Return a directory of links to shipped code, gone with the process: numba wants one that it can write to."""
+    scratch = Scratch("kernels")
+    atexit.register(scratch.cleanup)
+    overlay = Path(scratch.name)
+    for folder in shipped.iterdir():
+        (overlay / folder.name).mkdir()
+        for file in folder.iterdir():
+            (overlay / folder.name / file.name).symlink_to(file)
+    return overlay
+
+
+def _sources_digest() -> str:
+    """Return a digest of the files with loops, and of those whose constants these import: they are compiled in."""
+    package = Path(__file__).parents[1]
+    sources = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    looped = {path for path, source in sources.items() if "@kernel" in source}
+    constants = {
+        file
+        for path in looped
+        for name in _giving_constants(sources[path])
+        for file in (package / f"{name}.py", package / name / "__init__.py")
+    }
+    digest = hashlib.sha256()
+    for path in sorted(looped | (constants & sources.keys())):
+        digest.update(sources[path].encode())
+    return digest.hexdigest()[:16]
+
+
+def _giving_constants(source: str) -> Iterator[str]:
+    """Yield the modules of this package of which a source imports constants, as paths without a suffix."""
+    for module, names in _IMPORT.findall(source):
+        if any(name.isupper() for name in _NAME.findall(names)):
+            yield module.replace(".", "/")

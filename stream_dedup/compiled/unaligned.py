@@ -1,0 +1,59 @@
+"""Numbers of eight bytes that begin at any byte of an array, read and written at once.
+
+Knows the instruction; knows nothing of what they mean.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from stream_dedup.compiled.kernel import kernel
+
+WORD = 8  # bytes
+
+
+@kernel
+def word_at(data: NDArray[np.uint8], at: int) -> np.uint64:
+    """Return the eight bytes from a byte on as a number, the lowest first; that all are there is not looked at."""
+    return _word_at(data, at)  # type: ignore[no-any-return]  # compiled
+
+
+@kernel
+def put_word(data: NDArray[np.uint8], at: int, value: np.uint64) -> None:
+    """Write a number as eight bytes from a byte on, the lowest first; that there is room is not looked at."""
+    _put_word(data, at, value)
+
+
+def _typed_word_at(_context: Any, data: Any, at: Any) -> Any:  # noqa: ANN401  # types of numba
+    return types.uint64(data, at), _load
+
+
+def _typed_put_word(_context: Any, data: Any, at: Any, value: Any) -> Any:  # noqa: ANN401  # types of numba
+    return types.void(data, at, value), _store
+
+
+def _load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401  # types of numba
+    return _in_order(builder, builder.load(_pointer(context, builder, signature, arguments), align=1))
+
+
+def _store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401  # types of numba
+    builder.store(_in_order(builder, arguments[2]), _pointer(context, builder, signature, arguments), align=1)
+    return context.get_dummy_value()
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401  # types of numba
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8 * WORD).as_pointer())
+
+
+def _in_order(builder: Any, word: Any) -> Any:  # noqa: ANN401  # types of numba
+    return word if sys.byteorder == "little" else builder.bswap(word)
+
+
+_word_at: Any = intrinsic(_typed_word_at)
+_put_word: Any = intrinsic(_typed_put_word)

@@ -1,0 +1,392 @@
+"""A batch on its way from articles and withdrawals to outcomes and a pending change.
+
+Knows the order of the steps and where a batch has to be cut; knows no Kafka and no threshold.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import (
+    Article,
+    Decision,
+    Relation,
+    Succession,
+    SuccessionReason,
+    Unjudged,
+    Withdrawal,
+    Withdrawn,
+)
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.engine.clusters import Cluster
+from stream_dedup.engine.epochs import Epochs, ToCount
+from stream_dedup.engine.judge import judge, proved
+from stream_dedup.engine.judged import Change, Judged, Outcome
+from stream_dedup.engine.links import JudgedRun
+from stream_dedup.engine.matching import Verdicts
+from stream_dedup.engine.members import ClusterBook
+from stream_dedup.engine.parts import Parts
+from stream_dedup.engine.prepared import Prepared
+from stream_dedup.engine.state import State
+from stream_dedup.engine.versions import Standings, of_url, since, url_hash
+from stream_dedup.engine.window import Moment, Times
+from stream_dedup.fingerprint.features import Features
+from stream_dedup.index.candidates import SIMHASH, Candidates, Search
+from stream_dedup.index.ledger import Progress
+from stream_dedup.index.multi import Pending
+from stream_dedup.index.new_entries import NewEntries
+from stream_dedup.index.steps import Step, step_writes
+from stream_dedup.index.store import Overlay
+from stream_dedup.scope import id_of, scope_hash
+from stream_dedup.stopwatch import Stopwatch
+
+_OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to what was seen under the same id or URL
+_NO_TIMES: I64 = np.empty(0, np.int64)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the runs of a batch add up to."""
+
+    steps: list[Step] = field(default_factory=list)
+    successions: dict[int, list[Succession]] = field(default_factory=dict)
+    clusters: dict[str, Cluster | None] = field(default_factory=dict)
+    candidates: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    hot_keys: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    longest_lists: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
+    probes: int = 0
+    hits: int = 0
+    without_lines: int = 0
+
+    def count(self, verdicts: Verdicts, search: Search, features: Features, articles: int) -> None:
+        """Add what the first articles of a run met in the index, and what was taken out of them."""
+        self.without_lines += int(features.lines.taken[:articles].sum())
+        self.candidates = self.candidates + verdicts.candidates[:articles].sum(axis=0)
+        self.confirmed = self.confirmed + verdicts.confirmed[:articles].sum(axis=0)
+        self.hot_keys = self.hot_keys + verdicts.hot[:articles].sum(axis=0)
+        self.longest_lists = np.maximum(self.longest_lists, verdicts.longest[:articles].max(axis=0))
+        self.probes += int(search.probes[:articles].sum())
+        self.hits += int(search.hits[:articles].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of a run of n articles.
+
+    Attributes:
+        articles: of the run.
+        standings: how they stand to what was seen under their ids and URLs.
+        times: of the run.
+    """
+
+    articles: Sequence[Article]
+    standings: Standings
+    times: Times
+
+    def owners(self, candidates: Candidates) -> tuple[I64, I64]:
+        """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
+
+        Both of shape (rows,).
+        """
+        ids: dict[str, int] = {}
+        urls: dict[str, int] = {}
+        for place, version in self.standings.versions.items():
+            if version.revised:
+                ids[self.standings.names[place]] = place
+            if version.siblings:
+                urls |= dict.fromkeys((self.standings.names[place], *version.siblings), place)
+        owners, siblings = np.full((2, len(candidates.names) + len(self.articles)), -1, np.int64)
+        if ids:
+            names = [*(name.decode() for name in candidates.names), *self.standings.names]
+            owners[:] = [ids.get(name, -1) for name in names]
+            siblings[:] = [urls.get(name, -1) for name in names]
+        return owners, siblings
+
+
+class Batch:
+    """A batch on its way to a change.
+
+    It is judged in runs. A run ends where something changes that the articles after it depend on: an epoch, a
+    generation, the index because of a withdrawal. Nearly all batches are one run. Later runs see in an overlay over the
+    store what earlier ones change.
+
+    Args:
+        parts: of the engine.
+        state: as it is before.
+        items: in order.
+        prepared: the features of all the articles among them, if they were prepared.
+    """
+
+    def __init__(
+        self, parts: Parts, state: State, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None
+    ) -> None:
+        self._prepared = prepared
+        self._withdrawals = 0  # among the items that have their outcomes
+        self._parts = parts
+        self._settings = parts.settings
+        self._index = state.index
+        self._items = items
+        self._base = self._progress = state.progress
+        self._store = Overlay(state.store)
+        self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample, state.lines)
+        self._pending = Pending(state.index)
+        self._outcomes: list[Outcome] = []
+        self._watch = Stopwatch()
+        self._successions: Sequence[tuple[int, Succession]] = []  # of the last run
+        self._sums = _Sums()
+
+    def judged(self) -> Judged:
+        """Return the outcomes and the change."""
+        for withdrawals, items in groupby(self._items, lambda item: isinstance(item, Withdrawal)):
+            if withdrawals:
+                self._withdraw([item for item in items if isinstance(item, Withdrawal)])
+            else:
+                self._judge([item for item in items if isinstance(item, Article)])
+        if not self._sums.steps:
+            # Also a commit of nothing but dead letters is a step of the state: the input goes on.
+            entries = NewEntries(self._index.format, self._progress.entries)
+            self._stage(entries, self._book(entries))
+        epochs = self._epochs
+        change = Change(
+            self._sums.steps,
+            self._store.staged,
+            self._base,
+            epochs.counts,
+            epochs.epoch,
+            epochs.counted,
+            epochs.sample,
+            epochs.lines,
+            epochs.counted_lines,
+        )
+        return Judged(
+            self._outcomes,
+            change,
+            self._sums.successions,
+            self._sums.clusters,
+            self._sums.candidates,
+            self._sums.confirmed,
+            self._sums.hot_keys,
+            self._sums.longest_lists,
+            self._sums.probes,
+            self._sums.hits,
+            epochs.drifts,
+            self._sums.without_lines,
+            self._watch.seconds,
+        )
+
+    # ------------------------------------------------------------------------------------------------ articles
+
+    def _judge(self, articles: Sequence[Article]) -> None:
+        times = self._parts.window.times(articles, self._progress.stream_ms)
+        late = times.late & (self._settings.window.late == "dead")
+        places = np.flatnonzero(~late)
+        on_time = [articles[place] for place in places.tolist()]
+        decisions = self._decisions(on_time, times.at(places), places + len(self._outcomes))
+        self._outcomes += [
+            _too_late(article, self._settings.window.days) if is_late else next(decisions)
+            for article, is_late in zip(articles, late.tolist(), strict=True)
+        ]
+
+    def _decisions(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
+        """Yield the decisions on articles whose outcomes have these places."""
+        start = 0
+        while start < len(articles):
+            stop = min(start + self._room(times.stream[start:]), len(articles))
+            yield from self._of_epoch(articles[start:stop], times.at(np.arange(start, stop)), places[start:stop])
+            start = stop
+
+    def _of_epoch(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
+        """Yield the decisions on articles of which the last alone may end the epoch: they have the features of one."""
+        features, start = self._features(articles, places - self._withdrawals), 0
+        while start < len(articles):
+            part = features.part(start, len(articles))
+            decisions = self._run(articles[start:], part, times.at(np.arange(start, len(articles))))
+            for place, succession in self._successions:
+                self._sums.successions.setdefault(int(places[start + place]), []).append(succession)
+            start += len(decisions)
+            yield from decisions
+
+    def _features(self, articles: Sequence[Article], numbers: I64) -> Features:
+        """Return the features of articles, which are numbered through the batch."""
+        learnt = self._epochs.lines.learnt
+
+        def anew(places: I64) -> Features:
+            features = self._parts.features([articles[place] for place in places.tolist()], learnt)
+            self._watch.lap("features")
+            return features
+
+        if self._prepared is None:
+            return anew(np.arange(len(articles)))
+        return self._prepared.of(numbers, learnt, anew)
+
+    def _room(self, times: I64) -> int:
+        """Return how many articles the next runs may have: up to the end of the epoch or the generation."""
+        room = self._settings.idf.articles_of(self._epochs.epoch.number) - self._progress.epoch_judged
+        last = self._parts.window.begins_generation(times[:room], self._progress)
+        return room if last is None else last + 1
+
+    def _run(self, articles: Sequence[Article], features: Features, times: Times) -> list[Decision]:
+        """Judge the first articles of some, as many as go together, and stage what they change."""
+        live = self._progress.live
+        standings = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
+        if len(standings) < len(articles):
+            articles, features = articles[: len(standings)], features.part(0, len(standings))
+            times = times.at(np.arange(len(standings)))
+        scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
+        floor = self._progress.generations[0].first_entry
+        search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
+        asked = _Asked(articles, standings, times)
+        proven = self._proved(search, asked)
+        search.go_on(proven)
+        segmented, all_are = np.ones(len(articles), np.bool_), self._settings.text.segment == "all"
+        if not all_are:
+            # What is found of words changes no verdict on the others, unless it does on one before them in the batch.
+            verdicts = self._judged(search.candidates(), asked)
+            segmented = ~(proven | self._copies(verdicts, asked)) | verdicts.indexed
+        self._watch.lap("look_up")
+        while True:
+            if not all_are:
+                features = self._parts.fingerprinter.segmented(features, segmented)
+                self._watch.lap("features")
+            fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
+            self._watch.lap("simhash")
+            search.look_up_tables(fingerprints, sums, proven, segmented)
+            candidates = search.candidates()
+            self._watch.lap("look_up")
+            verdicts = self._judged(candidates, asked)
+            self._watch.lap("judge")
+            if all_are:
+                break
+            # Not those that are copies without the tables, unless later articles shall find them there. Each round
+            # settles one more at least, in their order.
+            wanted = ~(proven | (self._copies(verdicts, asked) & (verdicts.sources != SIMHASH))) | verdicts.indexed
+            if np.array_equal(wanted, segmented):
+                break
+            segmented = wanted
+        run = JudgedRun(articles, standings, features, candidates, verdicts, times, self._epochs.epoch.number)
+        entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
+        book = self._book(entries)
+        decisions = self._parts.linker.decide(self._store, run, book, entries)
+        count = len(decisions)
+        self._sums.count(verdicts, search, features, count)
+        relations = [decision.link and decision.link.relation for decision in decisions]
+        unique = np.flatnonzero([relation is None for relation in relations])
+        told = np.flatnonzero([relation not in _OF_ITSELF for relation in relations])
+        self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told))
+        self._watch.lap("change")
+        return decisions
+
+    def _proved(self, search: Search, asked: _Asked) -> NDArray[np.bool_]:
+        """Tell which articles need not be looked for any further, shape (n,); see `proved`."""
+        candidates, parts = search.candidates(), self._parts
+        return ~asked.standings.revised & proved(
+            candidates,
+            asked.standings.modes,
+            *asked.owners(candidates),
+            asked.times.floors,
+            self._index.caps(),
+            parts.limits,
+            parts.duplicates,
+        )
+
+    def _judged(self, candidates: Candidates, asked: _Asked) -> Verdicts:
+        times, parts = asked.times, self._parts
+        return judge(
+            candidates,
+            asked.standings.modes,
+            *asked.owners(candidates),
+            times.floors,
+            times.renewals,
+            self._index.caps(),
+            parts.limits,
+            parts.duplicates,
+        )
+
+    def _copies(self, verdicts: Verdicts, asked: _Asked) -> NDArray[np.bool_]:
+        """Tell which articles are found to be copies, shape (n,)."""
+        return ~asked.standings.revised & self._parts.duplicates[verdicts.relations]
+
+    # ------------------------------------------------------------------------------------------------ withdrawals
+
+    def _withdraw(self, withdrawals: Sequence[Withdrawal]) -> None:
+        entries = NewEntries(self._index.format, self._progress.entries)
+        book = self._book(entries)
+        moment = self._parts.window.moment(self._progress.stream_ms)
+        for withdrawal in withdrawals:
+            self._outcomes.append(self._withdrawn(withdrawal, book, moment))
+            self._withdrawals += 1
+        if book.changed:
+            self._stage(entries, book)
+        self._watch.lap("change")
+
+    def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, moment: Moment) -> Outcome:
+        name, url = withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
+        record = since(book.record(name), moment.floor_ms)
+        if record is None and url:
+            known = of_url(url, [(other, since(book.record(other), moment.floor_ms)) for other in book.owners(url)])
+            name, record = next(iter(known.items()), (name, None))
+        if record is None:
+            return Unjudged(withdrawal, "unknown_article", _unknown(withdrawal))
+        canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, moment)
+        book.forget(name, record)
+        return Withdrawn(withdrawal, id_of(name), id_of(canonical) if canonical is not None else None)
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def _book(self, entries: NewEntries) -> ClusterBook:
+        return ClusterBook(self._store, self._progress.live, self._index.format, self._parts.policy, entries)
+
+    def _stage(
+        self,
+        entries: NewEntries,
+        book: ClusterBook,
+        times: I64 = _NO_TIMES,
+        run: ToCount | None = None,
+    ) -> None:
+        """Stage what articles with these stream times, or withdrawals, change."""
+        before = self._progress
+        progress = self._after(before, times, entries.next)
+        counts = list(self._epochs.count(before.steps, run)) if run else []
+        if progress.epoch_judged == 0 and len(times):
+            counts = list(self._epochs.end())
+        fixed, names = entries.all()
+        packed = self._index.format.pack(fixed, names)
+        step = Step(progress, fixed, packed, book.removed, book.writes(), counts)
+        self._store.write(list(step_writes(self._store, self._index, before, step)))
+        self._pending.add(fixed, step.numbers())
+        self._progress = progress
+        self._sums.steps.append(step)
+        self._successions = book.successions
+        self._sums.clusters |= book.published
+
+    def _after(self, before: Progress, times: I64, entries: int) -> Progress:
+        """Return how far the state has come after some articles.
+
+        An epoch ends with each generation: so the changelog need not go back further than the oldest of these.
+        """
+        generations = self._parts.window.generations(before, times, entries)
+        epoch_judged = before.epoch_judged + len(times)
+        most = self._settings.idf.articles_of(self._epochs.epoch.number)
+        if generations[-1].number != before.generation or epoch_judged >= most:
+            epoch_judged = 0
+        return Progress(
+            before.steps + 1,
+            before.judged + len(times),
+            epoch_judged,
+            entries,
+            int(times[-1]) if len(times) else before.stream_ms,
+            generations,
+        )
+
+
+def _unknown(withdrawal: Withdrawal) -> str:
+    scope = f" of the scope {withdrawal.scope!r}" if withdrawal.scope else ""
+    return f"no article {withdrawal.id!r}{scope} is known in the window"
+
+
+def _too_late(article: Article, days: float) -> Unjudged:
+    return Unjudged(article, "too_late", f"published over {days:g} days before the newest article of the stream")

@@ -1,0 +1,166 @@
+"""What one text is to another: exact, near, contained or none, by sketches, numbers and places.
+
+Knows two rows of fingerprints and the thresholds; knows nothing of candidates or of whom else there is to compare with.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Relation
+from stream_dedup.compiled.hashing import I64, U32
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
+from stream_dedup.fingerprint.simhash import popcount
+from stream_dedup.fingerprint.sketch import resemblance
+from stream_dedup.index.entries import Rows
+from stream_dedup.index.sharing import Sharing, sharing_of
+from stream_dedup.settings import EngineSettings
+
+NONE, EXACT, NEAR, CONTAINED, CONTAINS = 0, 1, 2, 3, 4
+RELATIONS = (None, Relation.EXACT, Relation.NEAR, Relation.CONTAINED, Relation.CONTAINS)
+
+
+class Limits(NamedTuple):
+    """The thresholds of verification; see `VerifySettings` for each."""
+
+    near_jaccard: float
+    min_containment: float
+    cut_containment: float
+    cut_jaccard: float
+    min_grams: int
+    numbers_overlap: float
+    numbers_min: int
+    places_min: int
+    numbers_jaccard: float
+    numbers_grams: int
+    variant_jaccard: float
+    chain_jaccard: float
+    max_distance: int
+    sharing: Sharing
+
+
+class Match(NamedTuple):
+    """How two texts compare.
+
+    Attributes:
+        relation: `NONE` to `CONTAINS`: what the first is to the second.
+        jaccard: estimate.
+        containment: estimate.
+        hamming: distance of the fingerprints.
+    """
+
+    relation: int
+    jaccard: float
+    containment: float
+    hamming: int
+
+
+class _Common(NamedTuple):
+    """How many of their numbers, or places, two texts have in common at most.
+
+    Attributes:
+        fewer: of that text which has fewer.
+        same: those of them that the other may have too: where that is estimated, as many as can well be.
+    """
+
+    fewer: float
+    same: float
+
+
+def limits_of(settings: EngineSettings) -> Limits:
+    """Return the thresholds that the settings name."""
+    verify = settings.verify
+    return Limits(
+        verify.near_jaccard,
+        verify.min_containment,
+        verify.cut_containment,
+        verify.cut_jaccard,
+        verify.min_grams,
+        verify.numbers_overlap,
+        verify.numbers_min,
+        verify.places_min,
+        verify.numbers_jaccard,
+        verify.numbers_grams,
+        verify.variant_jaccard,
+        verify.chain_jaccard,
+        settings.simhash.max_distance,
+        sharing_of(settings),
+    )
+
+
+def duplicates_of(settings: EngineSettings) -> NDArray[np.bool_]:
+    """Return which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,)."""
+    return np.array([relation in settings.verify.duplicates for relation in RELATIONS], np.bool_)
+
+
+@kernel
+def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
+    """Return what text a is to text b."""
+    hamming = popcount(rows.fingerprints[a] ^ rows.fingerprints[b])
+    if rows.contents[a] == rows.contents[b] and np.array_equal(rows.numbers[a], rows.numbers[b]):
+        # The content is that of letters and digits: 3.14 and 31.4 differ in their numbers alone.
+        return Match(EXACT, 1.0, 1.0, hamming)
+    jaccard, containment, _ = resemblance(
+        rows.sketches[a], rows.lengths[a], rows.sizes[a], rows.sketches[b], rows.lengths[b], rows.sizes[b]
+    )
+    relation = _relation(jaccard, containment, rows.sizes[a], rows.sizes[b], limits)
+    if relation != NONE and jaccard < limits.numbers_jaccard:
+        changed = 2.0 * (1.0 - containment) * min(rows.sizes[a], rows.sizes[b])
+        if _other_particulars(rows, a, b, changed, limits):
+            relation = NONE
+    return Match(relation, jaccard, containment, hamming)
+
+
+@kernel
+def _relation(jaccard: float, containment: float, size_a: int, size_b: int, limits: Limits) -> int:
+    if min(size_a, size_b) < limits.min_grams:
+        return NONE
+    if max(jaccard / limits.near_jaccard, containment / limits.min_containment) < 1.0:
+        return NONE
+    # |smaller| / |larger| is at most J / C: where J is well below C, one text is a part of the other.
+    cut = containment >= limits.cut_containment and jaccard < limits.cut_jaccard
+    if jaccard >= limits.near_jaccard and not cut:
+        return NEAR
+    return CONTAINED if size_a <= size_b else CONTAINS
+
+
+@kernel
+def _other_particulars(rows: Rows, a: int, b: int, changed: float, limits: Limits) -> bool:
+    """Tell whether two texts differ in their numbers or places: bulletins of one template, not copies.
+
+    Where many more n-grams differ than these can explain, it is the text that was changed.
+
+    Args:
+        rows: of both.
+        a: row of the one.
+        b: row of the other.
+        changed: n-grams that are in one of them only, but for those that a longer text adds.
+        limits: thresholds.
+    """
+    numbers = _common(rows.numbers, rows.number_lengths, rows.number_sizes, a, b)
+    places = _common(rows.places, rows.place_lengths, rows.place_sizes, a, b)
+    both = _Common(numbers.fewer + places.fewer, numbers.same + places.same)
+    other = (
+        _differ(numbers, limits.numbers_min, limits)
+        or _differ(places, limits.places_min, limits)
+        or _differ(both, limits.numbers_min, limits)
+    )
+    return other and changed <= limits.numbers_grams * 2.0 * (both.fewer - both.same)
+
+
+@kernel
+def _common(sketches: U32, lengths: I64, sizes: I64, a: int, b: int) -> _Common:
+    _, containment, error = resemblance(
+        sketches[a], lengths[a], sizes[a], sketches[b], lengths[b], sizes[b], PARTICULAR_BITS
+    )
+    fewer = float(min(sizes[a], sizes[b]))
+    # Three standard errors and three members: so few are seen of a long text's that none may be by chance.
+    doubt = 3.0 * error + (3.0 / fewer if error > 0.0 else 0.0)
+    return _Common(fewer, fewer * min(1.0, containment + doubt))
+
+
+@kernel
+def _differ(common: _Common, least: int, limits: Limits) -> bool:
+    return common.fewer >= least and common.same < limits.numbers_overlap * common.fewer

@@ -1,0 +1,115 @@
+"""The epochs of a batch: what its articles add to the counts of words and lines, and what changes where an epoch ends.
+
+Knows when to count, freeze and measure; knows nothing of how articles are judged.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.fingerprint.drift import Drift, DriftSample
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.index.counts import delta_puts, epoch_puts, line_delta_puts, line_epoch_puts
+from stream_dedup.index.store import Put, Store
+from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, delta_of
+from stream_dedup.text.learnt import LineCounts
+from stream_dedup.text.lines import EndLines
+
+
+@dataclass(frozen=True, slots=True)
+class ToCount:
+    """What is counted of a run of n articles.
+
+    Attributes:
+        features: of them.
+        fingerprints: of them, shape (n,).
+        unique: places of the unique ones, ascending, of which words are counted: forty copies would deflate their own
+            words.
+        told: places of those that are neither redelivered nor revised, of which lines are counted: where a site's
+            lines are longer than its stories, these are taken for copies of one another until its lines are learnt.
+    """
+
+    features: Features
+    fingerprints: U64
+    unique: I64
+    told: I64
+
+
+class Epochs:
+    """The epoch in force and the counts of the next, as a batch goes on. What it is given does not change.
+
+    Args:
+        fingerprinter: of the engine.
+        store: the state, with what the batch has changed so far.
+        counts: the live counts before the batch.
+        epoch: in force before the batch.
+        sample: of the articles counted in that epoch.
+        lines: the live counts of lines before the batch.
+
+    Attributes:
+        counts: the live counts, without those of `counted`.
+        epoch: in force.
+        sample: of the articles counted in it.
+        counted: what is to be counted since: articles, and how many of them hold each word.
+        lines: the live counts of lines, without those of `counted_lines`, and what is learnt.
+        counted_lines: what is to be counted of lines since.
+        drifts: of the epochs that have begun, those that could be measured.
+    """
+
+    def __init__(
+        self,
+        fingerprinter: Fingerprinter,
+        store: Store,
+        counts: DocumentCounts,
+        epoch: Epoch,
+        sample: DriftSample,
+        lines: LineCounts,
+    ) -> None:
+        self._fingerprinter = fingerprinter
+        self._store = store
+        self.counts, self.epoch, self.sample = counts, epoch, sample
+        self.lines = lines
+        self.counted: list[tuple[int, Counts]] = []
+        self.counted_lines: list[Counts] = []
+        self.drifts: list[Drift] = []
+
+    def count(self, step: int, run: ToCount) -> Iterator[Put]:
+        """Count words and lines of some articles and yield the writes that keep the counts.
+
+        Args:
+            step: number of the step.
+            run: the articles.
+        """
+        if len(run.unique):
+            yield from self._count_words(step, run)
+        if len(run.features.lines.keys):
+            yield from self._count_lines(step, run.features.lines, run.told)
+
+    def _count_words(self, step: int, run: ToCount) -> Iterator[Put]:
+        terms = run.features.terms
+        delta = delta_of(terms.offsets, terms.hashes, run.unique)
+        self.counted.append((len(run.unique), delta))
+        self.sample = self.sample.followed_by(run.features, run.fingerprints, run.unique)
+        yield from delta_puts(step, self.epoch.number, len(run.unique), delta)
+
+    def _count_lines(self, step: int, lines: EndLines, told: I64) -> Iterator[Put]:
+        fresh = self.lines.fresh(lines, told, self.counted_lines)
+        if len(fresh):
+            delta = delta_of(lines.offsets, lines.keys, fresh)
+            self.counted_lines.append(delta)
+            yield from line_delta_puts(step, self.epoch.number, len(fresh), delta)
+
+    def end(self) -> Iterator[Put]:
+        """Begin the next epoch and yield the writes that keep it, in place of all counts before it."""
+        self.counts = self.counts.copy()
+        for documents, words in self.counted:
+            self.counts.add(documents, words)
+        self.counted = []
+        self.epoch = self.counts.freeze(self.epoch.number + 1)
+        drift = self.sample.drift(self._fingerprinter, self.epoch)
+        self.drifts += [drift] if drift else []
+        self.sample = DriftSample()
+        yield from epoch_puts(self._store, self.epoch)
+        frozen = self.lines.freeze(self.counted_lines)
+        self.lines, self.counted_lines = self.lines.followed_by(frozen), []
+        yield from line_epoch_puts(self._store, self.epoch.number, frozen)

@@ -1,0 +1,220 @@
+"""Whether a state is in order: its indexes, records and counts agree, and it is the same as another.
+
+Knows what must hold between the families; mends nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice, zip_longest
+
+import numpy as np
+
+from stream_dedup.engine.clusters import Cluster
+from stream_dedup.index.counts import load_counts, load_lines
+from stream_dedup.index.entries import RESERVE
+from stream_dedup.index.generations import newest
+from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
+from stream_dedup.index.multi import MultiIndex
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.shelf import RUN_KEYS
+from stream_dedup.index.store import Family, Store
+from stream_dedup.text.learnt import LearnRule
+
+_CHUNK = 4_096
+_SHOWN_BYTES = 40
+
+Report = Callable[[str, int], None]  # what is being checked, and how many of it are
+
+
+class Integrity:
+    """Checks one state.
+
+    Args:
+        store: the state.
+        index: its indexes.
+        progress: how far it has come.
+        report: called now and then with what is being checked and how many were.
+    """
+
+    def __init__(self, store: Store, index: MultiIndex, progress: Progress, report: Report) -> None:
+        self._store = store
+        self._index = index
+        self._progress = progress
+        self._first = progress.generations[0].first_entry
+        self._report = report
+        self._done: Counter[str] = Counter()
+
+    def faults(self, max_words: int, learning: LearnRule) -> Iterator[str]:
+        """Yield a line on each fault.
+
+        Args:
+            max_words: most words that are counted.
+            learning: when a line is its site's.
+        """
+        yield from self._entries()
+        yield from self._postings()
+        yield from self._articles()
+        yield from self._clusters()
+        yield from self._counts(max_words, learning)
+
+    def _entries(self) -> Iterator[str]:
+        first, stop = self._first, self._progress.entries
+        for pairs in self._chunks(Family.ENTRIES, b"", "entries"):
+            numbers = np.array([int.from_bytes(key) for key, _ in pairs], np.uint64)
+            out = numbers[(numbers < first) | (numbers >= stop)].tolist()
+            yield from (f"entry {number} is not between {first} and {stop}" for number in out)
+            fixed = self._index.format.fixed([value for _, value in pairs])
+            active = (fixed["flags"] & RESERVE) == 0
+            for place, kind in enumerate(self._index.kinds):
+                own, used = self._index.own_keys(fixed[active])[place]
+                row, _ = np.nonzero(used)
+                keys = own[used]
+                lists = self._index.shelf.find(place, np.unique(keys), first, None)
+                places = np.searchsorted(lists.keys, keys)
+                for at, key, number in zip(places.tolist(), keys.tolist(), numbers[active][row].tolist(), strict=True):
+                    found = lists.postings.entries[lists.offsets[at] : lists.offsets[at + 1]]
+                    # A list that is full has lost its oldest.
+                    if number not in found and len(found) < kind.cap:
+                        yield f"entry {number} is not in the list of its key {key:x} of {kind.name}"
+
+    def _postings(self) -> Iterator[str]:
+        for place, flat in self._index.shelf.flats():
+            yield from self._stray(place, flat)
+            self._done["postings"] += len(flat.keys)
+            self._report("postings", self._done["postings"])
+
+    def _stray(self, place: int, flat: Flat) -> Iterator[str]:
+        """Yield a line on each posting of an entry that has not its key."""
+        kind, first, following = self._index.kinds[place].name, self._first, self._progress.entries
+        wanted = np.unique(flat.entries)
+        values = self._store.get_many(Family.ENTRIES, keys_of(wanted))
+        there = np.array([value is not None for value in values], np.bool_)
+        fixed = self._index.format.fixed([value for value in values if value is not None])
+        own, used = self._index.own_keys(fixed)[place]
+        held = {
+            number: set(row[use].tolist()) for number, row, use in zip(wanted[there].tolist(), own, used, strict=True)
+        }
+        for key, number in zip(flat.keys.tolist(), flat.entries.tolist(), strict=True):
+            # The posting of an entry that was removed or has expired stays until its run is dropped or merged.
+            if number >= first and number in held and key not in held[number]:
+                yield f"entry {number} is in the list of {key:x} of {kind}, which is none of its keys"
+            if number >= following:
+                yield f"the list of {key:x} of {kind} has entry {number}, the next one is {following}"
+
+    def _articles(self) -> Iterator[str]:
+        for name, value in self._current(Family.ARTICLES):
+            yield from self._article(name, ArticleRecord.unpack(value))
+        yield from self._expired(Family.ARTICLES)
+
+    def _article(self, name: bytes, record: ArticleRecord) -> Iterator[str]:
+        first = self._first
+        numbers = [number for number in record.entries if number >= first]
+        for number, entry in zip(
+            numbers, self._store.get_many(Family.ENTRIES, [key_of(number) for number in numbers]), strict=True
+        ):
+            if entry is None:
+                yield f"article {_shown(name)} has entry {number}, which is not there"
+            elif (other := self._index.format.unpack([entry])[1][0]) != name:
+                yield f"article {_shown(name)} has entry {number}, which is of {_shown(other)}"
+
+    def _clusters(self) -> Iterator[str]:
+        first = self._first
+        for key, value in self._current(Family.CLUSTERS):
+            yield from self._cluster(key, Cluster.unpack(value), first)
+        yield from self._expired(Family.CLUSTERS)
+        yield from self._expired(Family.URLS)
+        yield from self._expired(Family.MEMBERS)
+
+    def _cluster(self, key: bytes, cluster: Cluster, first: int) -> Iterator[str]:
+        name = f"cluster {cluster.number}"
+        if key_of(cluster.number) != key:
+            yield f"{name} stands under {key.hex()}"
+        if sum(cluster.sources.values()) + cluster.other_members != cluster.copies + 1:
+            yield f"{name} has {cluster.copies} copies, but its sources do not add up to one more"
+        if cluster.member(cluster.canonical) is None:
+            yield f"{name} has not its canonical article {cluster.canonical!r} among its members"
+        kept = [member for member in cluster.members if member.entry != NOT_INDEXED and member.entry >= first]
+        entries = self._store.get_many(Family.ENTRIES, [key_of(member.entry) for member in kept])
+        for member, entry in zip(kept, entries, strict=True):
+            if entry is None:
+                yield f"{name}: the entry {member.entry} of {member.id!r} is not there"
+                continue
+            fixed = self._index.format.fixed([entry])
+            if bool(fixed["flags"][0] & RESERVE) == member.active:
+                yield f"{name}: the entry {member.entry} of {member.id!r} is not as its member says: {member.active}"
+            if int(fixed["cluster"][0]) != cluster.number:
+                yield f"{name}: the entry {member.entry} of {member.id!r} is of cluster {fixed['cluster'][0]}"
+
+    def _counts(self, max_words: int, learning: LearnRule) -> Iterator[str]:
+        counts, epoch = load_counts(self._store, max_words)
+        self._report("words", counts.words)
+        if counts.documents < epoch.documents:
+            yield f"{counts.documents} documents are counted, fewer than the {epoch.documents} of the epoch"
+        if counts.documents > self._progress.judged:
+            yield f"{counts.documents} documents are counted of {self._progress.judged} articles judged"
+        most = int(counts.packed()["documents"].max(initial=0))
+        if most > counts.documents:
+            yield f"a word is in {most} documents of {counts.documents}"
+        lines = load_lines(self._store, learning, epoch.number).packed()["documents"]
+        self._report("lines", len(lines))
+        if int(lines.max(initial=0)) > self._progress.judged:
+            yield f"a line is in {lines.max()} articles of {self._progress.judged}"
+
+    def _expired(self, family: Family) -> Iterator[str]:
+        """Yield a line where something is left of a generation that has expired, or is none yet."""
+        live = {generation_prefix(generation) for generation in self._progress.live}
+        for key, _ in islice(self._store.items(family), 1):
+            if key[:4] not in live:
+                yield f"{family} begins with the generation {int.from_bytes(key[:4])}, which has expired"
+
+    def _current(self, family: Family) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records of a family, under keys without a generation, that no newer one hides."""
+        for generation in self._progress.live:
+            prefix = generation_prefix(generation)
+            for pairs in self._chunks(family, prefix, str(family)):
+                keys = [key[len(prefix) :] for key, _ in pairs]
+                last = newest(self._store, family, keys, self._progress.live)
+                yield from (
+                    (key, value) for key, (_, value), kept in zip(keys, pairs, last, strict=True) if value == kept
+                )
+
+    def _chunks(self, family: Family, prefix: bytes, what: str) -> Iterator[list[tuple[bytes, bytes]]]:
+        pairs = self._store.items(family, prefix)
+        while chunk := list(islice(pairs, _CHUNK)):
+            yield chunk
+            self._done[what] += len(chunk)
+            self._report(what, self._done[what])
+
+
+def differences(first: Store, second: Store, report: Report) -> Iterator[str]:
+    """Yield a line on each key that two states do not share, or have with another value.
+
+    Where in the changelog each generation began is left out: of a changelog whose front is cut off that cannot be
+    known. So are the runs: they say again what the entries say.
+    """
+    for family in Family:
+        pairs = zip_longest(_pairs(first, family), _pairs(second, family))
+        for done, (one, other) in enumerate(pairs, 1):
+            if one != other:
+                yield f"{family}: {_told(one)} here, {_told(other)} by the changelog"
+                break
+            if done % _CHUNK == 0:
+                report(f"{family} beside the changelog", done)
+
+
+def _pairs(store: Store, family: Family) -> Iterator[tuple[bytes, bytes]]:
+    for key, value in store.items(family):
+        if family is not Family.META or not key.startswith(CHANGELOG_KEYS + RUN_KEYS):
+            yield key, value
+
+
+def _told(pair: tuple[bytes, bytes] | None) -> str:
+    if pair is None:
+        return "nothing more"
+    key, value = pair
+    return f"{_shown(key)} = {value[:_SHOWN_BYTES].hex()} ({len(value)} bytes)"
+
+
+def _shown(key: bytes) -> str:
+    return repr(key[:_SHOWN_BYTES])[1:]

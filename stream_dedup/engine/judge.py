@@ -1,0 +1,153 @@
+"""Candidates to verdicts: what each article is a copy of, and whether later ones shall find it, in order.
+
+Knows in which order articles are judged and which of them are worth indexing; knows nothing of storage or of ids.
+"""
+
+import numpy as np
+
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.engine.compare import EXACT, NEAR, Limits
+from stream_dedup.engine.matching import Bool, Judging, Verdicts, Workspace, look_up, look_up_first
+from stream_dedup.index.candidates import Candidates
+from stream_dedup.index.entries import SEALED, VARIANT, Rows
+from stream_dedup.index.records import outlived
+
+JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
+
+
+def judge(
+    candidates: Candidates,
+    modes: I64,
+    owners: I64,
+    siblings: I64,
+    floors: I64,
+    renewals: I64,
+    caps: I64,
+    limits: Limits,
+    duplicates: Bool,
+) -> Verdicts:
+    """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
+
+    The outcome is that of judging one article at a time, however the stream is cut into batches.
+
+    Args:
+        candidates: of the batch of n.
+        modes: `JUDGE` or `SKIP`, shape (n,).
+        owners: rows of the same id have the same number, -1 where it does not matter, shape (rows,): a text is never
+            a copy of another text of its own id.
+        siblings: likewise of the same URL, for an article that is a new text of the others there, shape (rows,).
+        floors: window time before which each article sees nothing any more, shape (n,).
+        renewals: window time before which the text that an article copies needs renewing, shape (n,).
+        caps: postings visible a key, by family.
+        limits: thresholds.
+        duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
+    """
+    n = len(modes)
+    crowds = np.zeros(len(candidates.keyed.key_kinds), np.int64)
+    batch = Judging(modes, owners, siblings, floors, renewals, candidates.keyed, caps, crowds, duplicates)
+    verdicts = Verdicts.empty(n)
+    _judge(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
+    return verdicts
+
+
+def proved(
+    candidates: Candidates,
+    modes: I64,
+    owners: I64,
+    siblings: I64,
+    floors: I64,
+    caps: I64,
+    limits: Limits,
+    duplicates: Bool,
+) -> Bool:
+    """Tell which articles contents and first landmarks prove to be copies of stored entries, shape (n,).
+
+    Those that are skipped are among them. `judge` finds all of these proved too, whatever it makes of the articles
+    before them, so that their other keys need not be looked up. For the arguments see there.
+    """
+    # Under a key that an article has itself, so many others of the batch may come before the stored entries.
+    own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
+    crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
+    batch = Judging(modes, owners, siblings, floors, floors, candidates.keyed, caps, crowds, duplicates)
+    verdicts = Verdicts.empty(len(modes))
+    _prove(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
+    return np.asarray(verdicts.covered | (modes == SKIP))
+
+
+def _workspace(candidates: Candidates, caps: I64) -> Workspace:
+    keyed = candidates.keyed
+    return Workspace(
+        np.full(len(keyed.key_kinds), -1, np.int64),
+        np.empty(keyed.own_keys.size, np.int64),
+        np.empty(keyed.own_keys.size, np.int64),
+        np.empty(int(caps.max()), np.int64),
+        *np.full((6, len(candidates.rows.fingerprints)), -1, np.int64),
+    )
+
+
+@kernel
+def _judge(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
+    nodes = 0
+    for i in range(len(batch.modes)):
+        if batch.modes[i] == SKIP:
+            continue
+        look_up(i, rows, batch, limits, workspace, verdicts)
+        drifted = _drifted(i, batch, limits, verdicts)
+        verdicts.indexed[i] = _worth_indexing(i, rows, batch, verdicts, drifted)
+        if verdicts.indexed[i]:
+            _mark(i, rows, batch, verdicts, drifted)
+            nodes = _insert(i, nodes, rows, batch, workspace)
+
+
+@kernel
+def _prove(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
+    for i in range(len(batch.modes)):
+        if batch.modes[i] != SKIP:
+            look_up_first(i, rows, batch, limits, workspace, verdicts)
+
+
+@kernel
+def _drifted(i: int, batch: Judging, limits: Limits, verdicts: Verdicts) -> bool:
+    """Tell whether an article is a copy with so much of its own that its copies could miss the original."""
+    own = verdicts.jaccard[i] < limits.variant_jaccard and verdicts.containment[i] < limits.cut_containment
+    return bool(batch.duplicates[verdicts.relations[i]]) and own
+
+
+@kernel
+def _worth_indexing(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool) -> bool:  # noqa: FBT001  # compiled
+    """Tell whether an article is canonical, or its copies would miss the original.
+
+    They would where it has drifted far from that, or where that, and all that is like it, is forgotten much earlier.
+    """
+    relation = verdicts.relations[i]
+    if not batch.duplicates[relation]:
+        return True
+    if drifted and rows.flags[verdicts.rows[i]] & SEALED == 0:
+        return True
+    # A cut copy or a round-up cannot stand for the text: what is like it may have little of that.
+    whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
+    return whole and outlived(verdicts.freshest[i], batch.renewals[i])
+
+
+@kernel
+def _mark(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
+    """Note on a copy that is indexed that it has drifted, and that its cluster is sealed."""
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    if drifted:
+        rows.flags[row] |= VARIANT
+    if batch.duplicates[verdicts.relations[i]]:
+        # What is like a drifted copy is no nearer to the canonical article than that.
+        rows.flags[row] |= rows.flags[verdicts.rows[i]] & (VARIANT | SEALED)
+
+
+@kernel
+def _insert(i: int, nodes: int, rows: Rows, batch: Judging, workspace: Workspace) -> int:
+    """Let the later articles of the batch find article i; return how many nodes are used."""
+    for key in batch.keyed.own_keys[i]:
+        if key >= 0:
+            workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.modes) + i
+            workspace.older[nodes] = workspace.newest[key]
+            workspace.newest[key] = nodes
+            nodes += 1
+    return nodes

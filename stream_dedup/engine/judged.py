@@ -1,0 +1,97 @@
+"""What a batch comes to: an outcome for each item, and the change of the state that goes with them.
+
+Knows what is handed on; knows nothing of how it is found.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_dedup.article import Decision, Succession, Unjudged, Withdrawn
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.engine.clusters import Cluster
+from stream_dedup.fingerprint.drift import Drift, DriftSample
+from stream_dedup.index.ledger import Progress
+from stream_dedup.index.steps import Step
+from stream_dedup.index.store import Write
+from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
+from stream_dedup.text.learnt import LineCounts
+
+Outcome = Decision | Withdrawn | Unjudged
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a batch does to the state, not yet done.
+
+    Attributes:
+        steps: in order; the changelog keeps these.
+        writes: what makes them; the store gets these.
+        base: how far the state has come.
+        counts: the live document counts, without those of `counted`.
+        epoch: the epoch of the counts after it.
+        counted: what is to be counted since: articles, and how many of them hold each word.
+        sample: newest articles of that epoch; in memory only.
+        lines: the live counts of lines, without those of `counted_lines`, and the lines learnt by the epoch after it.
+        counted_lines: what is to be counted of lines since.
+    """
+
+    steps: Sequence[Step]
+    writes: Sequence[Write]
+    base: Progress
+    counts: DocumentCounts
+    epoch: Epoch
+    counted: Sequence[tuple[int, Counts]]
+    sample: DriftSample
+    lines: LineCounts
+    counted_lines: Sequence[Counts]
+
+    @property
+    def progress(self) -> Progress:
+        """How far the state will have come."""
+        return self.steps[-1].progress
+
+    @property
+    def begins_generation(self) -> bool:
+        """Whether a part of the window begins with it."""
+        return self.progress.generation != self.base.generation
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A batch judged.
+
+    Attributes:
+        outcomes: one an item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
+        change: what `Deduplicator.apply` does to the state.
+        successions: changes of canonical articles, in order, by the place of the outcome that led to them.
+        clusters: the clusters that changed, by the name of their canonical article; None where nothing is called by it
+            any more.
+        candidates: candidates by family (content, landmark, SimHash), shape (3,).
+        confirmed: those of them that matched, shape (3,).
+        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
+        longest_lists: articles under the fullest key looked up, by family, shape (3,).
+        probes: keys of the SimHash tables looked up.
+        hits: those of them under which there are entries.
+        drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
+        without_lines: articles out of which lines of their site were taken.
+        seconds: time by stage.
+    """
+
+    outcomes: Sequence[Outcome]
+    change: Change
+    successions: Mapping[int, Sequence[Succession]]
+    clusters: Mapping[str, Cluster | None]
+    candidates: I64
+    confirmed: I64
+    hot_keys: I64
+    longest_lists: I64
+    probes: int
+    hits: int
+    drifts: Sequence[Drift]
+    without_lines: int
+    seconds: Mapping[str, float]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """The decisions among the outcomes."""
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Decision)]

@@ -1,0 +1,240 @@
+"""Links to decisions, and to what is remembered of each article.
+
+Knows article records, clusters and new entries; knows nothing of how a link is found.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from stream_dedup.article import Decision, Link, Relation, SuccessionReason
+from stream_dedup.engine.clusters import Member
+from stream_dedup.engine.compare import RELATIONS, Limits
+from stream_dedup.engine.judge import SKIP
+from stream_dedup.engine.links import JudgedRun, Links, Matched
+from stream_dedup.engine.members import ClusterBook, member_of
+from stream_dedup.engine.versions import Version
+from stream_dedup.engine.window import Moment
+from stream_dedup.index.candidates import NO_ROW
+from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, EntryFormat
+from stream_dedup.index.joins import join_key, packed_join
+from stream_dedup.index.new_entries import NewEntries
+from stream_dedup.index.new_records import NewRecord
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, seen_ms
+from stream_dedup.index.store import Store
+
+_ENTRIES_KEPT = 8  # of the texts of an id, the newest
+_OF_NO_COPY = np.uint8(COMPARABLE | WEIGHED | BARE | UNSEGMENTED)  # flags
+
+
+class Linker:
+    """Turns verdicts into decisions.
+
+    Args:
+        layout: of the entries.
+        limits: thresholds, for comparing a revision with its earlier version.
+        duplicates: relations that make an article a duplicate.
+    """
+
+    def __init__(self, layout: EntryFormat, limits: Limits, duplicates: Collection[Relation]) -> None:
+        self._format = layout
+        self._limits = limits
+        self._duplicates = frozenset(duplicates)
+
+    def decide(self, store: Store, run: JudgedRun, book: ClusterBook, entries: NewEntries) -> list[Decision]:
+        """Return the decisions on the first articles of a run: up to the first that changes the index for the next.
+
+        Args:
+            store: the state.
+            run: judged.
+            book: the clusters; changed in order.
+            entries: filled with those that the articles add.
+        """
+        links = Links(self._format, self._limits, store, run, book)
+        return _Linking(self._duplicates, run, links, book, entries).decisions()
+
+
+class _Linking:
+    """One run on its way to decisions."""
+
+    def __init__(
+        self, duplicates: Collection[Relation], run: JudgedRun, links: Links, book: ClusterBook, entries: NewEntries
+    ) -> None:
+        self._duplicates = duplicates
+        self._run = run
+        self._links = links
+        self._book = book
+        self._entries = entries
+        self._indexed: list[bool] = run.verdicts.indexed.tolist()
+        self._decided: list[int] = run.times.stream.tolist()
+        self._floors: list[int] = run.times.floors.tolist()
+
+    def decisions(self) -> list[Decision]:
+        self._links.prefetch()
+        links: list[Link | None] = []
+        known = self._run.standings.versions
+        for place, row in enumerate(self._run.verdicts.rows.tolist()):
+            if row == NO_ROW and place not in known:
+                self._found(place)
+                links.append(None)
+                continue
+            self._book.place = place
+            links.append(self._linked(place))
+            if self._book.reindexed:
+                break
+        return self._decisions(links)
+
+    def _decisions(self, links: list[Link | None]) -> list[Decision]:
+        columns = zip(self._run.articles, links, self._links.fingerprints(), self._indexed, strict=False)
+        epoch, is_unique = self._run.epoch, self._is_unique
+        return [
+            Decision(article, link is None or is_unique(link), fingerprint, epoch, link, indexed)
+            for article, link, fingerprint, indexed in columns
+        ]
+
+    def _is_unique(self, link: Link) -> bool:
+        return link.relation not in self._duplicates
+
+    def _found(self, place: int) -> None:
+        """Write down an article that is like no other, and whose id nobody has seen: it founds a cluster."""
+        number = self._add(place, self._entries.next, indexed=self._indexed[place])
+        self._note_new(place, number, number, None)
+
+    def _linked(self, place: int) -> Link | None:
+        """Write down what became of any other article; return its link."""
+        version = self._run.standings.versions.get(place)
+        if version is not None and version.mode == SKIP:
+            cluster = self._links.redelivered_cluster(version)
+            self._links.places.append((cluster, NOT_INDEXED))
+            return self._links.redelivery(place, cluster)
+        match = self._links.matched(place)
+        link = self._links.link(place, match)
+        own = link is None or link.relation is Relation.REVISION or self._is_unique(link)
+        if own or match is None or version is not None:
+            self._remember(place, self._run.standings.version(place), match, link, own=own)
+        else:
+            self._copied(place, match, link)
+        return link
+
+    def _copied(self, place: int, match: Matched, link: Link | None) -> None:
+        """Write down a copy whose id nobody has seen before: nearly all are of this kind."""
+        article, cluster, indexed = self._run.articles[place], match.cluster, self._indexed[place]
+        number = NOT_INDEXED
+        if indexed or self._book.wants_reserve(cluster):
+            number = self._add(place, cluster, indexed=indexed)
+        seen, characters = seen_ms(article.origin, article.published_ms), len(article.body)
+        name = self._run.standings.names[place]
+        member = Member(name, number, indexed, article.published_ms, seen, characters, article.source)
+        moment = Moment(self._decided[place], self._floors[place])
+        self._book.join(cluster, match.name, match.number, member, None, moment)
+        self._note_new(place, cluster, number, link.relation if link else None)
+        self._note_join(place, match, link)
+        if indexed:
+            self._book.seal(cluster)
+
+    def _note_new(self, place: int, cluster: int, number: int, relation: Relation | None) -> None:
+        standings, article = self._run.standings, self._run.articles[place]
+        content, url, decided = standings.contents[place], standings.urls[place], self._decided[place]
+        self._book.note_new(
+            standings.names[place], NewRecord(article, content, url, decided, cluster, number, relation)
+        )
+        self._links.places.append((cluster, number))
+
+    def _note_join(self, place: int, match: Matched, link: Link | None) -> None:
+        if link is not None:
+            key = join_key(match.cluster, self._decided[place], self._run.standings.names[place])
+            self._book.note_join(key, packed_join(link, match.number, self._run.epoch))
+
+    def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
+        """Write down what became of any article: a copy, or one of its own."""
+        name, book, old = self._run.standings.names[place], self._book, version.record
+        moment = Moment(self._decided[place], self._floors[place])
+        if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
+            # A copy of nothing but its own copies is indexed after all, as the text of any article that goes on.
+            self._indexed[place] = book.reindexed = True
+            self._entries.texts["flags"][place] &= _OF_NO_COPY
+        indexed = self._indexed[place]
+        if old is not None and not self._stays(name, old, match, own=own):
+            book.leave(name, old, SuccessionReason.MOVED, moment)
+            old = None
+        cluster, founder, founding = self._cluster(name, old, match, own=own)
+        known = book.cluster(cluster)
+        before = known.member(name) if known is not None and old is not None else None
+        reserve = before is not None and before.entry != NOT_INDEXED and not before.active
+        if old is not None and before is not None and reserve:
+            # Whoever is to stand in stands in with its newest text.
+            book.removed.append(before.entry)
+            old = old._replace(entries=tuple([entry for entry in old.entries if entry != before.entry]))
+        number = NOT_INDEXED
+        if indexed or reserve or (book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)):
+            number = self._add(place, cluster, indexed=indexed)
+        entries = self._kept(number, old)
+        record = self._record(place, version, link, cluster, entries, old)
+        member = member_of(name, record, number, active=indexed)
+        if before is not None and number == NOT_INDEXED:
+            member = member._replace(entry=before.entry, active=before.active)
+        if own:
+            book.revise(cluster, member, old, moment)
+        else:
+            book.join(cluster, founder, founding, member, old, moment)
+            if match is not None:
+                self._note_join(place, match, link)
+        book.note(name, record, version.url_names)
+        if indexed:
+            book.seal(cluster)
+        self._links.places.append((cluster, number))
+
+    def _stays(self, name: str, old: ArticleRecord, match: Matched | None, *, own: bool) -> bool:
+        """Tell whether an article with a new text stays in the cluster that it was in."""
+        same = match is not None and match.cluster == old.cluster
+        if own and not (same and match is not None and match.canonical == name):
+            return old.relation in {None, Relation.REVISION} or old.relation not in self._duplicates
+        return own or same
+
+    def _cluster(
+        self, name: str, old: ArticleRecord | None, match: Matched | None, *, own: bool
+    ) -> tuple[int, str, int]:
+        """Return the number of an article's cluster, and the article it was founded by with its entry number."""
+        if match is not None and not own:
+            return match.cluster, match.name, match.number
+        number = old.cluster if old is not None else self._entries.next
+        return number, name, number
+
+    def _add(self, place: int, cluster: int, *, indexed: bool) -> int:
+        """Add the entry of an article and return its number."""
+        return self._entries.add(place, self._run.standings.names[place].encode(), cluster, reserve=not indexed)
+
+    def _kept(self, number: int, old: ArticleRecord | None) -> tuple[int, ...]:
+        """Return the numbers of the entries that are kept of an article; remove the others."""
+        entries: tuple[int, ...] = () if number == NOT_INDEXED else (number,)
+        if old is None:
+            return entries
+        entries += old.entries
+        if len(entries) > _ENTRIES_KEPT:
+            self._book.removed += entries[_ENTRIES_KEPT:]
+            self._book.reindexed = True
+        return entries[:_ENTRIES_KEPT]
+
+    def _record(
+        self,
+        place: int,
+        version: Version,
+        link: Link | None,
+        cluster: int,
+        entries: tuple[int, ...],
+        old: ArticleRecord | None,
+    ) -> ArticleRecord:
+        article = self._run.articles[place]
+        return ArticleRecord(
+            version.contents,
+            entries,
+            self._decided[place],
+            old.first_ms if old is not None else seen_ms(article.origin, article.published_ms),
+            article.published_ms,
+            len(article.body),
+            link.relation if link else None,
+            cluster,
+            version.url,
+            article.source,
+            article.origin,
+        )

@@ -1,0 +1,204 @@
+"""Verdicts to links: which article matched, which one is canonical, and what a new text is to the one before it.
+
+Knows names, clusters and verdicts; knows nothing of how a verdict is reached, or of what is remembered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_dedup.article import Article, Link, Relation, Source
+from stream_dedup.engine.compare import RELATIONS, Limits, Match, compare
+from stream_dedup.engine.matching import SOURCES, Verdicts
+from stream_dedup.engine.members import ClusterBook
+from stream_dedup.engine.versions import Standings, Version
+from stream_dedup.engine.window import Times
+from stream_dedup.fingerprint.features import Features
+from stream_dedup.index.candidates import NO_ROW, Candidates
+from stream_dedup.index.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
+from stream_dedup.index.records import NOT_INDEXED, key_of, outlived
+from stream_dedup.index.store import Family, Store
+from stream_dedup.scope import id_of
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A run of n articles and all that is known of it.
+
+    Attributes:
+        articles: n of them.
+        standings: how they stand to what was seen under their ids and URLs.
+        features: of them.
+        candidates: what they may match.
+        verdicts: what they do match.
+        times: of each.
+        epoch: number of the IDF epoch of their fingerprints.
+    """
+
+    articles: Sequence[Article]
+    standings: Standings
+    features: Features
+    candidates: Candidates
+    verdicts: Verdicts
+    times: Times
+    epoch: int
+
+    @property
+    def stored(self) -> int:
+        """How many rows are stored entries; the rows of the run follow them."""
+        return len(self.candidates.names)
+
+    def texts(self, layout: EntryFormat) -> Entries:
+        """Return the articles as the fixed parts of entries, without clusters, shape (n,)."""
+        places = np.arange(len(self.articles)) + self.stored
+        return layout.entries(self.candidates.rows, places, self.features.sketches.landmarks, self.epoch)
+
+
+class Matched(NamedTuple):
+    """The article that one of a run is a copy of.
+
+    Attributes:
+        cluster: number of its cluster.
+        name: of it.
+        number: of its entry.
+        canonical: name of the canonical article of the cluster, as of now.
+    """
+
+    cluster: int
+    name: str
+    number: int
+    canonical: str
+
+
+class Links:
+    """The links of a run, asked for in order.
+
+    Args:
+        layout: of the entries.
+        limits: thresholds, for comparing a revision with its earlier version.
+        store: the state.
+        run: judged.
+        book: the clusters, as of the article whose link is asked for.
+
+    Attributes:
+        places: number of the cluster and of the entry of each article so far; to be filled as the run goes on.
+    """
+
+    def __init__(self, layout: EntryFormat, limits: Limits, store: Store, run: JudgedRun, book: ClusterBook) -> None:
+        self._format = layout
+        self._limits = limits
+        self._store = store
+        self._run = run
+        self._book = book
+        # Numbers out of arrays one by one would take longer than all the rest.
+        self._stored = run.stored
+        self._rows: list[int] = run.verdicts.rows.tolist()
+        self._relations: list[int] = run.verdicts.relations.tolist()
+        self._sources: list[int] = run.verdicts.sources.tolist()
+        self._distances: list[int] = run.verdicts.hamming.tolist()
+        self._jaccard: list[float] = run.verdicts.jaccard.tolist()
+        self._containment: list[float] = run.verdicts.containment.tolist()
+        self._segmented: list[bool] = ((run.candidates.rows.flags & UNSEGMENTED) == 0).tolist()
+        self.places: list[tuple[int, int]] = []
+
+    def prefetch(self) -> None:
+        """Read the clusters of all matches and of all redelivered or revised articles at once."""
+        run, names = self._run, self._run.standings.names
+        rows = [row for row in self._rows if NO_ROW < row < self._stored]
+        clusters = run.candidates.clusters[rows].tolist()
+        singles = dict(zip(clusters, [run.candidates.names[row].decode() for row in rows], strict=True))
+        for place, version in run.standings.versions.items():
+            if version.record is not None:
+                singles.setdefault(version.record.cluster, names[place])
+        self._book.prefetch(singles)
+
+    def fingerprints(self) -> list[int | None]:
+        """Return the fingerprint of each article, None of one that was not cut into words."""
+        first = self._stored
+        fingerprints = self._run.candidates.rows.fingerprints[first:].tolist()
+        return [one if known else None for one, known in zip(fingerprints, self._segmented[first:], strict=True)]
+
+    def matched(self, place: int) -> Matched | None:
+        """Return what an article is a copy of, None where that is nothing."""
+        row, run = self._rows[place], self._run
+        if row == NO_ROW:
+            return None
+        earlier = row - self._stored
+        if earlier < 0:
+            cluster, number = int(run.candidates.clusters[row]), int(run.candidates.numbers[row])
+            name = run.candidates.names[row].decode()
+        else:
+            (cluster, number), name = self.places[earlier], run.standings.names[earlier]
+        return Matched(cluster, name, number, self._book.canonical(cluster, name))
+
+    def link(self, place: int, match: Matched | None) -> Link | None:
+        """Return the link of an article that is judged, None if it has none.
+
+        Args:
+            place: of the article.
+            match: what it is a copy of.
+        """
+        if match is not None and match.canonical != self._run.standings.names[place]:
+            return self._match_link(place, match)
+        # What matched may be a copy of this article's earlier text: no article is a duplicate of itself.
+        version = self._run.standings.version(place)
+        return self._revision(place, version) if match is not None or version.revised else None
+
+    def redelivered_cluster(self, version: Version) -> int:
+        """Return the cluster of an article that was seen before."""
+        if version.earlier is not None:
+            return self.places[version.earlier][0]
+        return version.record.cluster if version.record else NOT_INDEXED
+
+    def redelivery(self, place: int, cluster: int) -> Link:
+        """Return the link of an article of a cluster that came again as it was."""
+        canonical = self._book.canonical(cluster, self._run.standings.names[place])
+        article = self._run.articles[place]
+        return Link(id_of(canonical), article.id, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
+
+    def _match_link(self, place: int, match: Matched) -> Link | None:
+        relation = RELATIONS[self._relations[place]]
+        if relation is None:
+            return None
+        return Link(
+            id_of(match.canonical),
+            id_of(match.name),
+            relation,
+            self._jaccard[place],
+            self._containment[place],
+            self._hamming(place),
+            SOURCES[self._sources[place]],
+        )
+
+    def _hamming(self, place: int) -> int | None:
+        """Return the distance of the fingerprints of an article and of what matched, None where one has none."""
+        both = self._segmented[self._stored + place] and self._segmented[self._rows[place]]
+        return self._distances[place] if both else None
+
+    def _revision(self, place: int, version: Version) -> Link:
+        """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""
+        before = self._earlier_version(place, version)
+        sibling = version.record is None and version.siblings
+        name = id_of(version.siblings[0]) if sibling else self._run.articles[place].id
+        if before is None:
+            return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
+        last = len(before.fingerprints) - 1
+        match = Match(*compare(before, self._stored + place, last, self._limits))
+        hamming = match.hamming if not int(before.flags[last]) & UNSEGMENTED else None
+        return Link(name, name, Relation.REVISION, match.jaccard, match.containment, hamming, Source.ID)
+
+    def _earlier_version(self, place: int, version: Version) -> Rows | None:
+        """Return all rows and behind them that of the text before a revision, if that is kept and in the window."""
+        record = version.record or (self._book.record(version.siblings[0]) if version.siblings else None)
+        if record is None or not record.entries:
+            return None
+        (stored,) = self._store.get_many(Family.ENTRIES, [key_of(record.entries[0])])
+        if stored is None:
+            return None
+        before = self._format.fixed([stored])
+        forgotten = outlived(int(before["window_ms"][0]), self._run.times.moment(place).floor_ms)
+        if forgotten or before["content"][0] != record.contents[0]:
+            return None
+        return self._run.candidates.rows.followed_by(rows_of_entries(before))

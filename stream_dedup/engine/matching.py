@@ -1,0 +1,329 @@
+"""The best match of an article: what stands under its keys, whom that makes a candidate, and which is chosen.
+
+Knows candidates, who sees whom, and which match is the best; knows nothing of what becomes of the article then.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Source
+from stream_dedup.compiled.hashing import I64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.engine.compare import EXACT, NONE, Limits, Match, compare
+from stream_dedup.fingerprint.simhash import popcount
+from stream_dedup.index.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, KeyedRows
+from stream_dedup.index.entries import VARIANT, Rows
+from stream_dedup.index.records import UNKNOWN_TIME, outlived
+from stream_dedup.index.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
+
+F64 = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+SOURCES = (Source.CONTENT, Source.LANDMARK, Source.SIMHASH)
+
+_COVERED = 0.7  # of an article by one that its first landmarks find, so that no other is looked for
+
+
+class Verdicts(NamedTuple):
+    """What became of n articles.
+
+    Attributes:
+        rows: row of the best match, `NO_ROW` where there is none, shape (n,).
+        relations: `NONE` to `CONTAINS`, shape (n,).
+        jaccard: estimate for the best match, shape (n,); `containment` and `hamming` likewise.
+        containment: see `jaccard`.
+        hamming: see `jaccard`.
+        sources: family that found the best match, shape (n,).
+        freshest: window time of the newest article that it is a duplicate of, `UNKNOWN_TIME` for none, shape (n,).
+        covered: whether one that it is a copy of holds most of it, so that no other is looked for, shape (n,).
+        indexed: whether later articles shall find this one, shape (n,).
+        candidates: candidates by family that found them first, shape (n, 3).
+        confirmed: those of them that matched, shape (n, 3).
+        hot: keys looked up whose posting lists are full, by family, shape (n, 3).
+        longest: articles under the fullest key looked up, by family, shape (n, 3).
+    """
+
+    rows: I64
+    relations: I64
+    jaccard: F64
+    containment: F64
+    hamming: I64
+    sources: I64
+    freshest: I64
+    covered: Bool
+    indexed: Bool
+    candidates: I64
+    confirmed: I64
+    hot: I64
+    longest: I64
+
+    @classmethod
+    def empty(cls, n: int) -> "Verdicts":
+        """Return verdicts that say nothing yet."""
+        return cls(
+            np.full(n, NO_ROW, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n),
+            np.zeros(n),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.full(n, UNKNOWN_TIME, np.int64),
+            *np.zeros((2, n), np.bool_),
+            *np.zeros((4, n, len(SOURCES)), np.int64),
+        )
+
+
+class Judging(NamedTuple):
+    """What a batch is judged by; see `judge`."""
+
+    modes: I64
+    owners: I64
+    siblings: I64
+    floors: I64
+    renewals: I64
+    keyed: KeyedRows
+    caps: I64
+    crowds: I64
+    duplicates: Bool
+
+
+class Workspace(NamedTuple):
+    """What the articles of a batch are judged with one after the other.
+
+    Attributes:
+        newest: the node of the newest article of the batch under each key, -1 for none.
+        older: the node before each node.
+        node_rows: row of each node.
+        visible: rows under the key at hand.
+        counted: the last article that shares a landmark with each row.
+        shared: how many landmarks they share, shape (rows,).
+        sharers: rows with which the article at hand shares any.
+        seen: the last article of which each row is a candidate.
+        found_by: the family that found it.
+        found: candidates of the article at hand.
+    """
+
+    newest: I64
+    older: I64
+    node_rows: I64
+    visible: I64
+    counted: I64
+    shared: I64
+    sharers: I64
+    seen: I64
+    found_by: I64
+    found: I64
+
+
+@kernel
+def look_up(i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
+    """Write down the best match of article i. What proves that it is a copy ends the search."""
+    place, count, sharers, best = look_up_first(i, rows, batch, limits, workspace, verdicts)
+    if verdicts.covered[i]:
+        return
+    row, last = len(rows.fingerprints) - len(batch.modes) + i, batch.keyed.look_up_offsets[i + 1]
+    place, sharers = _count_under(place, last, i, sharers, batch, workspace, verdicts)
+    first = count
+    for sharer in workspace.sharers[:sharers]:
+        if workspace.shared[sharer] >= least_shared(rows.sizes[row], rows.sizes[sharer], limits.sharing):
+            count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+    best = _choose(i, first, count, best, rows, batch, limits, workspace, verdicts)
+    if is_copy(i, batch, verdicts):
+        return
+    first = count
+    while place < last:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        count = _note_all(workspace.visible[:visible], i, SIMHASH, count, rows, batch, limits, workspace)
+        place += 1
+    _choose(i, first, count, best, rows, batch, limits, workspace, verdicts)
+
+
+@kernel
+def look_up_first(
+    i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts
+) -> tuple[int, int, int, float]:
+    """Write down the best match of article i by its content and its first landmarks.
+
+    Returns:
+        Place of the next key, how many candidates and sharers there are, and how good the best match is.
+    """
+    place, last = batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]
+    count = 0
+    while place < last and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == CONTENT:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        count = _note_all(workspace.visible[:visible], i, CONTENT, count, rows, batch, limits, workspace)
+        place += 1
+    place, sharers = _count_under(place, min(last, place + FIRST_LANDMARKS), i, 0, batch, workspace, verdicts)
+    for sharer in workspace.sharers[:sharers]:
+        if workspace.shared[sharer] >= FIRST_SHARED:
+            count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+    return place, count, sharers, _choose(i, 0, count, -1.0, rows, batch, limits, workspace, verdicts)
+
+
+@kernel
+def _count_under(
+    place: int, stop: int, i: int, sharers: int, batch: Judging, workspace: Workspace, verdicts: Verdicts
+) -> tuple[int, int]:
+    """Count who shares the next landmarks with article i; return the place behind these, and how many share any."""
+    while place < stop and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == LANDMARK:
+        visible = _look_under(place, i, batch, workspace, verdicts)
+        sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
+        place += 1
+    return place, sharers
+
+
+@kernel
+def is_copy(i: int, batch: Judging, verdicts: Verdicts) -> bool:
+    """Tell whether the best match of article i makes it a copy."""
+    return bool(batch.duplicates[verdicts.relations[i]])
+
+
+@kernel
+def _look_under(place: int, i: int, batch: Judging, workspace: Workspace, verdicts: Verdicts) -> int:
+    """Put the rows under a key that article i looks up into `workspace.visible` and return how many there are."""
+    key = batch.keyed.look_up_keys[place]
+    family = batch.keyed.key_kinds[key]
+    most = batch.caps[family] - batch.crowds[key]
+    room, visible = most, 0
+    node = workspace.newest[key]
+    while node >= 0 and room > 0:
+        workspace.visible[visible] = workspace.node_rows[node]
+        visible += 1
+        node = workspace.older[node]
+        room -= 1
+    posting = batch.keyed.list_stops[key] - 1
+    while posting >= batch.keyed.list_begins[key] and room > 0:
+        if batch.keyed.list_rows[posting] != NO_ROW:
+            workspace.visible[visible] = batch.keyed.list_rows[posting]
+            visible += 1
+        posting -= 1
+        room -= 1
+    verdicts.hot[i, family] += room <= 0
+    verdicts.longest[i, family] = max(verdicts.longest[i, family], most - room)
+    return visible
+
+
+@kernel
+def _count_all(some: I64, i: int, sharers: int, workspace: Workspace) -> int:
+    """Count rows that share one more landmark with article i, and return how many share any."""
+    for row in some:
+        if workspace.counted[row] != i:
+            workspace.counted[row], workspace.shared[row] = i, 0
+            workspace.sharers[sharers] = row
+            sharers += 1
+        workspace.shared[row] += 1
+    return sharers
+
+
+@kernel
+def _note_all(
+    some: I64,
+    i: int,
+    family: int,
+    count: int,
+    rows: Rows,
+    batch: Judging,
+    limits: Limits,
+    workspace: Workspace,
+) -> int:
+    for candidate in some:
+        count = _note(candidate, i, family, count, rows, batch, limits, workspace)
+    return count
+
+
+@kernel
+def _note(
+    candidate: int,
+    i: int,
+    family: int,
+    count: int,
+    rows: Rows,
+    batch: Judging,
+    limits: Limits,
+    workspace: Workspace,
+) -> int:
+    """Add a candidate of article i unless it is there already, and return how many there are."""
+    if workspace.seen[candidate] == i or outlived(rows.times[candidate], batch.floors[i]):
+        return count
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    if rows.scopes[candidate] != rows.scopes[row]:
+        # Two scopes may share a list, where their keys happen to be the same.
+        return count
+    if _same(batch.owners, candidate, row) or _same(batch.siblings, candidate, row):
+        return count
+    distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
+    if family == SIMHASH and distance > limits.max_distance:
+        return count
+    workspace.seen[candidate], workspace.found_by[candidate] = i, family
+    workspace.found[count] = candidate
+    return count + 1
+
+
+@kernel
+def _same(numbers: I64, one: int, other: int) -> bool:
+    return bool(numbers[one] >= 0 and numbers[one] == numbers[other])
+
+
+@kernel
+def _choose(
+    i: int,
+    first: int,
+    stop: int,
+    best: float,
+    rows: Rows,
+    batch: Judging,
+    limits: Limits,
+    workspace: Workspace,
+    verdicts: Verdicts,
+) -> float:
+    """Compare article i with some of its candidates, write down a better match, return how good the best is."""
+    row = len(rows.fingerprints) - len(batch.modes) + i
+    for place in range(first, stop):
+        candidate = workspace.found[place]
+        source = workspace.found_by[candidate]
+        match = compare(rows, row, candidate, limits)
+        verdicts.candidates[i, source] += 1
+        if match.relation == NONE or _too_far(match, rows.flags[candidate], limits):
+            continue
+        verdicts.confirmed[i, source] += 1
+        if batch.duplicates[match.relation]:
+            verdicts.freshest[i] = max(verdicts.freshest[i], rows.times[candidate])
+            # Not of the best match alone: whatever else is found, what ends the search has to end it.
+            verdicts.covered[i] |= _covers(match, rows.sizes[row], rows.sizes[candidate])
+        score = _likeness(match, rows.sizes[row], rows.sizes[candidate])
+        score += 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
+        # Of equals the earliest: rows are in the order of arrival.
+        if score > best or (score == best and candidate < verdicts.rows[i]):
+            best = score
+            verdicts.rows[i], verdicts.relations[i], verdicts.sources[i] = candidate, match.relation, source
+            verdicts.jaccard[i], verdicts.containment[i] = match.jaccard, match.containment
+            verdicts.hamming[i] = match.hamming
+    return best
+
+
+@kernel
+def _covers(match: Match, size: int, other: int) -> bool:
+    """Tell whether most of a text stands in the other one."""
+    return bool(match.relation == EXACT or match.containment * min(size, other) >= _COVERED * size)
+
+
+@kernel
+def _likeness(match: Match, size: int, other: int) -> float:
+    """Return |A and B| / sqrt(|A| |B|), the cosine of two sets (Ochiai 1957).
+
+    By Jaccard a text would belong to a small part of it rather than to a large text of which it is nearly all, by
+    containment to whatever stands in it; the geometric mean of both containments weighs either.
+    """
+    return match.containment * np.sqrt(min(size, other) / max(size, other)) if size > 0 and other > 0 else 0.0
+
+
+@kernel
+def _too_far(match: Match, flags: int, limits: Limits) -> bool:
+    """Tell whether a match with a drifted copy says too little about the article that this is a copy of.
+
+    What is shared gets less from link to link of a chain, so each but the first has to be a close one.
+    """
+    close = match.jaccard >= limits.chain_jaccard or match.containment >= limits.cut_containment
+    return flags & VARIANT != 0 and not close

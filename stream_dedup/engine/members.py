@@ -1,0 +1,351 @@
+"""The clusters that a run touches: read from the state, changed in order, written back, and told to readers.
+
+Knows how clusters, article records and entries in reserve hang together; knows nothing of verdicts.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+
+from stream_dedup.article import Succession, SuccessionReason
+from stream_dedup.engine.clusters import Cluster, Living, Member, Policy, found
+from stream_dedup.engine.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
+from stream_dedup.engine.window import Moment
+from stream_dedup.index.entries import RESERVE, SEALED, Entries, EntryFormat
+from stream_dedup.index.generations import newest
+from stream_dedup.index.joins import renumbered_key
+from stream_dedup.index.new_entries import NewEntries
+from stream_dedup.index.new_records import NewRecord, packed_records
+from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived
+from stream_dedup.index.store import Family, Puts, Store
+from stream_dedup.scope import id_of, scope_of
+
+_MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn
+
+
+class ClusterBook:
+    """The clusters of a run.
+
+    Args:
+        store: the state.
+        live: generations that have not expired, the newest last.
+        layout: of the entries.
+        policy: which member is canonical, and how many are indexed.
+        entries: that the run adds.
+    """
+
+    def __init__(
+        self, store: Store, live: Sequence[int], layout: EntryFormat, policy: Policy, entries: NewEntries
+    ) -> None:
+        self._store = store
+        self._live = live
+        self._format = layout
+        self._policy = policy
+        self._entries = entries
+        self._clusters: dict[int, Cluster | None] = {}
+        self._records: dict[str, ArticleRecord | None] = {}
+        self._owners: dict[int, Sequence[str]] = {}  # of URLs, as they were before
+        self._urls: dict[int, Sequence[str]] = {}
+        self._changed_clusters: set[int] = set()
+        # In the order in which they came; those of `_new` with their places there.
+        self._changed_records: dict[str, int | None] = {}
+        self._new: list[NewRecord] = []
+        self._joins: dict[bytes, bytes] = {}
+        self.removed: list[int] = []
+        self.published: dict[str, Cluster | None] = {}
+        self.place = 0  # in the run, of the article that changes clusters
+        self.successions: list[tuple[int, Succession]] = []  # each with the place of the article that led to it
+        self.reindexed = False
+
+    def prefetch(self, singles: Mapping[int, str]) -> None:
+        """Read clusters, the records of their canonical articles and what these are of, with one look-up each.
+
+        Args:
+            singles: by the number of a cluster, who is its only article if it is not written down as a cluster yet.
+        """
+        self._load_clusters(singles)
+        names = {self.canonical(number, single) for number, single in singles.items()}
+        self._load_records(names)
+        self._load_owners([record.url for name in names if (record := self._records[name]) and record.url])
+
+    def cluster(self, number: int) -> Cluster | None:
+        """Return a cluster of more than one article, None while there is but one."""
+        if number not in self._clusters:
+            if number >= self._entries.first:
+                return None  # founded in this run
+            self._load_clusters([number])
+        return self._clusters[number]
+
+    def canonical(self, number: int, single: str) -> str:
+        """Return the canonical article of a cluster; that of a single article is itself."""
+        cluster = self.cluster(number)
+        return cluster.canonical if cluster is not None else single
+
+    def record(self, name: str) -> ArticleRecord | None:
+        """Return what became of an article, by its name, as of now."""
+        if name not in self._records:
+            place = self._changed_records.get(name)
+            if place is None:
+                self._load_records({name})
+            else:
+                self._records[name] = self._new[place].whole()
+        return self._records[name]
+
+    def note(self, name: str, record: ArticleRecord, url_names: Sequence[str] | None = None) -> None:
+        """Write what became of an article.
+
+        Args:
+            name: of it.
+            record: what became of it.
+            url_names: names that were known under its URL before this run, if they were read already.
+        """
+        self._write(name, record)
+        if record.url:
+            others = [other for other in self.owners(record.url, url_names) if other != name]
+            self._urls[record.url] = [name, *others][:URL_NAMES]
+
+    def note_new(self, name: str, record: NewRecord) -> None:
+        """Write what became of an article of which neither id nor URL was seen before."""
+        self._records.pop(name, None)
+        self._changed_records[name] = len(self._new)
+        self._new.append(record)
+        if record.url:
+            self._urls[record.url] = [name]
+
+    def note_join(self, key: bytes, packed: bytes) -> None:
+        """Write why an article joined a cluster; see `index.joins`."""
+        self._joins[key] = packed
+
+    def forget(self, name: str, record: ArticleRecord) -> None:
+        """Delete what became of an article."""
+        self._write(name, None)
+        if record.url:
+            self._urls[record.url] = [other for other in self.owners(record.url) if other != name]
+
+    def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
+        """Return the names of the articles of a URL, given by its hash, as of now: the newest first.
+
+        Args:
+            url: its hash.
+            before: what they were before this run, if that was read already.
+        """
+        if url in self._urls:
+            return self._urls[url]
+        if before is not None:
+            return before
+        if url not in self._owners:
+            self._load_owners([url])
+        return self._owners[url]
+
+    def wants_reserve(self, number: int) -> bool:
+        """Tell whether the entry of a further copy is worth keeping."""
+        cluster = self.cluster(number)
+        kept = sum([member.entry != NOT_INDEXED for member in cluster.members]) if cluster else 1
+        return kept <= _MOST_IN_RESERVE
+
+    def join(
+        self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None, moment: Moment
+    ) -> None:
+        """Add a copy to a cluster, or another text of a member.
+
+        Args:
+            number: of the cluster.
+            founder: name of its only article, where it is not written down as a cluster yet.
+            founding: number of the entry of that article.
+            member: the copy.
+            old: what was known of it, where it was in the cluster already.
+            moment: of now.
+        """
+        stored = self.cluster(number)
+        before = stored or self._found(number, founder, founding)
+        after = self._joined(before, member, old, moment)
+        self._change(number, stored, after, SuccessionReason.POLICY, before, moment)
+
+    def revise(self, number: int, member: Member, old: ArticleRecord | None, moment: Moment) -> None:
+        """Note another text of an article in its own cluster, if that has copies."""
+        before = self.cluster(number)
+        if before is not None:
+            after = self._joined(before, member, old, moment)
+            self._change(number, before, after, SuccessionReason.POLICY, before, moment)
+
+    def _joined(self, cluster: Cluster, member: Member, old: ArticleRecord | None, moment: Moment) -> Cluster:
+        if old is not None and cluster.member(member.id) is None:
+            # The old text of a member that is no longer kept must not be counted beside the new one.
+            cluster = cluster.leave(member.id, old.source, self._policy) or cluster
+        return cluster.join(member, self._policy, self._living(cluster.number, moment))
+
+    def _living(self, number: int, moment: Moment) -> Living:
+        """Return what tells of a member of a cluster whether its id is known still, as one of this cluster."""
+        return partial(self._lives, number, moment.floor_ms)
+
+    def _lives(self, number: int, floor: int, member: Member) -> bool:
+        record = since(self.record(member.id), floor)
+        return record is not None and record.cluster == number
+
+    def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, moment: Moment) -> str | None:
+        """Take an article out of its cluster and the index; return who the cluster is called by now, None if nobody.
+
+        Args:
+            name: of the article.
+            record: what became of it.
+            reason: why it leaves.
+            moment: of now.
+        """
+        self.removed += record.entries
+        self.reindexed = self.reindexed or bool(record.entries)
+        before = self.cluster(record.cluster)
+        if before is None:
+            return None
+        after = before.leave(name, record.source, self._policy, self._living(record.cluster, moment))
+        if after is not None:
+            after = self._activated(after, moment.floor_ms)
+        self._change(record.cluster, before, after, reason, before, moment)
+        return after.canonical if after is not None else None
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self._changed_records)
+
+    def seal(self, number: int) -> None:
+        """Let no further drifted copies of a cluster into the index, if as many are there as may be."""
+        cluster = self.cluster(number)
+        active = [member for member in cluster.members if member.active] if cluster is not None else []
+        if cluster is None or len(active) < self._policy.variants:
+            return
+        for member in active:
+            fixed = self._entry(member.entry)
+            if fixed is not None and int(fixed["flags"][0]) & SEALED == 0:
+                cluster = self._flagged(cluster, member, fixed, int(fixed["flags"][0]) | SEALED)
+        self._clusters[number] = cluster
+
+    def writes(self) -> list[Puts]:
+        """Return the records to write, under keys without a generation."""
+        records, numbers = self._packed_records(), sorted(self._changed_clusters)
+        clusters = [self._clusters[number] for number in numbers]
+        writes = [
+            Puts(Family.ARTICLES, [name.encode() for name in self._changed_records], records),
+            Puts(Family.URLS, list(map(key_of, self._urls)), list(map(packed_names, self._urls.values()))),
+            Puts(Family.CLUSTERS, list(map(key_of, numbers)), [cluster and cluster.pack() for cluster in clusters]),
+            Puts(Family.MEMBERS, list(self._joins), list(self._joins.values())),
+        ]
+        return [puts for puts in writes if puts.keys]
+
+    def _packed_records(self) -> list[bytes | None]:
+        packed: list[bytes | None] = [*packed_records(self._new)]
+        whole = {
+            name: record and record.pack() for name, record in self._records.items() if name in self._changed_records
+        }
+        return [
+            whole[name] if place is None or name in whole else packed[place]
+            for name, place in self._changed_records.items()
+        ]
+
+    def _load_clusters(self, numbers: Iterable[int]) -> None:
+        missing = sorted({number for number in numbers if number not in self._clusters})
+        values = newest(self._store, Family.CLUSTERS, list(map(key_of, missing)), self._live)
+        self._clusters |= zip(missing, [Cluster.unpack(value) if value else None for value in values], strict=True)
+
+    def _load_records(self, names: Iterable[str]) -> None:
+        missing = {name for name in names if name not in self._records}
+        self._records |= dict.fromkeys(missing)
+        self._records |= load_records(self._store, self._live, missing)
+
+    def _load_owners(self, urls: Collection[int]) -> None:
+        values = newest(self._store, Family.URLS, list(map(key_of, urls)), self._live)
+        self._owners |= zip(urls, map(unpacked_names, values), strict=True)
+
+    def _found(self, number: int, name: str, entry: int) -> Cluster:
+        record = self.record(name)
+        first_ms = record.first_ms if record is not None else None
+        return found(number, member_of(name, record, entry, active=True), first_ms)
+
+    def _write(self, name: str, record: ArticleRecord | None) -> None:
+        self._records[name] = record
+        self._changed_records[name] = None
+
+    def _change(
+        self,
+        number: int,
+        stored: Cluster | None,
+        after: Cluster | None,
+        reason: SuccessionReason,
+        before: Cluster,
+        moment: Moment,
+    ) -> None:
+        self._clusters[number] = after
+        self._changed_clusters.add(number)
+        if after is not None:
+            self.published[after.canonical] = after
+            self._keep_known(after.canonical, moment)
+        if after is None or after.canonical != before.canonical:
+            if stored is not None:
+                self.published[before.canonical] = None
+            if after is not None and reason is not SuccessionReason.WITHDRAWN:
+                self.successions.append((self.place, _succession(before.canonical, after.canonical, reason)))
+
+    def _keep_known(self, canonical: str, moment: Moment) -> None:
+        """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""
+        record = self.record(canonical)
+        if record is None or record.decided_ms >= moment.stream_ms:
+            return
+        self._write(canonical, record.renewed(moment.stream_ms))
+        if record.url:
+            # What it is known by lives as long, in the same order.
+            self._urls[record.url] = self.owners(record.url)
+
+    def _activated(self, cluster: Cluster, floor: int) -> Cluster:
+        """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.
+
+        That is the entry of the canonical article; where nothing is kept of that, and nothing of the cluster is in
+        the index, the first that is kept.
+        """
+        kept = [(member, fixed) for member in cluster.members if (fixed := self._visible(member, floor)) is not None]
+        canonical = [(member, fixed) for member, fixed in kept if member.id == cluster.canonical]
+        if not canonical and any(member.active for member, _ in kept):
+            return cluster
+        for member, fixed in (canonical or kept)[:1]:
+            if member.active:
+                break
+            return self._flagged(cluster, member, fixed, int(fixed["flags"][0]) & ~RESERVE)
+        return cluster
+
+    def _flagged(self, cluster: Cluster, member: Member, fixed: Entries, flags: int) -> Cluster:
+        """Return a cluster with other flags on a member's entry, which is in the index then, under a new number."""
+        changed = fixed.copy()
+        changed["flags"] = flags
+        number = self._entries.put_anew(changed, member.id.encode())
+        self.removed.append(member.entry)
+        self.reindexed = True
+        self._renumber(member.id, member.entry, number)
+        if member.active:
+            self._joins[renumbered_key(member.entry)] = key_of(number)
+        return cluster.with_entry(member.id, number, active=True)
+
+    def _visible(self, member: Member, floor: int) -> Entries | None:
+        """Return the fixed part of a member's entry while later articles can match it."""
+        fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
+        return None if fixed is None or outlived(int(fixed["window_ms"][0]), floor) else fixed
+
+    def _renumber(self, name: str, old: int, new: int) -> None:
+        record = self.record(name)
+        if record is not None:
+            entries = tuple([new if one == old else one for one in record.entries])
+            self._write(name, record._replace(entries=entries))
+
+    def _entry(self, number: int) -> Entries | None:
+        fixed = self._entries.get(number)
+        if fixed is not None:
+            return fixed
+        (stored,) = self._store.get_many(Family.ENTRIES, [key_of(number)])
+        return self._format.fixed([stored]) if stored is not None else None
+
+
+def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:
+    return Succession(id_of(old), id_of(new), reason, scope_of(new))
+
+
+def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:
+    """Return an article as a member of a cluster; of one whose record has expired only the name is known."""
+    if record is None:
+        return Member(name, entry, active, None, None, 0, "")
+    return Member(name, entry, active, record.published_ms, record.seen_ms, record.characters, record.source)

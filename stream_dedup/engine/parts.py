@@ -1,0 +1,96 @@
+"""What an engine of some settings judges with, made once.
+
+Knows which parts there are; knows nothing of the order in which they are used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.engine.clusters import Policy, policy_of
+from stream_dedup.engine.compare import Limits, duplicates_of, limits_of
+from stream_dedup.engine.foresight import Foresight
+from stream_dedup.engine.linker import Linker
+from stream_dedup.engine.prepared import Prepared
+from stream_dedup.engine.state import State
+from stream_dedup.engine.versions import Versions
+from stream_dedup.engine.window import Window
+from stream_dedup.fingerprint.features import Features, Fingerprinter
+from stream_dedup.settings import EngineSettings
+from stream_dedup.text.idf import Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an engine judges with; none of it changes.
+
+    Attributes:
+        settings: all of them.
+        fingerprinter: articles to features and fingerprints.
+        versions: finds ids and URLs that were seen before.
+        linker: verdicts to decisions.
+        window: how long articles are remembered.
+        policy: which article of a cluster is canonical.
+        limits: thresholds.
+        duplicates: which of the relations make an article a duplicate, shape (5,).
+    """
+
+    settings: EngineSettings
+    fingerprinter: Fingerprinter
+    versions: Versions
+    linker: Linker
+    window: Window
+    policy: Policy
+    limits: Limits
+    duplicates: NDArray[np.bool_]
+
+    def prepared(self, articles: Sequence[Article], learnt: U64, foresight: Foresight) -> Prepared:
+        """Return what can be worked out of articles before anything is looked up.
+
+        Where copies are not cut into words, those are not that will probably turn out to be some.
+        """
+        features = self.features(articles, learnt)
+        if self.settings.text.segment == "unproved":
+            features = self.fingerprinter.segmented(features, ~foresight.copies(features.sketches.landmarks))
+        return Prepared(features, learnt)
+
+    def fingerprinted(self, prepared: Prepared, epoch: Epoch) -> Prepared:
+        """Return the same with fingerprints, where all articles are cut into words: else it is not known yet of which.
+
+        Args:
+            prepared: articles.
+            epoch: in force.
+        """
+        if self.settings.text.segment == "unproved":
+            return prepared
+        return replace(prepared, features=self.fingerprinter.fingerprinted(prepared.features, epoch))
+
+    def features(self, articles: Sequence[Article], learnt: U64) -> Features:
+        """Return the features of articles, as far as they are computed before anything is looked up."""
+        every = self.settings.text.segment == "all"
+        return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
+
+
+def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinter | None = None) -> Parts:
+    """Return what an engine of some settings judges with.
+
+    Args:
+        settings: of the engine.
+        state: of the engine.
+        fingerprinter: of an engine of comparable settings, whose dictionaries are shared; None: one of its own.
+    """
+    limits = limits_of(settings)
+    return Parts(
+        settings,
+        fingerprinter or Fingerprinter(settings),
+        Versions(same_url=settings.verify.same_url),
+        Linker(state.index.format, limits, settings.verify.duplicates),
+        Window(settings.window),
+        policy_of(settings.cluster),
+        limits,
+        duplicates_of(settings),
+    )

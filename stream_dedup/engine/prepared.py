@@ -1,0 +1,50 @@
+"""What is worked out of articles before their turn: their features, and fingerprints as of the epoch in force.
+
+Knows what must be the same still when their turn has come; knows nothing of threads or of decisions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.fingerprint.features import Features
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The features of n articles, in order.
+
+    Attributes:
+        features: of all of them; their fingerprints are of use as long as the epoch lasts.
+        learnt: the lines that were known to be their sites', see `LineCounts`.
+    """
+
+    features: Features
+    learnt: U64
+
+    def of(self, articles: I64, learnt: U64, anew: Callable[[I64], Features]) -> Features:
+        """Return the features of some of the articles.
+
+        Args:
+            articles: their places, ascending, at least one.
+            learnt: the lines that are known by now.
+            anew: returns the features of those at these places among `articles`: of those out of which other lines
+                are taken by now. Not called where there are none.
+        """
+        stale = self.features.lines.told_otherwise(self.learnt, learnt)[articles]
+        own = anew(np.flatnonzero(stale)) if stale.any() else None
+        places = np.where(stale, np.cumsum(stale) - 1, articles)
+        parts = []
+        for run in np.split(np.arange(len(articles)), np.flatnonzero((np.diff(places) != 1) | np.diff(stale)) + 1):
+            features = own if own is not None and stale[run[0]] else self.features
+            parts.append(features.part(int(places[run[0]]), int(places[run[-1]]) + 1))
+        return Features.joined(parts)
+
+
+def joined(parts: Sequence[Prepared]) -> Prepared | None:
+    """Return what was prepared in several parts; None where there are none, or other lines became known in between."""
+    if not parts or any(not np.array_equal(part.learnt, parts[0].learnt) for part in parts[1:]):
+        return None
+    return Prepared(Features.joined([part.features for part in parts]), parts[0].learnt)

@@ -1,0 +1,267 @@
+"""Ids and URLs that were seen before: the same message again, or a new text of an old article.
+
+Knows article records; knows nothing of candidates or thresholds.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from stream_dedup.article import Article
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.engine.judge import JUDGE, SKIP
+from stream_dedup.engine.window import Times
+from stream_dedup.index.generations import newest
+from stream_dedup.index.records import ArticleRecord, key_of, outlived
+from stream_dedup.index.store import Family, Store
+from stream_dedup.scope import scope_hash
+
+_Value = TypeVar("_Value", int, str)
+
+_CONTENTS_KEPT = 8  # texts of an id that count as seen, the newest
+URL_NAMES = 8  # articles that a URL is known to have, the newest
+
+
+class Version(NamedTuple):
+    """How an article stands to what was seen before under its id or its URL.
+
+    Attributes:
+        contents: content hashes of the texts seen under the id, this one first.
+        url: hash of the URL, 0 if there is none.
+        mode: `SKIP` for a text that was seen under the id, a redelivery; else `JUDGE`.
+        earlier: place in this run of the same text under the id, None if there is none.
+        record: what became of the id before this run, None where it was not seen in the window.
+        siblings: names of the other articles of the same URL, if none of them has this text, the newest first.
+        url_names: names of the articles that were known under the URL before this run, the newest first.
+    """
+
+    contents: tuple[int, ...]
+    url: int
+    mode: int = JUDGE
+    earlier: int | None = None
+    record: ArticleRecord | None = None
+    siblings: tuple[str, ...] = ()
+    url_names: Sequence[str] = ()
+
+    @property
+    def revised(self) -> bool:
+        """Whether it is a new text of an article that was seen."""
+        return self.mode == JUDGE and (self.record is not None or bool(self.siblings))
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """How n articles stand to what was seen before.
+
+    Attributes:
+        names: of the articles, n of them.
+        contents: content hashes, n of them.
+        urls: hash of the URL of each, 0 if there is none, n of them.
+        versions: of those whose id or URL was seen before, in the window or in this run, by their places.
+        modes: what to do with each, shape (n,).
+        revised: which are new texts of articles that were seen, shape (n,).
+    """
+
+    names: Sequence[str]
+    contents: Sequence[int]
+    urls: Sequence[int]
+    versions: Mapping[int, Version]
+    modes: I64
+    revised: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """How many articles."""
+        return len(self.names)
+
+    def version(self, place: int) -> Version:
+        """Return how the article at a place stands."""
+        return self.versions.get(place) or Version((self.contents[place],), self.urls[place])
+
+
+class Versions:
+    """Finds how articles stand to those before them.
+
+    Args:
+        same_url: whether articles of one URL are the same article.
+    """
+
+    def __init__(self, *, same_url: bool) -> None:
+        self._same_url = same_url
+
+    def find(
+        self, store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times
+    ) -> Standings:
+        """Return how the first articles of a batch stand: up to one that revises another of them, or has outlived it.
+
+        That one has to wait until the other is part of the state.
+
+        Args:
+            store: the state.
+            live: generations that have not expired, the newest last.
+            articles: the batch of n.
+            contents: content hash of each, shape (n,).
+            times: of them.
+        """
+        names = [article.name for article in articles]
+        urls = [url_hash(article.url, article.scope) if self._same_url else 0 for article in articles]
+        texts, floors, stop = contents.tolist(), times.floors.tolist(), len(articles)
+        siblings = _siblings(store, live, urls)
+        records = load_records(store, live, {*names, *chain.from_iterable(siblings.values())})
+        run = _Run(siblings, records, times.stream.tolist())
+        for place in _seen(names, urls, siblings, records):
+            if not run.take(place, names[place], urls[place], texts[place], floors[place]):
+                stop = place
+                break
+        return _standings(names[:stop], texts[:stop], urls[:stop], run.versions)
+
+
+def _seen(
+    names: Sequence[str], urls: Sequence[int], siblings: Mapping[int, Sequence[str]], records: Collection[str]
+) -> list[int]:
+    """Return the places of the articles whose ids or URLs were seen before, or are seen again in the same run.
+
+    All others, nearly all, make no difference to one another.
+    """
+    seen_names = {*records, *chain.from_iterable(siblings.values()), *_repeated(names)}
+    seen_urls = {*siblings, *_repeated([url for url in urls if url])}
+    if not seen_names and not seen_urls:
+        return []
+    both = enumerate(zip(names, urls, strict=True))
+    return [place for place, (name, url) in both if name in seen_names or url in seen_urls]
+
+
+def _repeated(values: Sequence[_Value]) -> list[_Value]:
+    """Return what comes more than once."""
+    if len({*values}) == len(values):
+        return []
+    return [value for value, times in Counter(values).items() if times > 1]
+
+
+def _standings(
+    names: Sequence[str], contents: Sequence[int], urls: Sequence[int], versions: Mapping[int, Version]
+) -> Standings:
+    modes, revised = np.full(len(names), JUDGE, np.int64), np.zeros(len(names), np.bool_)
+    for place, version in versions.items():
+        modes[place], revised[place] = version.mode, version.revised
+    return Standings(names, contents, urls, versions, modes, revised)
+
+
+class _Run:
+    """Articles one after the other, beside what was seen before them.
+
+    Args:
+        siblings: names of the articles that were known under each URL before, the newest first.
+        records: what became of the articles of some names before.
+        decided: the stream's time at each article, milliseconds since 1970 in UTC.
+    """
+
+    def __init__(
+        self, siblings: Mapping[int, Sequence[str]], records: Mapping[str, ArticleRecord], decided: Sequence[int]
+    ) -> None:
+        self._siblings = siblings
+        self._records = records
+        self._decided = decided
+        self._firsts: dict[str, int] = {}  # place of the text to be judged of each name
+        self._owners: dict[int, int] = {}  # and of each URL
+        self._revised: set[str] = set()
+        self.versions: dict[int, Version] = {}
+
+    def take(self, place: int, own: str, url: int, content: int, floor: int) -> bool:
+        """Find out how the next article stands; return whether it can be told, else it has to wait.
+
+        Args:
+            place: of the article.
+            own: its name.
+            url: hash of its URL, 0 for none.
+            content: its content hash.
+            floor: what was decided before this is forgotten.
+        """
+        earlier, beside = self._firsts.get(own), self._owners.get(url)
+        named = self._siblings.get(url, ())
+        others = [name for name in named if name != own] if beside is None else []
+        before = [one for one in (earlier, beside) if one is not None]
+        if place and self._has_to_wait(own, content, floor, before, others):
+            return False
+        record = since(self._records.get(own), floor)
+        seen = self.versions[earlier].contents if earlier is not None else record.contents if record else ()
+        if content in seen:
+            self.versions[place] = Version(seen, url, SKIP, earlier, record, (), named)
+            return True
+        beside_it = of_url(url, [(name, since(self._records.get(name), floor)) for name in others])
+        known = any(content in other.contents for other in beside_it.values())
+        kept = (content, *seen)[:_CONTENTS_KEPT]
+        self._judge(place, own, Version(kept, url, JUDGE, None, record, () if known else tuple(beside_it), named))
+        return True
+
+    def _has_to_wait(self, own: str, content: int, floor: int, before: Sequence[int], others: Sequence[str]) -> bool:
+        """Tell whether an article revises another of this run, or may be remembered for longer because of one."""
+        if any(self._outlived(place, floor) or content not in self.versions[place].contents for place in before):
+            return True
+        if own in self._revised or any(name in self._firsts for name in others):
+            return True
+        return any(_ended(self._records.get(name), floor) for name in (own, *others))
+
+    def _outlived(self, place: int, floor: int) -> bool:
+        return outlived(self._decided[place], floor)
+
+    def _judge(self, place: int, own: str, version: Version) -> None:
+        """Note an article that is judged."""
+        self.versions[place] = version
+        self._firsts[own] = place
+        if version.url:
+            self._owners[version.url] = place
+        self._revised.update(version.siblings)
+
+
+def load_records(store: Store, live: Sequence[int], names: set[str]) -> dict[str, ArticleRecord]:
+    """Return what became of the articles of some names, of those that were seen."""
+    ordered = sorted(names)
+    stored = newest(store, Family.ARTICLES, [name.encode() for name in ordered], live)
+    return {name: ArticleRecord.unpack(value) for name, value in zip(ordered, stored, strict=True) if value is not None}
+
+
+def url_hash(url: str, scope: str = "") -> int:
+    """Return the hash that a URL is known by within a scope, 0 for none."""
+    if not url:
+        return 0
+    return int.from_bytes(
+        blake2b(url.encode(), digest_size=8, key=key_of(scope_hash(scope)) if scope else b"").digest()
+    )
+
+
+def packed_names(names: Sequence[str]) -> bytes | None:
+    """Return the names of a URL's articles as bytes, at most `URL_NAMES` of them; None of none."""
+    return orjson.dumps(names) if names else None
+
+
+def unpacked_names(value: bytes | None) -> list[str]:
+    """Return the names that bytes hold."""
+    return orjson.loads(value) if value is not None else []
+
+
+def _siblings(store: Store, live: Sequence[int], urls: Sequence[int]) -> dict[int, list[str]]:
+    """Return the names of the articles of some URLs, of those that were seen."""
+    distinct = sorted({url for url in urls if url})
+    found = newest(store, Family.URLS, list(map(key_of, distinct)), live)
+    return {url: unpacked_names(value) for url, value in zip(distinct, found, strict=True) if value is not None}
+
+
+def _ended(record: ArticleRecord | None, floor: int) -> bool:
+    return record is not None and since(record, floor) is None
+
+
+def of_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
+    """Return the articles that are of a URL still: one that has another by now has left this one to others."""
+    return {name: record for name, record in records if record is not None and record.url == url}
+
+
+def since(record: ArticleRecord | None, floor: int) -> ArticleRecord | None:
+    """Return a record unless it was decided before a time."""
+    return None if record is None or outlived(record.decided_ms, floor) else record
