@@ -160,6 +160,7 @@ _ORIGINS = st.none() | st.builds(
         contents=_HASHES,
         entries=_HASHES,
         decided_ms=st.integers(-(2**62), 2**62),
+        first_ms=_TIMES,
         published_ms=_TIMES,
         characters=st.integers(0, 2**32 - 1),
         relation=st.sampled_from([None, *Relation]),
