@@ -1,0 +1,59 @@
+"""The documents hold together: links lead somewhere, modules that are named are there, examples run."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_FOLDERS = ("config", "deploy", "stream_dedup", "tests")
+_PAGES = sorted([*_ROOT.glob("*.md"), *(page for folder in _FOLDERS for page in (_ROOT / folder).rglob("*.md"))])
+_FILES = ["/" + file.relative_to(_ROOT).as_posix() for folder in _FOLDERS for file in (_ROOT / folder).rglob("*.*")]
+_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_ENGLISH, _CHINESE = _ROOT / "README.md", _ROOT / "README.zh-CN.md"
+
+
+def _of_page(page: Path) -> str:
+    return page.relative_to(_ROOT).as_posix()
+
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors that a forge gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", _BLOCK.sub("", _text(page)), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _broken(page: Path) -> Iterator[str]:
+    """Yield the links of a page to files or anchors of this repository that are not there."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", _BLOCK.sub("", _text(page))):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not link.startswith("http") and not (target.exists() and (not anchor or anchor in _anchors(target))):
+            yield link
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_of_page)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Files and headings that a page points to are there."""
+    assert not [*_broken(page)]
+
+
+@pytest.mark.parametrize("page", [page for page in _PAGES if page.name != "CHANGELOG.md"], ids=_of_page)
+def test_modules_that_are_named_exist(page: Path) -> None:
+    """A module that a page or one of its drawings names is a file whose path ends so."""
+    named = {name.strip("./") for name in re.findall(r"[\w./-]+\.py\b", _text(page))}
+    assert not [name for name in named if not any(file.endswith("/" + name) for file in _FILES)]
+
+
+@pytest.mark.parametrize("page", [_ENGLISH, _CHINESE], ids=_of_page)
+def test_python_of_the_first_page_runs(page: Path) -> None:
+    """What is told of embedding holds, with its assertions."""
+    examples = re.findall(r"^```python\n(.*?)^```$", _text(page), re.DOTALL | re.MULTILINE)
+    assert examples
+    for example in examples:
+        exec(compile(example, page.name, "exec"), {})  # noqa: S102  # that is what the page invites to
