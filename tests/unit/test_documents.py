@@ -1,4 +1,4 @@
-"""The documents hold together: links lead somewhere, modules that are named are there, examples run."""
+"""The documents hold together: links lead somewhere, modules exist, examples run, both languages tell one figure."""
 
 import re
 from collections.abc import Iterator
@@ -57,3 +57,9 @@ def test_python_of_the_first_page_runs(page: Path) -> None:
     assert examples
     for example in examples:
         exec(compile(example, page.name, "exec"), {})  # noqa: S102  # that is what the page invites to
+
+
+def test_the_chinese_page_has_no_figures_of_its_own() -> None:
+    """Each number in it stands in the English page as well: a figure that was measured anew changes in both."""
+    numbers = [set(re.findall(r"\d[\d,.]*\d|\d", _text(page))) for page in (_CHINESE, _ENGLISH)]
+    assert not numbers[0] - numbers[1]
