@@ -63,3 +63,10 @@ def test_the_chinese_page_has_no_figures_of_its_own() -> None:
     """Each number in it stands in the English page as well: a figure that was measured anew changes in both."""
     numbers = [set(re.findall(r"\d[\d,.]*\d|\d", _text(page))) for page in (_CHINESE, _ENGLISH)]
     assert not numbers[0] - numbers[1]
+
+
+def test_the_chart_asks_for_the_cpu_that_the_first_page_tells() -> None:
+    """What a thousand articles take is measured once."""
+    chart = _ROOT / "deploy" / "helm" / "stream-dedup" / "README.md"
+    told = [set(re.findall(r"([\d.]+) s of CPU for 1,000", _text(page))) for page in (chart, _ENGLISH)]
+    assert told[0] == told[1] != set()
