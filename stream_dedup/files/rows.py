@@ -13,7 +13,10 @@ import orjson
 
 from stream_dedup.files.columns import ColumnsError, check_paths, nested
 
-FIELD_LIMIT = 64 << 20  # characters of one field; the csv module's own limit is 128 KiB
+_LONGEST = 64 << 20  # characters of one field, and of one line; the csv module's own limit is 128 KiB
+_SKIPPED = 1 << 20  # characters that are read at once of what a line has more
+_SHOWN = 1 << 10  # characters of a line that is longer
+_LINE_ENDS = "\r", "\n"
 _FLAGS: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -35,18 +38,33 @@ class _Lines:
         self.again: deque[str] = deque()
 
     def __iter__(self) -> Iterator[str]:
-        while line := self.again.popleft() if self.again else self._text.readline():
+        while line := self.again.popleft() if self.again else self._next():
             self.of_row.append(line)
+            if _is_too_long(line):
+                raise csv.Error(f"the line has more than {_LONGEST} characters")
             yield line
 
+    def _next(self) -> str:
+        """Return the next line; of one that is too long no more than tells that it is."""
+        line = self._text.readline(_LONGEST + 1)
+        if _is_too_long(line):
+            while (rest := self._text.readline(_SKIPPED)) and not rest.endswith(_LINE_ENDS):
+                pass
+        return line
+
     def row(self) -> bytes:
-        """Return what stands in the row at hand."""
-        return "".join(self.of_row).encode(errors="surrogateescape")
+        """Return what stands in the row at hand; of a line that is too long its beginning."""
+        row = "".join(self.of_row)
+        return (row[:_SHOWN] if _is_too_long(row) else row).encode(errors="surrogateescape")
 
     def put_back(self) -> None:
         """Keep the first line of the row at hand alone, the others are read once more."""
         self.again.extendleft(reversed(self.of_row[1:]))
         del self.of_row[1:]
+
+
+def _is_too_long(line: str) -> bool:
+    return len(line) > _LONGEST and not line.endswith(_LINE_ENDS)
 
 
 def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
@@ -62,7 +80,7 @@ def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes,
     Raises:
         CsvError: the heading is none.
     """
-    csv.field_size_limit(FIELD_LIMIT)
+    csv.field_size_limit(_LONGEST)
     # What is no UTF-8 becomes surrogates, which JSON refuses: the row is told, not the file.
     text = io.TextIOWrapper(content, "utf-8-sig", errors="surrogateescape", newline="")
     try:

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from deploy.demo.samples import Sample, sample_stream
 from stream_dedup.article import Relation
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.files import readers
+from stream_dedup.files import readers, rows
 from stream_dedup.files.readers import FileFormatError, Progress, reader_for
 from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
 from stream_dedup.fingerprint.features import Fingerprinter
@@ -330,6 +330,29 @@ def test_quote_that_is_not_closed_takes_its_line_alone(closed_by: str, tmp_path:
     assert sound == (["1", "3", "4", "5", "6"] if closed_by else ["1", "3", "4"])
     faulty = [one.value for one in records if one.fault is not None]
     assert faulty == [torn.encode(), b"no row\n", *([] if closed_by else [b"6\n"])]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_row_that_is_too_long_is_told_by_its_beginning(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of CSV too a line larger than may be held is told, amid a text of several lines as well; the others are read."""
+    monkeypatch.setattr(rows, "_LONGEST", 100)
+    monkeypatch.setattr(rows, "_SKIPPED", 64)
+    monkeypatch.setattr(rows, "_SHOWN", 10)
+    path = tmp_path / name
+    fits = b"5," + b"5" * 98
+    content = b"id,body\r\n1,a\r\n" + b"2" * 500 + b'\r\n3,"b\r\n' + b"4" * 500 + b"\r\n" + fits + b"\n" + b"6" * 101
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [(record.value, record.fault is None) for record in records] == [
+        (b'{"id":"1","body":"a"}', True),
+        (b"2" * 10, False),
+        (b'3,"b\r\n', False),
+        (b"4" * 10, False),
+        (b'{"id":"5","body":"' + b"5" * 98 + b'"}', True),
+        (b"6" * 10, False),
+    ]
 
 
 def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
