@@ -93,7 +93,7 @@ def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes,
 def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
     reader = csv.reader(lines, strict=True)
     try:
-        heading = next(reader, [])
+        heading = next(filter(None, reader), [])  # as of rows, blank ones do not count
     except csv.Error as error:
         raise CsvError(f"its first line is no heading of CSV: {error}") from None
     _check_heading(heading)

@@ -355,6 +355,13 @@ def test_row_that_is_too_long_is_told_by_its_beginning(
     ]
 
 
+def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> None:
+    """As of rows, blank ones in front of it do not count: else every row would be one of too many fields."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbf\r\n\r\nid,body\r\n1,a\r\n")
+    assert [record.value for record, _ in reader_for(path)(path)] == [b'{"id":"1","body":"a"}']
+
+
 def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
     """Each is met by the next one: none is searched for through all of the file."""
     path = tmp_path / "a.csv"
