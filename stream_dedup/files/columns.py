@@ -3,12 +3,24 @@
 Knows names; knows nothing of formats.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import cast
 
 
 class ColumnsError(Exception):
     """Columns exclude each other. The message says which."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that columns can be told apart.
+
+    Raises:
+        ColumnsError: two have the same name.
+    """
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ColumnsError(f"several columns are called {', '.join(map(repr, twice))}")
 
 
 def check_paths(names: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import orjson
 
-from stream_dedup.files.columns import ColumnsError, check_paths, nested
+from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 from stream_dedup.files.rows import CsvError, rows_of
 
 if sys.version_info >= (3, 14):
@@ -205,13 +205,14 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
         raise FileFormatError(f"{path}: reading Parquet takes pyarrow: pip install pyarrow") from None
     try:
         with parquet.ParquetFile(path) as table:
+            check_names(table.schema_arrow.names)
             shape = _shape_of(table.schema_arrow.names)
             number, total = 0, table.metadata.num_rows
             for batch in table.iter_batches(_PARQUET_ROWS):
                 for row, fault in _rows_of_table(batch, shape):
                     number += 1
                     yield Record(orjson.dumps(row, default=_plain), number, fault), Progress(number, total)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ColumnsError, pa.ArrowException) as error:
         raise FileFormatError(f"{path}: {error}") from None
 
 

@@ -11,7 +11,7 @@ from typing import IO
 
 import orjson
 
-from stream_dedup.files.columns import ColumnsError, check_paths, nested
+from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 
 _LONGEST = 64 << 20  # characters of one field, and of one line; the csv module's own limit is 128 KiB
 _SKIPPED = 1 << 20  # characters that are read at once of what a line has more
@@ -118,12 +118,9 @@ def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | 
 
 
 def _check_heading(heading: Sequence[str]) -> None:
-    names = set(heading)
-    if len(names) < len(heading):
-        twice = sorted({name for name in heading if heading.count(name) > 1})
-        raise CsvError(f"several columns are called {', '.join(map(repr, twice))}")
     try:
-        check_paths(names)
+        check_names(heading)
+        check_paths(set(heading))
     except ColumnsError as error:
         raise CsvError(str(error)) from None
     try:

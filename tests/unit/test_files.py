@@ -362,6 +362,15 @@ def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> N
     assert [record.value for record, _ in reader_for(path)(path)] == [b'{"id":"1","body":"a"}']
 
 
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Nobody can tell which of them is meant, in Parquet as little as in CSV."""
+    path = tmp_path / "a.parquet"
+    columns = [pa.array(["1"]), pa.array(["one"]), pa.array(["two"])]
+    parquet.write_table(pa.Table.from_arrays(columns, names=["id", "body", "body"]), path)
+    with pytest.raises(FileFormatError, match="several columns are called 'body'"):
+        list(reader_for(path)(path))
+
+
 def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
     """Each is met by the next one: none is searched for through all of the file."""
     path = tmp_path / "a.csv"
