@@ -317,14 +317,16 @@ def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, f
         from stream_dedup.evaluate.report.files import PAGE, write_files
         from stream_dedup.evaluate.report.markdown import write_markdown
         from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
+    # First of all: whoever reads along may go.
+    write_files(evaluation, results)
+    report = write_markdown(evaluation, markdown) if markdown is not None else None
     for table in tables_on_terminal(evaluation):
         _show(table)
     if findings:
         _show(findings_on_terminal(findings_of(evaluation)))
-    write_files(evaluation, results)
     out.print(f"results in {results}, to look at: {results / PAGE}", soft_wrap=True)
-    if markdown is not None:
-        out.print(f"report in {write_markdown(evaluation, markdown)}", soft_wrap=True)
+    if report is not None:
+        out.print(f"report in {report}", soft_wrap=True)
     failed = [one for one in evaluation.unmeasured if one.failed]
     if failed:
         fail("\n".join(f"{one.named.name}: {one.reason}" for one in failed), EXIT_FAILED)

@@ -21,6 +21,7 @@ from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import in_utf_8, no_empty_path
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
+_EXIT_UNREAD = 128 + signal.SIGPIPE
 
 # No markup and no emoji: names and texts from outside are shown as they are.
 _plain_console = partial(Console, markup=False, emoji=False, highlight=False)
@@ -166,7 +167,7 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
     try:
         work()
     except BrokenPipeError:
-        _let_go()  # whoever read along has gone, and that is no fault
+        raise  # whoever read along has gone, see `told_in_full`
     except FileExistsError as error:
         fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
     except KeyboardInterrupt:
@@ -180,15 +181,22 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
 
 @contextmanager
 def told_in_full() -> Iterator[None]:
-    """Fail where what a command shows cannot be written, as on a full disk, be it help or settings."""
+    """Fail where what a command shows cannot be written, as on a full disk, be it help or settings.
+
+    Where whoever read along has gone it ends as what a closed pipe ends, without a word.
+    """
     try:
         try:
             yield
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as end:
+        # rich and typer make one of the other, and the exit code of any failure of it.
+        if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
+            raise
         _let_go()
+        sys.exit(_EXIT_UNREAD)
     except OSError as error:
         _let_go()
         tell("error", f"standard output: {error.strerror}")

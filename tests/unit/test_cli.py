@@ -485,6 +485,21 @@ def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, .
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device\n")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("config", "--print"), ("config", "--reference"), ("plan", "--articles=5", "--recall=0.9")],
+)
+def test_whoever_reads_along_may_go(arguments: tuple[str, ...]) -> None:
+    """A pipe that is closed ends a command without a word, by the exit code of others that it ends: it is no fault."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "stream_dedup", *arguments]
+    with os.fdopen(writing, "w") as pipe:
+        run = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (128 + signal.SIGPIPE, "")
+
+
 _DRAWING = """
 import threading, time
 from stream_dedup.signals import end_at_once

@@ -1,6 +1,7 @@
 """Promises of the command line's `evaluate`: what goes where, exit codes, and messages that a user can act on."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -135,6 +136,30 @@ def test_wrong_label_is_told_with_its_line(invoke: Invoke, tmp_path: Path) -> No
     result = invoke("run", path, "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert "line 2: the id 'a' stands in line 1 already" in _plain(result)
+
+
+@pytest.mark.slow
+def test_report_is_written_though_nobody_reads_the_tables(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Who looks at the first lines of them alone (`| head`) has the page and the Markdown."""
+    out = tmp_path / "out"
+    assert invoke("run", articles, "-o", out, "-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1).exit_code == 0
+    (out / "report.html").unlink()
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [
+        sys.executable,
+        "-m",
+        "stream_dedup",
+        "evaluate",
+        "report",
+        str(out),
+        "--markdown",
+        f"{tmp_path}/markdown",
+    ]
+    with os.fdopen(writing, "w") as pipe:
+        subprocess.run(command, stdout=pipe, check=False)
+    assert (out / "report.html").is_file()
+    assert (tmp_path / "markdown" / "report.md").is_file()
 
 
 def test_other_directory_is_refused(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
