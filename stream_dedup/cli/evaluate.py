@@ -27,6 +27,7 @@ from stream_dedup.cli.terminal import (
     out,
     settings_of,
 )
+from stream_dedup.counted import counted
 from stream_dedup.signals import ending_in_order
 
 if TYPE_CHECKING:
@@ -303,8 +304,8 @@ def _announce(taken: "Taken", selection: "Selection | None" = None) -> None:
     labelled = taken.labelled
     edited = sum(one.original is not None for one in labelled.articles)
     how = f"{edited:,} of them reposts made here" if taken.made else "labelled"
-    skipped = f"; {taken.skipped:,} records skipped: no articles, or ids seen before" if taken.skipped else ""
-    errors.print(f"{labelled.name}: {len(labelled.articles):,} articles, {how}{skipped}")
+    skipped = f"; {counted(taken.skipped, 'record')} skipped: no articles, or ids seen before" if taken.skipped else ""
+    errors.print(f"{labelled.name}: {counted(len(labelled.articles), 'article')}, {how}{skipped}")
     slow = selection.slow() if selection else []
     if slow:
         more = f" and {len(slow) - _SLOW_SHOWN} more" if len(slow) > _SLOW_SHOWN else ""

@@ -37,6 +37,7 @@ from stream_dedup.cli.terminal import (
     settings_of,
     told_in_full,
 )
+from stream_dedup.counted import counted
 from stream_dedup.settings import FormatName
 from stream_dedup.signals import end_at_once, end_by, heed
 from stream_dedup.version import __version__
@@ -277,7 +278,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
 
 
 def _summary_table(summary: "Summary") -> Table:
-    table = Table(title=f"{summary.records()} records", title_justify="left")
+    table = Table(title=counted(summary.records(), "record"), title_justify="left")
     table.add_column("outcome")
     table.add_column("records", justify="right")
     for outcome, count in summary.outcomes.most_common():

@@ -37,6 +37,9 @@ def article_count(text: str) -> float:
         text: see `quantity`.
 
     Raises:
-        ValueError: it is no positive number, or larger than `MOST_ARTICLES`.
+        ValueError: it is no number of at least 1, or larger than `MOST_ARTICLES`.
     """
-    return quantity(text, MOST_ARTICLES)
+    count = quantity(text, MOST_ARTICLES)
+    if count < 1:
+        raise ValueError(f"{text!r} is less than one article: write 50M, 2.5e6 or 1_000_000")
+    return count

@@ -25,6 +25,7 @@ from stream_dedup.cli.terminal import (
     settings_of,
     tell,
 )
+from stream_dedup.counted import counted
 from stream_dedup.settings import Settings
 from stream_dedup.signals import heed
 from stream_dedup.told import iso
@@ -78,14 +79,13 @@ def verify_command(
                 if len(faults) <= _MOST_FAULTS:
                     tell("fault", fault)
         if faults:
-            many = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
             hidden = f", {len(faults) - _MOST_FAULTS} of them not shown" if len(faults) > _MOST_FAULTS else ""
             remedy = (
                 "make the state anew from its files with `stream-dedup dedup --state`"
                 if of_files
                 else "stop the service and restore the state with `stream-dedup state restore --fresh`"
             )
-            raise StoreError(f"{many}{hidden}: {remedy}")
+            raise StoreError(f"{counted(len(faults), 'fault')}{hidden}: {remedy}")
         alone = offline or of_files
         out.print("the state is in order" if alone else "the state is in order, and as its changelog says")
 
@@ -106,7 +106,7 @@ def restore_command(
     def work() -> None:
         with _progress() as report:
             articles = restore(settings, report, fresh=fresh)
-        out.print(f"{articles} articles replayed into {state_directory(settings, digest_of(settings))}")
+        out.print(f"{counted(articles, 'article')} replayed into {state_directory(settings, digest_of(settings))}")
 
     guarded(work)
 
@@ -130,7 +130,7 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
         with _progress() as report:
             articles = Rebuild(settings, report, stopping).run()
         ended = "interrupted: go on with the same command" if stopping.is_set() else "the next start takes it"
-        out.print(f"{articles} articles judged into {digest_of(settings)}; {ended}")
+        out.print(f"{counted(articles, 'article')} judged into {digest_of(settings)}; {ended}")
         if stopping.is_set():
             raise typer.Exit(EXIT_FAILED)
 

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from stream_dedup.article import Article
+from stream_dedup.counted import counted
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, Text
 from stream_dedup.evaluate.overlap import distinct, with_overlaps
@@ -112,7 +113,8 @@ def with_reposts(articles: Sequence[Article], settings: RepostSettings, name: st
         raise ValueError(f"the id {twice[0]!r} stands for two articles: ids must differ")
     originals = distinct(sorted(_timed(articles), key=_time))
     if len(originals) < 2:  # noqa: PLR2004  # a copy and a text to borrow from
-        raise ValueError(f"{len(originals)} articles that do not overlap: reposts are made of two or more")
+        found = counted(len(originals), "article that does not overlap others", "articles that do not overlap")
+        raise ValueError(f"{found}: reposts are made of two or more")
     maker = _Maker(originals, settings)
     everything = [LabelledArticle(article, article.id) for article in originals] + maker.reposts()
     everything.sort(key=lambda labelled: _time(labelled.article))

@@ -11,6 +11,7 @@ from typing import IO
 
 import orjson
 
+from stream_dedup.counted import counted
 from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 
 _LONGEST = 64 << 20  # characters of one field, and of one line; the csv module's own limit is 128 KiB
@@ -136,7 +137,7 @@ def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str],
         ValueError: it is none.
     """
     if not least <= len(row) <= len(heading):
-        raise ValueError(f"it has {len(row)} fields, the heading {len(heading)}")
+        raise ValueError(f"it has {counted(len(row), 'field')}, the heading {len(heading)}")
     fields = nested(
         (name, _FLAGS.get(text.strip().lower(), text) if flag else text)
         for name, flag, text in zip(heading, flagged, row, strict=False)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.counted import counted
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, reader_for
@@ -99,7 +100,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         raise FileFormatError(f"{path}: there is no such file")
     articles = list(islice(_articles(path, settings), most))
     if len(articles) < _LEAST:
-        raise FileFormatError(f"{path}: {len(articles)} articles are too few for a sample: it takes {_LEAST}")
+        raise FileFormatError(f"{path}: too few for a sample: {counted(len(articles), 'article')}, it takes {_LEAST}")
     with Deduplicator(settings=settings) as engine:
         decisions = [decision for batch in _batches(articles) for decision in engine.process(batch).decisions]
         epoch, entries = engine.epoch, engine.progress.entries

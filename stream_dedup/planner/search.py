@@ -32,16 +32,18 @@ class Limits:
 
 
 class UnreachableError(ValueError):
-    """No settings within the limits reach the recall.
+    """No settings, or none within the limits, reach the recall.
 
     Args:
         recall: that is wanted.
+        limits: that are kept to.
         best: what comes nearest to it; None where nothing keeps the limits.
     """
 
-    def __init__(self, recall: float, best: Expectation | None) -> None:
-        attained = f"the best within them is {best.recall:.4f}" if best else "no settings at all keep to them"
-        super().__init__(f"a recall of {recall:g} cannot be reached within the limits: {attained}")
+    def __init__(self, recall: float, limits: Limits, best: Expectation | None) -> None:
+        within, of = (" within the limits", "within them") if limits != Limits() else ("", "of all settings")
+        attained = f"the best {of} is {best.recall:.4f}" if best else "no settings at all keep to them"
+        super().__init__(f"a recall of {recall:g} cannot be reached{within}: {attained}")
         self.best = best
 
 
@@ -54,7 +56,7 @@ def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
         limits: of memory and disk.
 
     Raises:
-        UnreachableError: no settings reach it within the limits.
+        UnreachableError: no settings, or none within the limits, reach it.
     """
     best: Expectation | None = None
     nearest: tuple[float, Shape] | None = None
@@ -70,7 +72,7 @@ def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
             if best is None or one.cost < best.cost:
                 best = one
     if best is None:
-        raise UnreachableError(recall, expectation_of(nearest[1], model) if nearest else None)
+        raise UnreachableError(recall, limits, expectation_of(nearest[1], model) if nearest else None)
     return best
 
 

@@ -22,6 +22,7 @@ from stream_dedup.ask.answers import (
     SimilarAnswers,
     StatusAnswer,
 )
+from stream_dedup.counted import counted
 from stream_dedup.shown.fitting import ByWidth, Column, FittingTable
 from stream_dedup.shown.plain import plain
 
@@ -87,7 +88,7 @@ def _service(status: StatusAnswer) -> str:
 
 
 def _file(file: FileAnswer) -> str:
-    return f"{file.file}, {file.lines:,} lines, the run {'is finished' if file.finished else 'goes on'}"
+    return f"{file.file}, {counted(file.lines, 'line')}, the run {'is finished' if file.finished else 'goes on'}"
 
 
 def article_shown(article: ArticleAnswer) -> RenderableType:
@@ -269,7 +270,7 @@ def _shadow(shadow: ShadowAnswer) -> list[str]:
     """Return what a shadow has come to, in lines."""
     judges = "judges" if shadow.judging else "does not judge: on a standby, or it failed (shadow_ended in the log)"
     found = shadow.disagreements
-    otherwise = f"{sum(found.values()):,} of {shadow.articles:,} articles decided otherwise"
+    otherwise = f"{sum(found.values()):,} of {counted(shadow.articles, 'article')} decided otherwise"
     return [judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))]
 
 

@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from stream_dedup.counted import counted
 from stream_dedup.planner import Expectation, Model, Sample, Shape
 
 
@@ -33,10 +34,11 @@ def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
         table.add_column(name, justify="right" if name else "left")
     for (label, one), (_, other) in zip(_rows(planned), _rows(now), strict=True):
         table.add_row(label, one, other)
+    entries = counted(round(model.traffic.entries), "entry", "entries")
     return Group(
         Text(settings_toml(planned.shape, enabled=model.settings.simhash.enabled)),
         table,
-        Text(f"{model.traffic.entries:,.0f} entries at most, on {model.traffic.articles:,.0f} articles a window"),
+        Text(f"{entries} at most, on {counted(round(model.traffic.articles), 'article')} a window"),
     )
 
 

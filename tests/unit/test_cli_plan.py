@@ -98,7 +98,7 @@ def test_a_recall_out_of_reach_fails_with_the_best() -> None:
     result = _plan("--articles", "50M", "--recall", "0.9999", "--similarity", "0.5", "--json")
     assert result.exit_code == 1
     assert not json.loads(result.stdout)["recall_reached"]
-    assert "cannot be reached within the limits: the best within them is 0." in result.stderr
+    assert "cannot be reached: the best of all settings is 0." in result.stderr
 
 
 def test_limits_that_nothing_keeps_fail() -> None:

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from stream_dedup.cli.quantity import MOST, MOST_ARTICLES, article_count, quantity
+from stream_dedup.counted import counted
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.index.entries import EntryFormat
 from stream_dedup.index.plan import TablePlan
@@ -174,6 +175,20 @@ def test_more_articles_than_there_can_be_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"'{text}' is more than 1,000,000,000,000: "):
         article_count(text)
     assert article_count("1T") == MOST_ARTICLES == 1e12
+
+
+def test_part_of_an_article_is_refused() -> None:
+    """A window of 0.3 articles is a mistake, and would be planned as one of none."""
+    with pytest.raises(ValueError, match=r"'0\.3' is less than one article"):
+        article_count("0.3")
+    assert article_count("1") == 1
+
+
+def test_numbers_are_told_with_what_they_count() -> None:
+    """One is told as one, and the others have commas."""
+    told = [counted(count, "entry", "entries") for count in (0, 1, 2, 1000)]
+    assert told == ["0 entries", "1 entry", "2 entries", "1,000 entries"]
+    assert [counted(count, "record") for count in (1, 2)] == ["1 record", "2 records"]
 
 
 def test_bytes_are_bounded_too() -> None:

@@ -115,10 +115,16 @@ def test_limits_are_kept() -> None:
 
 def test_a_recall_out_of_reach_is_refused_with_the_best() -> None:
     """A largest distance of 32 bits loses few copies, but keys of 18 bits lose some: 0.99999 is not reached."""
-    with pytest.raises(UnreachableError, match=r"0\.99999 cannot be reached within the limits: the best") as refused:
+    with pytest.raises(UnreachableError, match=r"0\.99999 cannot be reached: the best of all settings") as refused:
         cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits())
     assert refused.value.best is not None
     assert refused.value.best.recall < 0.99999
+
+
+def test_limits_are_told_of_where_there_are_any() -> None:
+    """A recall that they keep out of reach may be had with more memory or disk."""
+    with pytest.raises(UnreachableError, match=r"reached within the limits: the best within them is 0\."):
+        cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits(memory=1e15))
 
 
 def test_limits_that_nothing_keeps_are_refused() -> None:

@@ -5,6 +5,7 @@ Knows names, sources and availability; knows nothing of results.
 
 from collections.abc import Iterable
 
+from stream_dedup.counted import counted
 from stream_dedup.evaluate.engine import configurations
 from stream_dedup.evaluate.features.catalogue import features
 from stream_dedup.evaluate.operators import OPERATORS
@@ -71,7 +72,7 @@ def algorithms_table(selection: Selection) -> Table:
         (name, one.threshold, _state(missing.get(one.segmenter), slow=name in slow), one.source)
         for name, one in selection.algorithms.items()
     ]
-    return Table("algorithms", f"{len(rows):,} algorithms", columns, rows)
+    return Table("algorithms", counted(len(rows), "algorithm"), columns, rows)
 
 
 def _state(missing: str | None, *, slow: bool) -> str:

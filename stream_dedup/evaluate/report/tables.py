@@ -6,6 +6,7 @@ Knows columns and rows; knows nothing of terminals, Markdown or HTML.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from stream_dedup.counted import counted
 from stream_dedup.evaluate.results import Evaluation, Measured, Swept
 
 Cell = str | float | int | None
@@ -86,7 +87,7 @@ _ALGORITHMS = (
 def algorithms_table(evaluation: Evaluation) -> Table:
     """Return the table of all algorithms, the best first."""
     articles = evaluation.articles
-    title = f"{articles.name}: {articles.articles:,} articles, {articles.pairs:,} pairs of copies"
+    title = f"{articles.name}: {counted(articles.articles, 'article')}, {counted(articles.pairs, 'pair')} of copies"
     return Table("algorithms", title, _ALGORITHMS, [_algorithm_row(measured) for measured in evaluation.measured])
 
 
@@ -148,7 +149,9 @@ def replaced_table(evaluation: Evaluation) -> Table | None:
     replaced = evaluation.replaced
     if replaced is None:
         return None
-    title = f"Similarity with characters replaced: {replaced.texts} texts of {replaced.characters:,} characters"
+    title = (
+        f"Similarity with characters replaced: {counted(replaced.texts, 'text')} of {replaced.characters:,} characters"
+    )
     curves = replaced.curves
     rows: list[Sequence[Cell]] = [
         (f"{share:.0%}", *(curve.similarity[place] for curve in curves)) for place, share in enumerate(curves[0].shares)

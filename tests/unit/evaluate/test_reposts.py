@@ -189,7 +189,7 @@ def test_impossible_inputs_are_refused(articles: list[Article]) -> None:
     """One id for two articles, one article alone, and delays the wrong way round."""
     with pytest.raises(ValueError, match="the id '1' stands for two articles"):
         with_reposts([articles[0], articles[0]], RepostSettings())
-    with pytest.raises(ValueError, match="1 articles that do not overlap: reposts are made of two or more"):
+    with pytest.raises(ValueError, match="1 article that does not overlap others: reposts are made of two or more"):
         with_reposts(articles[:1], RepostSettings())
     with pytest.raises(ValidationError, match="least_minutes = 9 is over most_minutes = 3"):
         RepostSettings(least_minutes=9, most_minutes=3)
