@@ -273,9 +273,9 @@ class Batch:
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
         self._sums.count(verdicts, search, features, count)
-        relations = [decision.link and decision.link.relation for decision in decisions]
-        unique = np.flatnonzero([relation is None for relation in relations])
-        told = np.flatnonzero([relation not in _OF_ITSELF for relation in relations])
+        new = np.array([not decision.link or decision.link.relation not in _OF_ITSELF for decision in decisions])
+        unique = np.flatnonzero(new & [decision.unique for decision in decisions])
+        told = np.flatnonzero(new)
         self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told))
         self._watch.lap("change")
         return decisions

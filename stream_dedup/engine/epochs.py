@@ -23,8 +23,8 @@ class ToCount:
     Attributes:
         features: of them.
         fingerprints: of them, shape (n,).
-        unique: places of the unique ones, ascending, of which words are counted: forty copies would deflate their own
-            words.
+        unique: places of the unique ones that are no later text of one that was seen, ascending, of which words are
+            counted: forty copies, or forty texts of one article, would deflate their own words.
         told: places of those that are neither redelivered nor revised, of which lines are counted: where a site's
             lines are longer than its stories, these are taken for copies of one another until its lines are learnt.
     """

@@ -461,6 +461,27 @@ def test_copies_are_not_counted() -> None:
         assert set(engine.epoch.packed()["documents"].tolist()) == {1}
 
 
+@pytest.mark.parametrize("segment", ["all", "unproved"])
+def test_copies_that_go_on_as_unique_are_counted(segment: str) -> None:
+    """Who takes near copies for articles has them in the corpus; a later text of an article is no article more."""
+    groups: dict[str, Any] = {"verify": {"duplicates": ["exact"]}, "text": {"segment": segment}}
+    with Deduplicator(settings=settings(idf={"epoch_articles": 10}, **groups)) as engine:
+        story, repost = Article("story", bodies()[0]), Article("near", _REPOST + bodies()[0])
+        first, near = engine.add_batch([story, repost])
+        revision = engine.add(Article("story", bodies()[1]))
+        redelivery = engine.add(Article("story", bodies()[1]))
+        copies = [engine.add(Article(str(n), bodies()[0])) for n in range(6)]
+        assert [one.link and one.link.relation for one in (first, near, revision, redelivery)] == [
+            None,
+            Relation.NEAR,
+            Relation.REVISION,
+            Relation.REDELIVERY,
+        ]
+        assert [one.unique for one in (first, near, revision, redelivery, *copies)] == [True] * 4 + [False] * 6
+        assert (engine.epoch.number, engine.epoch.documents) == (1, 2)
+        assert set(engine.epoch.packed()["documents"].tolist()) <= {1, 2}
+
+
 def test_words_are_counted_across_reopening(tmp_path: Path) -> None:
     """Counts since the last epoch survive closing: the next epoch is that of an uninterrupted run."""
     with Deduplicator(settings=_SETTINGS) as engine:
