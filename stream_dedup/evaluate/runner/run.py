@@ -3,6 +3,7 @@
 Knows jobs and the directory of the run; knows nothing of algorithms' insides or of reports.
 """
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from stream_dedup.evaluate.runner.tasks import Shared
 from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
 from stream_dedup.version import __version__
 
+_KEPT_SECONDS = (
+    30.0  # of work that `report` lacks after a kill: the whole of a thousand results takes a second to write
+)
 _MORE_JOBS = 2  # than processes have begun: while one waits for its last call, others fill in
 _REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
 _NOT_DONE = "interrupted before it was done: the same command goes on here"
@@ -42,7 +46,7 @@ def evaluate(plan: Plan, labelled: LabelledSet, directory: Path, listener: Liste
             try:
                 run.finish()
             finally:
-                folder.keep_evaluation(run.evaluation())
+                run.keep()
         return run.evaluation()
     finally:
         folder.clear()
@@ -69,14 +73,21 @@ class _Run:
         self._measured: dict[str, Measured] = {}
         self._unmeasured: dict[str, Unmeasured] = {}
         self._replaced: Replaced | None = None
+        self._kept = time.monotonic()
 
     def finish(self) -> None:
         """Run all that is not kept."""
         self._take_kept()
+        self.keep()
         shared = Shared.of(self._labelled, self._folder.work)
         self._cut(shared)
         self._measure(shared)
         self._replace()
+
+    def keep(self) -> None:
+        """Keep all results so far as a whole, which `report` shows."""
+        self._folder.keep_evaluation(self.evaluation())
+        self._kept = time.monotonic()
 
     def evaluation(self) -> Evaluation:
         """Return all results so far."""
@@ -151,6 +162,8 @@ class _Run:
             else:
                 self._measured[name] = outcome
                 self._folder.keep_result(outcome, self._key(name))
+                if time.monotonic() - self._kept >= _KEPT_SECONDS:
+                    self.keep()
                 self._listener.done(name, f"F1 {outcome.best.score.f1:.4f}")
 
     def _job(self, shared: Shared, name: str) -> Job[Measured]:

@@ -186,6 +186,25 @@ def test_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
     assert CALLS.total() <= 3
 
 
+def test_killed_run_leaves_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be done about it: so results are kept every while, and from the first moment on which are wanted."""
+    monkeypatch.setattr(run_module, "_KEPT_SECONDS", 0.0)
+    seen: list[tuple[int, int]] = []
+
+    class Looking(Heard):
+        def begin(self, stage: str, jobs: int) -> None:
+            super().begin(stage, jobs)
+            kept = kept_evaluation(tmp_path)
+            seen.append((len(kept.measured), len(kept.unmeasured)))
+
+        def done(self, name: str, note: str) -> None:
+            super().done(name, note)
+            self.begin(name, 0)
+
+    evaluate(_plan(Table("first", FIVE), Table("second", FIVE)), five(), tmp_path, Looking())
+    assert seen == [(0, 2), (0, 2), (1, 1), (2, 0)]
+
+
 def test_listener_hears_every_job(tmp_path: Path) -> None:
     """A stage says how many jobs it has, and each of them is told of once."""
     heard = Heard()
