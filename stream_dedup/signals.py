@@ -33,7 +33,12 @@ def end_at_once() -> None:
 
     An exception would be lost, or end in a crash, amid a compiled loop or an import.
     """
-    heed(lambda number, _: leave(128 + number, b"error: interrupted\n" if number == signal.SIGINT else b""))
+    heed(leave_by)
+
+
+def leave_by(number: int, _frame: object = None) -> NoReturn:
+    """End the process by a signal, as `leave` does."""
+    leave(128 + number, b"error: interrupted\n" if number == signal.SIGINT else b"")
 
 
 def leave(code: int, told: bytes = b"") -> NoReturn:

@@ -166,7 +166,7 @@ def run_command(
         try:
             with ending_in_order(), _bars() as listener:
                 evaluation = evaluate(plan, taken.labelled, results, listener)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             errors.print("what is done is kept, and `report` shows it: the same command goes on from there")
             raise
         _report(evaluation, results, markdown, findings=findings)

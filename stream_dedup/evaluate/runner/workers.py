@@ -7,16 +7,17 @@ import signal
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from queue import Empty, Queue
 from typing import Any, Generic, TypeVar
 
 from joblib import cpu_count
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from stream_dedup.signals import heeding
+from stream_dedup.signals import heeding, leave_by
 
 _Result = TypeVar("_Result")
 _IDLE_SECONDS = 60
@@ -69,7 +70,17 @@ def workers(jobs: int) -> Iterator[Workers]:
         try:
             yield executor
         finally:
-            executor().shutdown(wait=True, kill_workers=True)
+            team = executor()
+            _drop_waiting(team)
+            team.shutdown(wait=True, kill_workers=True)
+
+
+def _drop_waiting(team: Any) -> None:  # noqa: ANN401  # loky publishes no types
+    """Drop the calls that no process has been given: loky forgets them first and looks for them then, and breaks."""
+    waiting: Queue[int] = team._work_ids  # noqa: SLF001  # there is no other way to them
+    with suppress(Empty):
+        while True:
+            waiting.get_nowait()
 
 
 def _leave_interrupts() -> None:
@@ -78,7 +89,7 @@ def _leave_interrupts() -> None:
 
 
 class _Here(Executor):
-    """Makes each call at once, and finishes it before a signal ends the run."""
+    """Makes each call at once, and finishes it before a signal ends the run; the second signal ends it where it is."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401  # any call
         future: Future[Any] = Future()
@@ -94,7 +105,13 @@ class _Here(Executor):
 def _signals_held() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C wait: what their handlers raise would be lost, or end in a crash, amid a compiled loop."""
     heard: list[int] = []
-    with heeding(lambda number, _: heard.append(number)):
+
+    def hear(number: int, _frame: object) -> None:
+        if heard:
+            leave_by(number)
+        heard.append(number)
+
+    with heeding(hear):
         yield
     if heard:
         signal.raise_signal(heard[0])

@@ -2,8 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
+from threading import Timer
 
 import pytest
 
@@ -88,6 +92,62 @@ def test_call_in_this_process_is_finished_before_a_signal_ends_the_run(number: s
     with ending_in_order(), workers(1) as team, pytest.raises((KeyboardInterrupt, SystemExit)):
         list(run_jobs({"job": _calling(signalled)}, team, 1))
     assert finished == [True]
+
+
+_HELD = """
+import signal, sys, time
+from stream_dedup.evaluate.runner.workers import Call, run_jobs, workers
+from stream_dedup.signals import ending_in_order
+
+def wait():
+    print("waiting", flush=True)
+    while True:
+        time.sleep(0.01)
+
+def job():
+    yield [Call(wait, ())]
+
+with ending_in_order(), workers(1) as team:
+    list(run_jobs({"job": job()}, team, 1))
+"""
+
+
+@pytest.mark.slow
+def test_second_signal_does_not_wait_for_the_call() -> None:
+    """It may take minutes: who asks again has the end at once."""
+    command = [sys.executable, "-c", _HELD]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "waiting\n"
+            process.send_signal(signal.SIGINT)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=0.5)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, told) == (130, "error: interrupted\n")
+
+
+@pytest.mark.slow
+def test_run_that_ends_amid_many_calls_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than processes are given at a time: loky broke at those that were dropped, with a traceback."""
+    broken: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", broken.append)
+
+    def many() -> Job[int]:
+        yield [Call(time.sleep, (60,)) for _ in range(20)]
+        return 0
+
+    def ended() -> None:
+        with ending_in_order(), workers(2) as team:
+            Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            list(run_jobs({"many": many()}, team, 1))
+
+    with pytest.raises(KeyboardInterrupt):
+        ended()
+    assert broken == []
 
 
 def test_no_more_begin_than_are_allowed() -> None:
