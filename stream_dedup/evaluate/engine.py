@@ -19,6 +19,7 @@ from stream_dedup.evaluate.clusters import components, score_of_clusters
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.quality import KindRecall
 from stream_dedup.evaluate.results import ENGINE, Answers, Measured, Named, Seconds
+from stream_dedup.scope import name_of
 from stream_dedup.settings import EngineSettings
 
 BATCH = 512  # articles; as many as a commit of the service
@@ -120,7 +121,7 @@ def measure_engine(configuration: Configuration, labelled: LabelledSet) -> Measu
 
 def ask(settings: EngineSettings, articles: Sequence[Article]) -> Linked:
     """Return what an engine over memory says of articles in order."""
-    places = {article.id: place for place, article in enumerate(articles)}
+    places = {article.name: place for place, article in enumerate(articles)}
     decisions: list[Decision] = []
     candidates, stages = 0, Counter[str]()
     with Deduplicator(settings=settings) as engine:
@@ -137,7 +138,10 @@ def ask(settings: EngineSettings, articles: Sequence[Article]) -> Linked:
 
 def _links(decisions: Sequence[Decision], places: Mapping[str, int]) -> tuple[I64, I64]:
     copies = [
-        (places[decision.article.id], places[decision.link.duplicate_of], places[decision.link.matched])
+        tuple(
+            places[name_of(decision.article.scope, each)]
+            for each in (decision.article.id, decision.link.duplicate_of, decision.link.matched)
+        )
         for decision in decisions
         if decision.link is not None and not decision.unique
     ]
@@ -163,12 +167,14 @@ def _right_links(matched: I64, true: I64, overlapping: I64) -> float | None:
 
 def _by_kind(found: I64, labelled: LabelledSet) -> tuple[KindRecall, ...]:
     """Return the recall by edit: a copy is found where it is in the cluster of what it was made from."""
-    places = {one.article.id: place for place, one in enumerate(labelled.articles)}
+    places = {one.article.name: place for place, one in enumerate(labelled.articles)}
     made, hits = Counter[tuple[str, float | None]](), Counter[tuple[str, float | None]]()
     for place, one in enumerate(labelled.articles):
         if one.original is not None:
             made[one.kind, one.strength] += 1
-            hits[one.kind, one.strength] += bool(found[place] == found[places[one.original]])
+            hits[one.kind, one.strength] += bool(
+                found[place] == found[places[name_of(one.article.scope, one.original)]]
+            )
     return tuple(
         KindRecall(*edit, made[edit], hits[edit], hits[edit] / made[edit])
         for edit in sorted(made, key=lambda edit: (edit[0], edit[1] or 0.0))

@@ -13,6 +13,7 @@ from stream_dedup.decode.fields import encodable
 from stream_dedup.decode.parse import exact_object
 from stream_dedup.decode.reason import UndecodableError
 from stream_dedup.files.readers import Record, reader_for
+from stream_dedup.scope import name_of
 
 
 class LabelError(Exception):
@@ -83,16 +84,19 @@ class Line:
             raise self.fault(f"strength is {value!r}, not a number")
         return strength
 
-    def known(self, field: str, places: Mapping[str, int]) -> str | None:
-        """Return the id that a field holds, of an article that has a place; None where it holds none.
+    def known(self, field: str, places: Mapping[str, int], scope: str) -> int | None:
+        """Return the place of the article of a scope whose id a field holds; None where it holds none.
 
         Raises:
             LabelError: there is no such article.
         """
-        name = self.name(field)
-        if name is not None and name not in places:
-            raise self.fault(f"{field} is {name!r}, which is the id of no article")
-        return name
+        article_id = self.name(field)
+        if article_id is None:
+            return None
+        if name_of(scope, article_id) not in places:
+            of_scope = f" of the scope {scope!r}" if scope else ""
+            raise self.fault(f"{field} is {article_id!r}, which is the id of no article{of_scope}")
+        return places[name_of(scope, article_id)]
 
 
 def read_lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import I64
+from stream_dedup.scope import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,9 @@ class LabelledArticle:
 
     Attributes:
         article: as it comes.
-        cluster: name of its story: articles of the same one are copies of each other.
-        original: id of the article that it was made from; None where it is an original, or that is unknown.
+        cluster: name of its story within its scope: articles of the same one are copies of each other.
+        original: id of the article that it was made from, of the same scope; None where it is an original, or that is
+            unknown.
         kind: name of the edit that made it, empty for an original or where that is unknown.
         strength: of the edit, None where it has none.
     """
@@ -29,6 +31,11 @@ class LabelledArticle:
     original: str | None = None
     kind: str = ""
     strength: float | None = None
+
+    @property
+    def story(self) -> str:
+        """The name of its story among those of all scopes."""
+        return name_of(self.article.scope, self.cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,11 @@ class LabelledSet:
 
     def clusters(self) -> I64:
         """Return the number of each article's cluster, from 0 on, shape (n,)."""
-        _, numbers = np.unique([labelled.cluster for labelled in self.articles], return_inverse=True)
-        return numbers.astype(np.int64)
+        return _numbers([labelled.story for labelled in self.articles])
+
+    def scopes(self) -> I64:
+        """Return the number of each article's scope, from 0 on, shape (n,)."""
+        return _numbers([labelled.article.scope for labelled in self.articles])
 
     def positives(self) -> I64:
         """Return the pairs of places (first < second) of one cluster, ascending, shape (p, 2)."""
@@ -59,3 +69,7 @@ class LabelledSet:
         groups = np.split(order, starts[1:])
         pairs = [(first, second) for group in groups for i, first in enumerate(group) for second in group[i + 1 :]]
         return np.array(sorted(pairs), np.int64).reshape(-1, 2)
+
+
+def _numbers(names: Sequence[str]) -> I64:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)

@@ -9,10 +9,13 @@ A labelled file holds articles, a JSON object a line, under the field names of t
 - `overlaps`: ids of articles of other clusters that it is so like that neither answer is wrong; may be missing.
 
 A file of pairs holds a JSON object a line: `id`, `repost_of` and if known `kind` and `strength`, or `a` and `b`.
+
+Ids and clusters are those of the article's scope. A pair has its `scope`, where its ids are those of several articles.
 """
 
 import gzip
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +33,7 @@ from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.decode.fields import encodable
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.scope import name_of
 from stream_dedup.settings import FieldSettings, InputSettings
 from stream_dedup.told import iso
 
@@ -61,17 +65,18 @@ def read_labelled(
 
     Raises:
         FileFormatError: a file cannot be read.
-        LabelError: a line holds no article or no label, an id stands for two articles, a label names an article that
-            is not there, or the one that it is of, or no two articles are of one cluster.
+        LabelError: a line holds no article or no label, an id stands for two articles of a scope, a label names an
+            article that is not there, or the one that it is of, or no two articles are of one cluster.
     """
     lines = list(read_lines(path, {settings.fields.deleted}))
     articles = _articles(lines, settings)
     places = _places(lines, articles)
     labelled = [_labelled(line, article, places) for line, article in zip(lines, articles, strict=True)]
-    links = _apply_pairs(labelled, [line for each in pairs for line in read_lines(each)], places)
+    in_pairs = _alone(articles) | places
+    links = _apply_pairs(labelled, [line for each in pairs for line in read_lines(each)], in_pairs)
     labelled = _named_by_first(labelled, links)
-    overlapping = _overlapping(lines, places)
-    if len({each.cluster for each in labelled}) == len(labelled):
+    overlapping = _overlapping(lines, articles, places)
+    if len({each.story for each in labelled}) == len(labelled):
         raise LabelError(
             f"{path}: no two of {len(labelled)} articles are of one cluster; "
             "give copies the same `cluster`, or a file of pairs"
@@ -80,7 +85,7 @@ def read_labelled(
 
 
 def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> None:
-    """Write a set so that `read_labelled` reads it back, equal but for the name.
+    """Write a set so that `read_labelled` reads it back, equal but for the name and overlaps across scopes.
 
     Args:
         labelled: the set.
@@ -98,7 +103,9 @@ def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> 
         raise ValueError(f"the field {taken[0]!r} has the name of a label: {', '.join(_LABELS)} are the labels'")
     overlaps: dict[int, list[str]] = {}
     for first, second in labelled.overlapping.tolist():
-        overlaps.setdefault(second, []).append(labelled.articles[first].article.id)
+        one, other = (labelled.articles[place].article for place in (first, second))
+        if one.scope == other.scope:
+            overlaps.setdefault(second, []).append(one.id)
     content = b"".join(
         orjson.dumps(_as_fields(each, overlaps.get(place), fields), option=orjson.OPT_APPEND_NEWLINE)
         for place, each in enumerate(labelled.articles)
@@ -135,41 +142,48 @@ def _article(line: Line, decoder: Decoder) -> Article:
 
 
 def _places(lines: Sequence[Line], articles: Sequence[Article]) -> dict[str, int]:
-    """Return where each id stands."""
+    """Return where the article of each name stands."""
     places: dict[str, int] = {}
     for place, (line, article) in enumerate(zip(lines, articles, strict=True)):
-        if article.id in places:
-            before = lines[places[article.id]].number
+        if article.name in places:
+            before = lines[places[article.name]].number
             raise line.fault(f"the id {article.id!r} stands in line {before} already; ids must differ")
-        places[article.id] = place
+        places[article.name] = place
     return places
+
+
+def _alone(articles: Sequence[Article]) -> dict[str, int]:
+    """Return where each id stands that is of one article alone, whatever its scope."""
+    count = Counter(article.id for article in articles)
+    return {article.id: place for place, article in enumerate(articles) if count[article.id] == 1}
 
 
 def _labelled(line: Line, article: Article, places: Mapping[str, int]) -> LabelledArticle:
     cluster = line.name("cluster") or article.id
-    original, kind = _other("original", article.id, line, places), line.name("kind") or ""
-    return LabelledArticle(article, cluster, original, kind, line.strength())
+    _other("original", places[article.name], line, places, article.scope)
+    return LabelledArticle(article, cluster, line.name("original"), line.name("kind") or "", line.strength())
 
 
-def _other(field: str, own: str | None, line: Line, places: Mapping[str, int]) -> str | None:
-    """Return the id of another article that a field holds; None where it holds none.
+def _other(field: str, own: int | None, line: Line, places: Mapping[str, int], scope: str) -> int | None:
+    """Return the place of another article whose id a field holds; None where it holds none.
 
     Raises:
         LabelError: there is no such article, or it is the one that the line is about.
     """
-    name = line.known(field, places)
-    if name is not None and name == own:
-        raise line.fault(f"{field} is {name!r}, which is the id of no other article")
-    return name
+    place = line.known(field, places, scope)
+    if place is not None and place == own:
+        raise line.fault(f"{field} is {line.name(field)!r}, which is the id of no other article")
+    return place
 
 
-def _overlapping(lines: Sequence[Line], places: Mapping[str, int]) -> I64:
+def _overlapping(lines: Sequence[Line], articles: Sequence[Article], places: Mapping[str, int]) -> I64:
     pairs: set[tuple[int, int]] = set()  # two articles may name each other
-    for place, line in enumerate(lines):
+    for place, (line, article) in enumerate(zip(lines, articles, strict=True)):
         for name in line.names("overlaps"):
-            if name not in places or places[name] == place:
+            other = places.get(name_of(article.scope, name), place)
+            if other == place:
                 raise line.fault(f"overlaps holds {name!r}, which is the id of no other article")
-            first, second = sorted((places[name], place))
+            first, second = sorted((other, place))
             pairs.add((first, second))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
@@ -179,21 +193,24 @@ def _apply_pairs(
 ) -> list[tuple[int, int]]:
     """Note in the articles what pairs tell of them, and return the pairs as places."""
     links: list[tuple[int, int]] = []
-    told: dict[str, int] = {}
+    told: dict[int, int] = {}
     for line in lines:
         first, second = ("id", "repost_of") if "repost_of" in line.fields else ("a", "b")
-        copy = line.known(first, places)
-        other = _other(second, copy, line, places)
+        scope = line.name("scope") or ""
+        copy = line.known(first, places, scope)
+        other = _other(second, copy, line, places, scope)
         if copy is None or other is None:
             raise line.fault("no pair; allowed are `id` and `repost_of`, or `a` and `b`")
-        links.append((places[copy], places[other]))
+        if labelled[copy].article.scope != labelled[other].article.scope:
+            raise line.fault("a pair of articles of two scopes, which are not compared")
+        links.append((copy, other))
         if first == "id":
+            own, original = (labelled[place].article.id for place in (copy, other))
             if copy in told:
-                raise line.fault(f"the id {copy!r} is labelled in line {told[copy]} already; one original an article")
+                raise line.fault(f"the id {own!r} is labelled in line {told[copy]} already; one original an article")
             told[copy] = line.number
-            before = labelled[places[copy]]
-            labelled[places[copy]] = LabelledArticle(
-                before.article, before.cluster, other, line.name("kind") or "", line.strength()
+            labelled[copy] = replace(
+                labelled[copy], original=original, kind=line.name("kind") or "", strength=line.strength()
             )
     return links
 
@@ -201,7 +218,7 @@ def _apply_pairs(
 def _named_by_first(labelled: Sequence[LabelledArticle], links: Sequence[tuple[int, int]]) -> list[LabelledArticle]:
     """Join the clusters that pairs connect, and call each as its first article says."""
     first_of: dict[str, int] = {}
-    by_name = [(place, first_of.setdefault(each.cluster, place)) for place, each in enumerate(labelled)]
+    by_name = [(place, first_of.setdefault(each.story, place)) for place, each in enumerate(labelled)]
     edges = np.array([*links, *by_name], np.int64).reshape(-1, 2)
     size = len(labelled)
     graph = coo_array((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), shape=(size, size))

@@ -41,22 +41,25 @@ def overlapping(bodies: Sequence[str], least: float = OVERLAPS_FROM) -> I64:
 
 
 def distinct(articles: Sequence[Article], least: float = OVERLAPS_FROM) -> list[Article]:
-    """Return articles without those that overlap one before them which is itself returned."""
+    """Return articles without those that overlap one of their scope before them which is itself returned."""
     kept = np.ones(len(articles), np.bool_)
     pairs = overlapping([article.body for article in articles], least)
+    scopes = np.array([article.scope for article in articles])
+    pairs = pairs[scopes[pairs[:, 0]] == scopes[pairs[:, 1]]]
     for first, second in pairs[np.argsort(pairs[:, 1], kind="stable")]:
         kept[second] &= not kept[first]
     return [article for article, keep in zip(articles, kept, strict=True) if keep]
 
 
 def with_overlaps(labelled: LabelledSet, least: float = OVERLAPS_FROM) -> LabelledSet:
-    """Return a set with the pairs noted as overlapping that the texts say are, and the labels say are not.
+    """Return a set with the pairs of a scope noted as overlapping that the texts say are, and the labels say are not.
 
     Those that were noted before stay.
     """
     found = overlapping([each.article.body for each in labelled.articles], least)
-    clusters = labelled.clusters()
-    apart = found[clusters[found[:, 0]] != clusters[found[:, 1]]]
+    clusters, scopes = labelled.clusters(), labelled.scopes()
+    one, other = found.T
+    apart = found[(clusters[one] != clusters[other]) & (scopes[one] == scopes[other])]
     return replace(labelled, overlapping=np.unique(np.concatenate([labelled.overlapping, apart]), axis=0))
 
 

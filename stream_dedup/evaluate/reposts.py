@@ -18,6 +18,7 @@ from stream_dedup.counted import counted
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS, STRENGTHLESS, Operator, Text
 from stream_dedup.evaluate.overlap import distinct, with_overlaps
+from stream_dedup.scope import id_of
 from stream_dedup.text.markup import strip_html
 from stream_dedup.text.normal import Normaliser
 
@@ -101,16 +102,16 @@ def with_reposts(articles: Sequence[Article], settings: RepostSettings, name: st
     other, are noted as overlapping. Articles without a time of publication come one a minute.
 
     Args:
-        articles: with ids that differ.
+        articles: with ids that differ within a scope.
         settings: who is copied, how often, how and when.
         name: of the set.
 
     Raises:
         ValueError: two articles have the same id, or there are fewer than two to make copies of.
     """
-    twice = [each for each, count in Counter(article.id for article in articles).items() if count > 1]
+    twice = [each for each, count in Counter(article.name for article in articles).items() if count > 1]
     if twice:
-        raise ValueError(f"the id {twice[0]!r} stands for two articles: ids must differ")
+        raise ValueError(f"the id {id_of(twice[0])!r} stands for two articles: ids must differ")
     originals = distinct(sorted(_timed(articles), key=_time))
     if len(originals) < 2:  # noqa: PLR2004  # a copy and a text to borrow from
         found = counted(len(originals), "article that does not overlap others", "articles that do not overlap")
@@ -136,7 +137,7 @@ class _Maker:
         self._edits = [edit for each in settings.edits for edit in parse_edit(each)]
         self._used = dict.fromkeys(self._edits, 0)
         self._normalise = Normaliser()
-        self._ids = {article.id for article in originals}
+        self._names = {article.name for article in originals}
 
     def reposts(self) -> list[LabelledArticle]:
         """Return the reposts, cluster by cluster."""
@@ -147,7 +148,7 @@ class _Maker:
     def _copies(self, original: Article) -> list[LabelledArticle]:
         """Return the copies of an article, and of its copies."""
         made: list[LabelledArticle] = []
-        rng = self._generator(original.id)
+        rng = self._generator(original.name)
         for _ in range(self._how_many(rng)):
             parent = rng.choice(made).article if made and rng.random() < self._settings.chain else original
             copy = self._copy(parent, original, rng)
@@ -195,7 +196,7 @@ class _Maker:
         minutes: float = shortest * (longest / shortest) ** rng.random()
         article = replace(
             original,
-            id=self._new_id(original.id),
+            id=self._new_id(original),
             title=copy.title,
             body=copy.body,
             url="",
@@ -205,12 +206,12 @@ class _Maker:
         )
         return LabelledArticle(article, original.id, parent.id, edit.operator.name, edit.strength)
 
-    def _new_id(self, name: str) -> str:
+    def _new_id(self, original: Article) -> str:
         number = 1
-        while (candidate := f"{name}~{number}") in self._ids:
+        while (name := f"{original.name}~{number}") in self._names:
             number += 1
-        self._ids.add(candidate)
-        return candidate
+        self._names.add(name)
+        return id_of(name)
 
     def _generator(self, part: str) -> Random:
         """Return a generator for one part: what is drawn for an article does not hang on how much others drew."""

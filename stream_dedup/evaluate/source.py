@@ -78,7 +78,7 @@ def make(source: Source) -> Taken:
     for article in islice(_articles(source), source.limit):
         read += 1
         if article is not None:
-            articles.setdefault(article.id, article)
+            articles.setdefault(article.name, article)
     if not articles:
         raise FileFormatError(f"{source.path}: no article in it; see input.fields for other field names")
     labelled = with_reposts(list(articles.values()), source.reposts, source.path.name.partition(".")[0])

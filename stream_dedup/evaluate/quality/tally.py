@@ -25,9 +25,9 @@ class Tally:
     Attributes:
         truth: the labels.
         rows: articles whose pairs are counted.
-        pairs: pairs of each bin without the overlapping ones, shape (BINS + 1,).
+        pairs: pairs of each bin, of articles of one scope that do not overlap, shape (BINS + 1,).
         positives: bin of each positive pair, -1 where it is not counted yet, shape (p,).
-        forest: what the pairs connect, without the overlapping ones.
+        forest: what these pairs connect.
     """
 
     truth: Truth
@@ -54,6 +54,7 @@ class Tally:
         """
         bins = _binned(block)
         bins[_of_block(self.truth.overlapping, start, len(bins))] = -1
+        bins[self.truth.scopes != self.truth.scopes[start : start + len(bins), None]] = -1
         later = np.arange(self.truth.size) > np.arange(start, start + len(bins))[:, None]
         bins[~later] = -1
         counted = np.bincount(bins.ravel() + 1, minlength=BINS + 2)[1:]

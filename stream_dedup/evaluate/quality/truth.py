@@ -33,6 +33,7 @@ class Truth:
     edits: tuple[Edit, ...]
     edit_of: I64
     overlapping: I64
+    scopes: I64
 
     @classmethod
     def of(cls, labelled: LabelledSet) -> "Truth":
@@ -45,7 +46,7 @@ class Truth:
         edits = sorted({kind for kind in kinds if kind is not None}, key=_in_order)
         places = {edit: place for place, edit in enumerate(edits)}
         edit_of = np.array([-1 if kind is None else places[kind] for kind in kinds], np.int64)
-        return cls(size, labelled.clusters(), positives, tuple(edits), edit_of, overlapping)
+        return cls(size, labelled.clusters(), positives, tuple(edits), edit_of, overlapping, labelled.scopes())
 
 
 def _edit(one: LabelledArticle, other: LabelledArticle) -> Edit | None:

@@ -205,7 +205,7 @@ def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
         labelled.name,
         digest,
         len(labelled.articles),
-        len({one.cluster for one in labelled.articles}),
+        len({one.story for one in labelled.articles}),
         len(labelled.positives()),
         len(labelled.overlapping),
         tuple(KindCount(kind, strength, copies) for (kind, strength), copies in kinds),

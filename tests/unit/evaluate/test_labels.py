@@ -55,14 +55,49 @@ def test_a_set_reads_back_equal(case: LabelledSet, suffix: str, fields: FieldSet
 
 
 def test_scopes_are_written_where_they_are_read(case: LabelledSet, tmp_path: Path) -> None:
-    """Under the path of the settings; what had no scope has none."""
+    """Under the path of the settings; what had no scope has none. What no algorithm compares is not written."""
     scoped = [
         replace(each, article=replace(each.article, scope=scope))
-        for each, scope in zip(case.articles, ("甲", "", "甲", "乙"), strict=True)
+        for each, scope in zip(case.articles, ("甲", "", "甲", "甲"), strict=True)
     ]
     fields = FieldSettings(scope="of.tenant")
     write_labelled(replace(case, articles=scoped), tmp_path / "case.jsonl", fields)
-    assert read_labelled(tmp_path / "case.jsonl", InputSettings(fields=fields)).articles == scoped
+    again = read_labelled(tmp_path / "case.jsonl", InputSettings(fields=fields))
+    assert (again.articles, again.overlapping.tolist()) == (scoped, [])
+
+
+_SCOPED = InputSettings(fields=FieldSettings(scope="scope"))
+
+
+def _in_scopes(path: Path, **labels: str) -> Path:
+    """Write articles a and b in each of two scopes, b with labels, and c in the second."""
+    pairs = [{"id": name, "body": f"正文{name}", "scope": scope} for scope in ("甲", "乙") for name in "ab"]
+    rows = [row | labels if row["id"] == "b" else row for row in pairs]
+    return write_lines(path, *rows, {"id": "c", "body": "正文c", "scope": "乙"})
+
+
+def test_ids_and_clusters_are_those_of_a_scope(tmp_path: Path) -> None:
+    """One id stands for an article in each scope; what a label names is in the scope of its article."""
+    path = _in_scopes(tmp_path / "a.jsonl", cluster="a", original="a", kind="drop")
+    labelled = read_labelled(path, _SCOPED)
+    assert labelled.positives().tolist() == [[0, 1], [2, 3]]
+    with pytest.raises(LabelError, match="line 2: original is 'c', which is the id of no article of the scope '甲'"):
+        read_labelled(_in_scopes(tmp_path / "b.jsonl", cluster="a", original="c"), _SCOPED)
+
+
+def test_pairs_have_a_scope_where_their_ids_are_of_several(tmp_path: Path) -> None:
+    """An id that is of one article alone needs none; articles of two scopes are no pair."""
+    articles = _in_scopes(tmp_path / "a.jsonl")
+    pairs = write_lines(tmp_path / "pairs.jsonl", {"scope": "乙", "id": "b", "repost_of": "a"})
+    labelled = read_labelled(articles, _SCOPED, [pairs])
+    assert (labelled.positives().tolist(), labelled.articles[3].original) == ([[2, 3]], "a")
+    unknown = write_lines(tmp_path / "unknown.jsonl", {"a": "b", "b": "a"})
+    with pytest.raises(LabelError, match="a is 'b', which is the id of no article"):
+        read_labelled(articles, _SCOPED, [unknown])
+    alone = write_lines(tmp_path / "alone.jsonl", *({"id": name, "body": "正文", "scope": name} for name in "ab"))
+    across = write_lines(tmp_path / "across.jsonl", {"a": "a", "b": "b"})
+    with pytest.raises(LabelError, match="articles of two scopes"):
+        read_labelled(alone, _SCOPED, [across])
 
 
 def test_a_packed_file_is_packed(case: LabelledSet, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stream_dedup.article import Article
@@ -59,6 +60,32 @@ def test_scores_are_those_of_the_pairs(run: Run) -> None:
     recalls = {(one.kind, one.strength): one.recall for one in measured.given.kinds}
     assert recalls == {("punct", None): 1.0, ("cut", 0.5): 0.0}
     assert measured.candidates == 2.0
+
+
+def test_articles_of_two_scopes_are_no_question(tmp_path: Path) -> None:
+    """However alike they are: nobody compares them, and one id may stand for an article in each."""
+    scopes = ("甲", "甲", "乙", "乙", "乙")
+    ids = ("one", "two", "one", "two", "three")
+    articles = [
+        LabelledArticle(replace(each.article, id=name, scope=scope), "k")
+        for each, name, scope in zip(five().articles, ids, scopes, strict=True)
+    ]
+    scoped = replace(five(), articles=articles, overlapping=np.empty((0, 2), np.int64))
+    measured = evaluate(_plan(Table("all", ((1.0,) * 5,) * 5)), scoped, tmp_path, Heard()).measured[0]
+    score = measured.given.score
+    assert (score.true_positives, score.false_positives, score.false_negatives) == (4, 0, 0)
+
+
+@pytest.mark.slow
+def test_engine_is_asked_within_scopes(bodies: list[str], tmp_path: Path) -> None:
+    """Reposts of the same articles in two scopes: each is found in its own, by its own name."""
+    texts = sorted(bodies, key=len)[-4:]
+    articles = [Article(str(n), body, scope=scope) for scope in ("甲", "乙") for n, body in enumerate(texts)]
+    made = with_reposts(articles, RepostSettings(edits=("boiler:2",), share=1.0))
+    assert len({one.article.name for one in made.articles}) == len(made.articles) > len(articles)
+    plan = _plan(configurations={"engine/default": configurations()["engine/default"]})
+    score = evaluate(plan, made, tmp_path, Heard()).measured[0].given.score
+    assert (score.precision, score.recall) == (1.0, 1.0)
 
 
 def test_best_threshold_is_looked_for(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from stream_dedup.evaluate.label_lines import LabelError
 from stream_dedup.evaluate.reposts import RepostSettings
 from stream_dedup.evaluate.source import Source, take
 from stream_dedup.files.readers import FileFormatError
-from stream_dedup.settings import InputSettings
+from stream_dedup.settings import FieldSettings, InputSettings
 
 
 @pytest.fixture
@@ -32,6 +33,18 @@ def test_reposts_are_made_where_no_label_is(articles: Path) -> None:
     assert (taken.made, taken.skipped, taken.labelled.name) == (True, 2, "news")
     kinds = {one.kind for one in taken.labelled.articles if one.original is not None}
     assert kinds == {"retitle", "truncate"}
+
+
+def test_ids_are_those_of_a_scope(articles: Path) -> None:
+    """An article of another scope under the same id, or with the same text, is no redelivery and no copy."""
+    rows = [json.loads(line) for line in articles.read_text().splitlines()[:12]]
+    scoped = [row | {"scope": scope} for scope in ("甲", "乙") for row in rows]
+    articles.write_text("".join(json.dumps(row) + "\n" for row in scoped))
+    source = replace(_source(articles), settings=InputSettings(fields=FieldSettings(scope="scope")))
+    taken = take(source)
+    originals = [one.article.scope for one in taken.labelled.articles if one.original is None]
+    assert (taken.skipped, originals.count("甲")) == (0, originals.count("乙"))
+    assert len(originals) > 12
 
 
 def test_limit_counts_records(articles: Path) -> None:
