@@ -21,9 +21,11 @@ from stream_dedup.cli.terminal import (
     EXIT_USAGE,
     ConfigOption,
     SetOption,
+    directory_path,
     errors,
     fail,
     guarded,
+    named_path,
     out,
     settings_of,
 )
@@ -76,7 +78,13 @@ SegmentersOption = Annotated[list[str] | None, _patterns("--segmenters", "-w", "
 FeaturesOption = Annotated[list[str] | None, _patterns("--features", "-f", "Weights of words")]
 SimilaritiesOption = Annotated[list[str] | None, _patterns("--similarities", "-m", "Similarity measures")]
 MarkdownOption = Annotated[
-    Path | None, typer.Option("--markdown", help="Write the report as Markdown there, with its plots.", metavar="DIR")
+    Path | None,
+    typer.Option(
+        "--markdown",
+        help="Write the report as Markdown there, with its plots.",
+        metavar="DIR",
+        parser=directory_path,
+    ),
 ]
 
 
@@ -94,7 +102,9 @@ class Subject(StrEnum):
 @app.command("run")
 def run_command(
     file: FileArgument,
-    results: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR")],
+    results: Annotated[
+        Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR", parser=directory_path)
+    ],
     pairs: Annotated[
         list[Path] | None,
         typer.Option("--pairs", help="Labels: pairs of ids, {id, repost_of} or {a, b} a line.", metavar="FILE"),
@@ -178,7 +188,10 @@ def run_command(
 def make_command(
     file: FileArgument,
     result: Annotated[
-        Path, typer.Option("--out", "-o", help="Where it goes: .jsonl, .jsonl.gz or .jsonl.zst.", metavar="FILE")
+        Path,
+        typer.Option(
+            "--out", "-o", help="Where it goes: .jsonl, .jsonl.gz or .jsonl.zst.", metavar="FILE", parser=named_path
+        ),
     ],
     seed: SeedOption = 0,
     share: ShareOption = 0.5,
@@ -210,7 +223,7 @@ def make_command(
 
 @app.command("report")
 def report_command(
-    results: Annotated[Path, typer.Argument(help="Directory of a run.", metavar="DIR")],
+    results: Annotated[Path, typer.Argument(help="Directory of a run.", metavar="DIR", parser=directory_path)],
     markdown: MarkdownOption = None,
     findings: Annotated[bool, typer.Option("--findings", help="Show the studies' findings.")] = False,
 ) -> None:

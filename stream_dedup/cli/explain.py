@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stream_dedup.cli.ask import JsonOption, ScopeOption, as_id
-from stream_dedup.cli.terminal import EXIT_USAGE, ConfigOption, SetOption, fail, guarded, out, settings_of, text_of
+from stream_dedup.cli.terminal import (
+    EXIT_USAGE,
+    ConfigOption,
+    SetOption,
+    database_path,
+    fail,
+    guarded,
+    out,
+    settings_of,
+    text_of,
+)
 from stream_dedup.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,7 +45,12 @@ def explain_command(
     scope: ScopeOption = "",
     state: Annotated[
         Path | None,
-        typer.Option("--state", help="State whose document counts weigh the words of files.", metavar="DIR"),
+        typer.Option(
+            "--state",
+            help="State whose document counts weigh the words of files.",
+            metavar="DIR",
+            parser=database_path,
+        ),
     ] = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -98,4 +113,4 @@ def _epoch_of(settings: Settings, state: Path | None) -> "Epoch | None":
     # A service keeps its database in a directory of its settings.
     named = settings.model_copy(update={"state": settings.state.model_copy(update={"directory": state})})
     inner = state_directory(named, digest_of(settings))
-    return epoch_of_state(state if is_state(state) else inner)
+    return epoch_of_state(inner if is_state(inner) else state)

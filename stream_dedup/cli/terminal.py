@@ -61,7 +61,15 @@ def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
     return parsed
 
 
+def _directory(text: str) -> Path:
+    path = Path(no_empty_path(text))
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{text!r} is a file, where a directory is wanted")
+    return path
+
+
 named_path = as_option(lambda text: Path(no_empty_path(text)))
+directory_path = as_option(_directory)
 database_path = as_option(lambda text: Path(in_utf_8(no_empty_path(text))))  # RocksDB takes no other
 
 Fail = Callable[[str, int], NoReturn]
