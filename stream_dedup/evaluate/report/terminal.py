@@ -22,6 +22,7 @@ from stream_dedup.evaluate.report.tables import (
     unmeasured_table,
 )
 from stream_dedup.evaluate.results import Evaluation
+from stream_dedup.shown.plain import plain
 
 # All columns together are too wide for a terminal; two tables of these fit 80 characters.
 _QUALITY = ("at", "precision", "recall", "F1", "ARI", "best F1", "best at")
@@ -48,14 +49,14 @@ def tables_on_terminal(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 def rich_table(table: Table) -> RichTable:
     """Return a table as rich shows it: numbers to the right."""
-    shown = RichTable(title=Text(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = RichTable(title=plain(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns:
         if column.digits is None:
             shown.add_column(Text(column.heading), overflow="fold", min_width=min(_NAME, _widest(table, column)))
         else:
             shown.add_column(Text(column.heading.replace("/", "/\n")), justify="right", no_wrap=True)
     for row in table.shown():
-        shown.add_row(*map(Text, row))
+        shown.add_row(*map(plain, row))
     return shown
 
 

@@ -1,7 +1,9 @@
 """Promises of reports: every number is there, no data is taken for markup, and a page needs nothing beside it."""
 
 import csv
+import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,7 +18,7 @@ from stream_dedup.evaluate.report.page import page_of
 from stream_dedup.evaluate.report.plots import plots_of
 from stream_dedup.evaluate.report.tables import algorithms_table, kinds_table, shown
 from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
-from stream_dedup.evaluate.results import Evaluation, Replaced, Unmeasured
+from stream_dedup.evaluate.results import Evaluation, KindCount, Replaced, Unmeasured
 from tests.unit.evaluate.made import evaluation, measured, replaced
 
 _FAILED = Unmeasured(measured("x/y/z").named, "KeyError: '<script>|'", failed=True)
@@ -128,6 +130,15 @@ def test_markdown_has_tables_and_plots(whole: Evaluation, tmp_path: Path) -> Non
     assert "| seg/none/cosine | 0.50 | 0.7000 |" in report
     assert r"KeyError: '<script>\|'" in report
     assert "**not checked**" in report
+
+
+def test_terminal_takes_data_for_text(whole: Evaluation) -> None:
+    """The name of an edit, which comes with the labels, moves no cursor and colours nothing."""
+    kinds = (KindCount("[bold]x[/nope]\x1b[31m\n", None, 3),)
+    console = Console(width=200, record=True, color_system="truecolor", force_terminal=True, file=io.StringIO())
+    for table in tables_on_terminal(replace(whole, articles=replace(whole.articles, kinds=kinds))):
+        console.print(table)
+    assert "[bold]x[/nope]␛[31m␊" in console.export_text(styles=True)
 
 
 def test_tables_fit_a_terminal(whole: Evaluation) -> None:
