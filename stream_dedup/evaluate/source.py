@@ -15,7 +15,7 @@ from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.labels import decoded, read_labelled
 from stream_dedup.evaluate.overlap import with_overlaps
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
-from stream_dedup.files.readers import FileFormatError, reader_for
+from stream_dedup.files.readers import FileFormatError, check_regular, reader_for
 from stream_dedup.settings import InputSettings
 
 
@@ -87,8 +87,7 @@ def make(source: Source) -> Taken:
 
 def _check(source: Source) -> None:
     for path in (source.path, *source.pairs):
-        if not path.is_file():
-            raise FileFormatError(f"{path}: there is no such file")
+        check_regular(path)
 
 
 def _is_labelled(path: Path) -> bool:

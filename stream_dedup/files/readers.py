@@ -95,6 +95,20 @@ def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
     )
 
 
+def check_regular(path: Path) -> None:
+    """Check that a file is there, and can be read more than once.
+
+    Raises:
+        FileFormatError: it is not, or cannot.
+    """
+    if path.is_dir():
+        raise FileFormatError(f"{path} is a directory: name a file in it")
+    if path == STANDARD_INPUT or (path.exists() and not path.is_file()):
+        raise FileFormatError(f"{path} cannot be read more than once: name a file")
+    if not path.exists():
+        raise FileFormatError(f"{path}: there is no such file")
+
+
 def check_begin(path: Path) -> None:
     """Look at how a regular file begins, where its name leaves open what it holds.
 

@@ -58,9 +58,9 @@ def check_files(paths: Sequence[Path]) -> None:
         FileFormatError: one is not.
     """
     for path in paths:
-        reader_for(path)
         if path.is_dir():
             raise FileFormatError(f"{path} is a directory: name the files in it")
+        reader_for(path)
         if path != STANDARD_INPUT and not path.exists():
             raise FileFormatError(f"{path}: there is no such file")
         check_begin(path)

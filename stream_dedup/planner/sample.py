@@ -21,6 +21,7 @@ from stream_dedup.counted import counted
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, reader_for
+from stream_dedup.files.run import check_files
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.planner.distances import BITS, FlipMixture, fitted
@@ -96,8 +97,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
     Raises:
         FileFormatError: the file is missing, cannot be read or has too few articles, or none but copies of one.
     """
-    if not path.is_file():
-        raise FileFormatError(f"{path}: there is no such file")
+    check_files([path])
     articles = list(islice(_articles(path, settings), most))
     if len(articles) < _LEAST:
         raise FileFormatError(f"{path}: too few for a sample: {counted(len(articles), 'article')}, it takes {_LEAST}")

@@ -116,6 +116,8 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
         (("-e", "truncate:7"), "truncate of strength 7: share of the characters that stay, over 0, up to 1"),
         (("--copies", 0), "--copies: Input should be greater than or equal to 1"),
         (("--pairs", "none.jsonl"), "none.jsonl: there is no such file"),
+        (("--pairs", _ROOT / "tests"), "is a directory: name a file in it"),
+        (("--pairs", "-"), "- cannot be read more than once: name a file"),
         (("--markdown", __file__), "is a file, where a directory is wanted"),
         (("--markdown", ""), "a path is wanted"),
         (("-o", ""), "a path is wanted"),

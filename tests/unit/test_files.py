@@ -624,8 +624,9 @@ def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) 
         list(reader_for(Path("-"))(Path("-")))
 
 
-def test_directory_is_no_file(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
-    """It is told as such, not as missing."""
-    (tmp_path / "d.jsonl").mkdir()
+@pytest.mark.parametrize("name", ["d.jsonl", "d"])
+def test_directory_is_no_file(name: str, engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
+    """It is told as such, not as missing or as of no known format."""
+    (tmp_path / name).mkdir()
     with pytest.raises(FileFormatError, match="is a directory"):
-        _run([tmp_path / "d.jsonl"], tmp_path / "out", engine_in(None))
+        _run([tmp_path / name], tmp_path / "out", engine_in(None))

@@ -2,9 +2,11 @@
 
 import csv
 import json
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -103,6 +105,17 @@ def test_table_that_says_of_none_that_it_is_deleted_is_read(sample: Sample, tmp_
         rows.writerow(["id", "body", "deleted"])
         rows.writerows([number, body, "false"] for number, body in enumerate(bodies))
     assert measured_sample(path, Settings(), 0.8, 1_000).articles == sample.articles
+
+
+def test_articles_come_by_a_pipe_too(sample: Sample, tmp_path: Path, bodies: list[str]) -> None:
+    """As `dedup` takes them; they are read once."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    lines = "".join(json.dumps({"id": str(number), "body": body}) + "\n" for number, body in enumerate(bodies))
+    writer = Thread(target=pipe.write_text, args=(lines, "utf-8"), daemon=True)
+    writer.start()
+    assert measured_sample(pipe, Settings(), 0.8, 1_000).articles == sample.articles
+    writer.join()
 
 
 def test_too_few_articles_are_refused(tmp_path: Path) -> None:
