@@ -19,9 +19,8 @@ from stream_dedup.evaluate.runner.tasks import Shared
 from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
 from stream_dedup.version import __version__
 
-_KEPT_SECONDS = (
-    30.0  # of work that `report` lacks after a kill: the whole of a thousand results takes a second to write
-)
+# Of work that `report` lacks after a kill: the whole of a thousand results takes a second to write.
+_KEPT_SECONDS = 30.0
 _MORE_JOBS = 2  # than processes have begun: while one waits for its last call, others fill in
 _REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
 _NOT_DONE = "interrupted before it was done: the same command goes on here"
