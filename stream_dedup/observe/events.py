@@ -71,6 +71,16 @@ _ROLES = (
         "A topic of the input was deleted and made anew: it has other messages under the same offsets.",
         ("topic", "then"),
     ),
+    Event(
+        "input_lost",
+        "warning",
+        "The broker has no message any more where a partition was read to: it is read on where it goes on. Behind that "
+        "place the messages between were deleted before they were read; before it the broker has lost some that were "
+        "read, as after an unclean election, and new ones come under their offsets.",
+        ("topic", "partition", "read_to", "goes_on"),
+        "deleted: a longer `retention.ms` of the topic, or less lag; lost: look at the brokers, and have the producers "
+        "send again what was not acknowledged by all replicas",
+    ),
     Event("partitions_assigned", "info", "Partitions of the input were given to it.", ("partitions",)),
     Event("partitions_revoked", "info", "They were taken away.", ("partitions",)),
 )

@@ -4,6 +4,7 @@ Knows subscription, assignment and offsets; knows nothing of what messages hold.
 """
 
 import math
+import re
 import threading
 import time
 from collections import Counter
@@ -35,6 +36,8 @@ _PIECE_SECONDS = 0.01  # that messages are collected until they are looked at
 _LOOK_SECONDS = 2.0  # that the broker is asked at most which topics there are
 _AGAIN_SECONDS = 10.0  # until it is asked again where it did not say
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
+# How librdkafka tells that a new leader's log ends before what was read, and where.
+_TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
 log = structlog.get_logger()
@@ -50,7 +53,7 @@ class Haul:
         due: when their commit is due, by `time.monotonic`; None as long as there are none.
         newest: offset of the last one by partition.
         last: that one itself.
-        moved: whether a partition of theirs was taken away or given anew since.
+        moved: whether a partition of theirs was taken away or given anew since, or has lost what was read.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -83,7 +86,9 @@ class Source:
 
     Where the state has none for a partition, reading begins as `auto.offset.reset` says (the earliest message by
     default): what the group has committed is for the monitors of its lag, and for states that are made anew. A topic
-    that was deleted and made anew is read from its beginning: its identity is kept among the positions.
+    that was deleted and made anew is read from its beginning: its identity is kept among the positions. One that has
+    lost what was to be read next is read on where it goes on: at its beginning, where that was deleted; at its end,
+    where messages that were read are lost as well, as after an unclean election.
 
     Args:
         settings: topics, group and commit bounds.
@@ -106,8 +111,9 @@ class Source:
         self._noted: dict[Place, int] = {}  # positions and identities of which the state does not know yet
         self._telling: dict[Place, int] = {}  # those that it is being told
         self._identify = identify
-        self._consumer: Consumer = make_consumer(settings, told=told)
         properties = consumer_properties(settings)
+        # By itself the client would begin anew, or leave out what is still there.
+        self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, told)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._first_offset = OFFSET_END if from_end else OFFSET_BEGINNING
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
@@ -246,8 +252,7 @@ class Source:
         again = (committed & self.assigned) - self._under_way()
         places = [TopicPartition(*place, self._offset_of(place)) for place in again]
         try:
-            self._consumer.incremental_unassign(places)
-            self._consumer.incremental_assign(places)
+            self._read_from(places)
         except KafkaException as error:
             self._fault = error.args[0]
 
@@ -343,15 +348,56 @@ class Source:
                 if offset > haul.newest.get(place, -1):
                     haul.newest[place], haul.last[place] = offset, message
                     good.append(message)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
+                self._go_on(place_of(message), int(message.offset() or 0), error.str())
             elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
                 self._complaints.warning("input_waits", error=error.name(), detail=error.str())
         return good
 
+    def _go_on(self, place: Place, offset: int, told: str) -> None:
+        """Read a partition on where it has messages, since it has none where it was read to.
+
+        Args:
+            place: topic and partition.
+            offset: that was asked for; not above 0 where a new leader made the client look.
+            told: by the client.
+
+        Raises:
+            BrokerError: the broker does not tell what it has, or that is another topic by now.
+        """
+        if place not in self.assigned:
+            return
+        self._check_identities()
+        under_way = [haul.newest[place] + 1 for haul in self._hauls if place in haul.newest and not haul.moved]
+        read_to = max(offset, self._positions.get(place, 0), *under_way, 0)
+        try:
+            first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_LOOK_SECONDS)
+            if truncated := _TRUNCATED.search(told):
+                end = int(truncated[1])  # behind it others have come meanwhile
+            goes_on = max(first, min(read_to, end))
+            log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
+            if goes_on < read_to:
+                # What was read behind it and is not committed stands under offsets that others have by now.
+                self._spoil({place})
+            self._positions[place] = goes_on
+            self._read_from([TopicPartition(*place, goes_on)])
+        except KafkaException as error:
+            raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
+
+    def _read_from(self, places: list[TopicPartition]) -> None:
+        """Read assigned partitions from other offsets than where they are."""
+        self._consumer.incremental_unassign(places)
+        self._consumer.incremental_assign(places)
+
     def _move(self, places: set[Place]) -> None:
         """Note that partitions were taken or given."""
         self.rebalances += 1
+        self._spoil(places)
+
+    def _spoil(self, places: set[Place]) -> None:
+        """Have nothing that was read of some partitions committed as it is."""
         for haul in self._hauls:
             haul.moved |= not places.isdisjoint(haul.newest)
 

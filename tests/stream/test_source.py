@@ -3,13 +3,19 @@
 Knows the group and offsets; knows nothing of decisions.
 """
 
+import os
+import struct
 import threading
 import time
+from collections.abc import MutableMapping
 from contextlib import closing
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from structlog.testing import capture_logs
 
+from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream import source as input_
 from stream_dedup.stream.clients import BrokerError
@@ -20,6 +26,7 @@ from tests.stream.harness import Incoming, Topics, create_topic, delete_topic, n
 
 _POLL_MS = 6_000  # without a sign of life, after which the group goes on without a member
 _PIECE = 10  # messages of a commit
+_BATCH = struct.Struct(">qi")  # what a batch begins with in a segment: its first offset, and how long the rest is
 
 
 def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
@@ -299,3 +306,54 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(bootstrap: str, m
         source.advance(haul, behind)
         assert source.noted() == {(topics.input, IDENTITY): 7}
         assert _read(source, source.haul(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
+
+
+def _lose_end(broker: KafkaBroker, topic: str, batches: int) -> None:
+    """Cut all but the first batches off a topic, as a leader does that has not seen the rest."""
+    broker.kill()
+    (segment,) = broker.folder.glob(f"log/{topic}-0/*.log")
+    data, end = segment.read_bytes(), 0
+    for _ in range(batches):
+        end += _BATCH.unpack_from(data, end)[1] + _BATCH.size
+    os.truncate(segment, end)
+    for kind in ("index", "timeindex", "snapshot"):
+        for file in segment.parent.glob(f"*.{kind}"):
+            file.unlink()
+    broker.restart()
+
+
+def _losses(logged: list[MutableMapping[str, Any]]) -> list[tuple[int, int]]:
+    return [(event["read_to"], event["goes_on"]) for event in logged if event["event"] == "input_lost"]
+
+
+def test_partition_that_lost_its_end_is_read_on_there() -> None:
+    """Nothing that is left is read again; by who starts, and by who reads while others come under the old offsets."""
+    topics, patient = named_topics(), "kafka.consumer.session.timeout.ms=60000"
+    with KafkaBroker() as broker:
+        settings = _settings(broker.bootstrap, topics, patient, "kafka.consumer.max.poll.interval.ms=60000")
+        create_topic(broker.bootstrap, topics.input)
+        for _ in range(4):
+            produce(broker.bootstrap, topics.input, _numbered(_PIECE // 2))
+        _lose_end(broker, topics.input, 3)
+        behind_end, end = {(topics.input, 0): 2 * _PIECE}, 3 * _PIECE // 2
+        with closing(Source(settings, behind_end)) as source, capture_logs() as logged:
+            haul = source.haul()
+
+            def found() -> bool:
+                source.take(haul, threading.Event())
+                return bool(_losses(logged))
+
+            wait_until(found, "the loss")
+            produce(broker.bootstrap, topics.input, _numbered(_PIECE))
+            assert _read(source, haul, _PIECE) == list(range(end, end + _PIECE))
+            assert _losses(logged) == [(2 * _PIECE, end)]
+            source.advance(haul, haul.positions())
+            # What is read ahead is lost, and by the time that shows there are others in its place.
+            produce(broker.bootstrap, topics.input, _numbered(_PIECE))
+            ahead, after = source.haul(), source.haul()
+            _read(source, ahead, _PIECE)
+            _lose_end(broker, topics.input, 4)
+            produce(broker.bootstrap, topics.input, _numbered(2 * _PIECE))
+            assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
+            assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
+            assert not source.holds(ahead)
