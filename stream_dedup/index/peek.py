@@ -4,7 +4,6 @@ Knows the directory of a database; knows nothing of services or settings of now.
 """
 
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ def is_state(directory: Path) -> bool:
 def settings_of_state(directory: Path) -> Mapping[str, Any] | None:
     """Return the settings that a state was made with, None where they cannot be read."""
     try:
-        with closing(RocksStore(directory, read_only=True)) as store:
+        with RocksStore(directory, read_only=True) as store:
             return stored_settings(store)
     except StoreError:
         return None
@@ -42,5 +41,5 @@ def epoch_of_state(directory: Path) -> Epoch:
     """
     if not is_state(directory):
         raise StoreError(f"{directory} is no state directory")
-    with closing(RocksStore(directory, read_only=True)) as store:
+    with RocksStore(directory, read_only=True) as store:
         return load_epoch(store)

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from operator import ge
 from pathlib import Path
@@ -26,6 +26,7 @@ from rocksdict import (
     WriteBatch,
 )
 
+from stream_dedup.closing import SelfClosing
 from stream_dedup.index.rocks_errors import store_error
 from stream_dedup.index.rocks_figures import Figures, figure, figures_of
 from stream_dedup.index.rocks_options import access_of, all_in_order, options_of, write_options
@@ -53,7 +54,7 @@ _REMOVALS = 4
 _STALL_SECONDS = 0.02
 
 
-class RocksStore:
+class RocksStore(SelfClosing):
     """A store in a directory, held by one process at a time.
 
     Reads and writes may come from several threads; all but `close`, which ends a running `reclaim` and must
@@ -430,19 +431,6 @@ def open_store(directory: Path, settings: StateSettings) -> RocksStore:
         write_buffer_bytes=settings.write_buffer_bytes,
         sync=settings.sync,
     )
-
-
-@contextmanager
-def opened_store(directory: Path, settings: StateSettings) -> Iterator[RocksStore]:
-    """Open a store and close it at the end. An error of the closing does not hide the one that led to it."""
-    store = open_store(directory, settings)
-    try:
-        yield store
-    except BaseException:
-        with suppress(StoreError):
-            store.close()
-        raise
-    store.close()
 
 
 def _seek_last(cursor: RdictIter, prefix: bytes) -> None:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from stream_dedup.decode import Decoder
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.index.rocks import opened_store
+from stream_dedup.index.rocks import open_store
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings
@@ -65,7 +65,7 @@ class Rebuild:
         names, topics = state_topics(self._settings, digest), Topics(self._settings)
         _check_decided(self._settings, topics.other_changelogs(digest))
         with (
-            opened_store(state_directory(self._settings, digest), self._settings.state) as store,
+            open_store(state_directory(self._settings, digest), self._settings.state) as store,
             closing(Writer(self._settings, names.changelog, names.changelog, lambda: None)) as writer,
         ):
             engine = Deduplicator(settings=self._settings, store=store)

@@ -12,7 +12,7 @@ from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.rocks import RocksStore, open_store, opened_store
+from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.store import StoreFullError
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
@@ -58,7 +58,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     if fresh and is_state(directory):
         open_store(directory, settings.state).close()  # refused while a service has it
         discard(directory)
-    with opened_store(directory, settings.state) as store:
+    with open_store(directory, settings.state) as store:
         state = State(store, settings, comparability(settings))
         return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
 
@@ -100,7 +100,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         _check_room(store, settings.state.directory)
         with (
             Scratch(_VERIFY, settings.state.directory) as scratch,
-            closing(RocksStore(Path(scratch) / "replay")) as other_store,
+            RocksStore(Path(scratch) / "replay") as other_store,
         ):
             other = State(other_store, settings, comparability(settings))
             catch_up(other, settings, names.changelog, identity, report, stop=place.offset)
@@ -133,7 +133,7 @@ def opened_to_read(settings: Settings) -> Iterator[RocksStore]:
     Raises:
         StoreError: there is none, or it cannot be read.
     """
-    with closing(RocksStore(state_to_read(settings), read_only=True)) as store:
+    with RocksStore(state_to_read(settings), read_only=True) as store:
         yield store
 
 

@@ -14,7 +14,7 @@ import structlog
 
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.rocks import RocksStore, opened_store
+from stream_dedup.index.rocks import RocksStore, open_store
 from stream_dedup.index.store import StoreDamagedError
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.memory import show_memory
@@ -123,7 +123,7 @@ class Service:
         life, metrics = self._life, self._metrics
         # The state comes first: a second instance must hear that it is in use, not that the port is.
         with (
-            opened_store(directory, self._settings.state) as store,
+            open_store(directory, self._settings.state) as store,
             metrics.refreshed_by(StateMeter(metrics, store, directory).refresh),
             metrics.refreshed_by(partial(show_memory, metrics)),
             Observatory(self._settings.http, metrics, life.health) as observatory,

@@ -442,6 +442,28 @@ def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
     store.close()
 
 
+def _leave(store: RocksStore, error: Exception) -> None:
+    """Leave the store's context by an error."""
+    with store:
+        raise error
+
+
+def test_error_of_the_closing_does_not_hide_the_one_that_led_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk both fail, and RocksDB says of the second only that there was one before."""
+
+    def refuse(_: object) -> None:
+        raise OSError("Writer has previous error.")
+
+    stores = [_rocks(tmp_path / "one"), _rocks(tmp_path / "other")]
+    monkeypatch.setattr(rocks, "_close", refuse)
+    with pytest.raises(StoreFullError, match="the write"):
+        _leave(stores[0], StoreFullError("the write"))
+    with pytest.raises(StoreError, match="previous error"), stores[1]:
+        pass
+
+
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
 def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int, tmp_path: Path) -> None:
     """A volume of another user, or one that is mounted to be read, names the setting and what to do."""
