@@ -17,10 +17,10 @@ from stream_dedup.ask.bounds import TooLongError, quoted
 from stream_dedup.ask.desk import NoReasonError, UniqueArticleError
 from stream_dedup.ask.lookup import UnknownArticleError
 from stream_dedup.ask.texts import LostTextError
-from stream_dedup.index.store import StoreError
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError
-from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.kafka.clients import BrokerError
 
 _MOST_TOLD = 3  # mistakes of one question
 _LONGEST_NAME = 40  # characters of what was asked that come back

@@ -18,7 +18,7 @@ import uvicorn
 from stream_dedup.api.app import make_app
 from stream_dedup.api.connections import KEEP_ALIVE_SECONDS, Connection
 from stream_dedup.ask.desk import Desk
-from stream_dedup.index.store import StoreError
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.watchdog import Watchdog

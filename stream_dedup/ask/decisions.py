@@ -15,7 +15,7 @@ from stream_dedup.ask.answers import Answer, Encodable, PlaceAnswer
 from stream_dedup.decode import UndecodableError
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import OWN_HEADERS, Settings
-from stream_dedup.stream.sink import incoming_headers
+from stream_dedup.stream.kafka.headers import incoming_headers
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 

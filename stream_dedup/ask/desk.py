@@ -35,16 +35,16 @@ from stream_dedup.engine.explain import Explainer
 from stream_dedup.engine.versions import load_records
 from stream_dedup.engine.window import Window
 from stream_dedup.files.place import runs_of
-from stream_dedup.index.ledger import Positions, Progress, load_positions
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.store import StoreError
+from stream_dedup.index.records.ledger import Positions, Progress, load_positions
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.registry import RegistryError
 from stream_dedup.scope import id_of, name_of
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError
-from stream_dedup.stream.messages import Messages
-from stream_dedup.stream.places import in_input
-from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_directory
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.messages import Messages
+from stream_dedup.stream.kafka.places import in_input
+from stream_dedup.stream.state.states import digest_of, is_of_files, other_states, state_directory
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 from stream_dedup.version import __version__

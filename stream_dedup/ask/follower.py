@@ -12,12 +12,12 @@ from pathlib import Path
 from stream_dedup.closing import SelfClosing
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.dedup import comparability
-from stream_dedup.index.counts import load_epoch, load_learnt
-from stream_dedup.index.ledger import Progress, check_format, load_progress
-from stream_dedup.index.multi import MultiIndex
+from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import FileStore, Store, StoreDamagedError, StoreError
+from stream_dedup.index.records.counts import load_epoch, load_learnt
+from stream_dedup.index.records.ledger import Progress, check_format, load_progress
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import FileStore, Store, StoreDamagedError, StoreError
 from stream_dedup.scratch import Scratch
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch

@@ -15,10 +15,10 @@ from stream_dedup.ask.timeline import timeline_of
 from stream_dedup.engine.clusters import Cluster, found, largest
 from stream_dedup.engine.members import member_of
 from stream_dedup.engine.versions import load_records, since
-from stream_dedup.index.generations import newest
-from stream_dedup.index.joins import Join, join_key, of_join_key, renumbered_key
-from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
-from stream_dedup.index.store import Family
+from stream_dedup.index.records.generations import newest
+from stream_dedup.index.records.joins import Join, join_key, of_join_key, renumbered_key
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
+from stream_dedup.index.stores.store import Family
 from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.told import iso, rounded
 

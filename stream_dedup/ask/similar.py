@@ -13,9 +13,9 @@ from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.compare import RELATIONS, Match, compare, duplicates_of, limits_of
 from stream_dedup.engine.judge import JUDGE, judge
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.index.candidates import Candidates, Search
-from stream_dedup.index.entries import UNSEGMENTED
-from stream_dedup.index.records import outlived
+from stream_dedup.index.entries.entries import UNSEGMENTED
+from stream_dedup.index.lookup.candidates import Candidates, Search
+from stream_dedup.index.records.records import outlived
 from stream_dedup.scope import scope_hash
 from stream_dedup.settings import EngineSettings
 

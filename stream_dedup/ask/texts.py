@@ -9,8 +9,8 @@ from collections import OrderedDict
 from stream_dedup.article import Article, Origin
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.decode import Decoder
-from stream_dedup.stream.decoded import decode_all
-from stream_dedup.stream.messages import Messages
+from stream_dedup.stream.input.decoded import decode_all
+from stream_dedup.stream.kafka.messages import Messages
 
 _KEPT_CHARACTERS = 4 << 20
 

@@ -106,7 +106,7 @@ def _without_colours() -> bool:
 
 def _epoch_of(settings: Settings, state: Path | None) -> "Epoch | None":
     from stream_dedup.index.peek import epoch_of_state, is_state
-    from stream_dedup.stream.states import digest_of, state_directory
+    from stream_dedup.stream.state.states import digest_of, state_directory
 
     if state is None:
         return None

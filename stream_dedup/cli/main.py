@@ -156,8 +156,8 @@ def dedup(
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.files.results import any_judged
     from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
-    from stream_dedup.index.rocks import open_store
-    from stream_dedup.index.store import MemoryStore
+    from stream_dedup.index.stores.rocks import open_store
+    from stream_dedup.index.stores.store import MemoryStore
 
     summary, heard = Summary(), list[int]()
 
@@ -258,7 +258,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     """
     from stream_dedup.files.readers import shown
     from stream_dedup.files.results import any_judged
-    from stream_dedup.index.store import StoreError
+    from stream_dedup.index.stores.store import StoreError
 
     where = f"results in {shown(results)}"
     try:

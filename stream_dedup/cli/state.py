@@ -31,8 +31,8 @@ from stream_dedup.signals import heed
 from stream_dedup.told import iso
 
 if TYPE_CHECKING:
-    from stream_dedup.index.ledger import Positions
-    from stream_dedup.stream.restore import Report
+    from stream_dedup.index.records.ledger import Positions
+    from stream_dedup.stream.state.restore import Report
 
 _SNAPSHOT_SECONDS = 60.0
 _MOST_FAULTS = 100
@@ -67,9 +67,9 @@ def verify_command(
 ) -> None:
     """Check that indexes, records, counts and changelog agree; exit code 1 where they do not."""
     settings = settings_of(config, flags)
-    from stream_dedup.index.store import StoreError
-    from stream_dedup.stream.restore import verify
-    from stream_dedup.stream.states import is_of_files
+    from stream_dedup.index.stores.store import StoreError
+    from stream_dedup.stream.state.restore import verify
+    from stream_dedup.stream.state.states import is_of_files
 
     def work() -> None:
         faults, of_files = [], is_of_files(settings)
@@ -100,8 +100,8 @@ def restore_command(
 ) -> None:
     """Bring the state directory to the end of its changelog, as a start of the service would."""
     settings = settings_of(config, flags)
-    from stream_dedup.stream.restore import restore
-    from stream_dedup.stream.states import digest_of, state_directory
+    from stream_dedup.stream.state.restore import restore
+    from stream_dedup.stream.state.states import digest_of, state_directory
 
     def work() -> None:
         with _progress() as report:
@@ -120,7 +120,7 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
     """
     settings = settings_of(config, flags)
     from stream_dedup.stream.rebuild import Rebuild
-    from stream_dedup.stream.states import check_old_format, digest_of
+    from stream_dedup.stream.state.states import check_old_format, digest_of
 
     stopping = threading.Event()
 
@@ -147,10 +147,10 @@ def snapshot_command(
 ) -> None:
     """Copy the state with its place in the changelog, also while a service runs on it."""
     settings = settings_of(config, flags)
-    from stream_dedup.index.rocks import open_store
-    from stream_dedup.index.store import StoreLockedError
-    from stream_dedup.stream.snapshots import ask
-    from stream_dedup.stream.states import is_of_files, state_to_read
+    from stream_dedup.index.stores.rocks import open_store
+    from stream_dedup.index.stores.store import StoreLockedError
+    from stream_dedup.stream.state.snapshots import ask
+    from stream_dedup.stream.state.states import is_of_files, state_to_read
 
     def work() -> None:
         source, copy = state_to_read(settings), directory.absolute()
@@ -171,10 +171,10 @@ def snapshot_command(
 def _stats(settings: Settings) -> dict[str, Any]:
     from stream_dedup.engine.dedup import comparability
     from stream_dedup.engine.state import State
-    from stream_dedup.index.ledger import FORMAT_VERSION
-    from stream_dedup.stream.restore import opened_to_read
-    from stream_dedup.stream.states import digest_of, is_of_files, other_states, state_to_read
-    from stream_dedup.stream.topics import state_topics
+    from stream_dedup.index.records.ledger import FORMAT_VERSION
+    from stream_dedup.stream.kafka.topics import state_topics
+    from stream_dedup.stream.state.restore import opened_to_read
+    from stream_dedup.stream.state.states import digest_of, is_of_files, other_states, state_to_read
 
     digest = digest_of(settings)
     with opened_to_read(settings) as store:
@@ -206,7 +206,7 @@ def _stats(settings: Settings) -> dict[str, Any]:
 def _places(positions: "Positions", *, from_files: bool) -> dict[str, Any]:
     """Return how far the inputs have been read: those of a service, or those of runs over files."""
     from stream_dedup.files.place import runs_of
-    from stream_dedup.stream.places import in_input
+    from stream_dedup.stream.kafka.places import in_input
 
     if from_files:
         return {"runs": runs_of(positions)}

@@ -86,7 +86,7 @@ def tail_command(
     _check("--decision", decisions, _DECISIONS)
     _check("--relation", relations, _RELATIONS)
     wanted = _wanted(decisions, relations, sources, ids)
-    from stream_dedup.stream.tail import Tail
+    from stream_dedup.stream.kafka.tail import Tail
 
     def work() -> None:
         topics, read = _reading(settings, shadow=shadow)

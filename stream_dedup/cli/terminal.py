@@ -104,8 +104,8 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
 
 def _faults(settings: Settings) -> Iterator[str]:
     """Yield what is wrong with settings that are within their bounds: with files, clients and packages."""
-    from stream_dedup.stream.clients import check_properties
-    from stream_dedup.stream.traced import check_tracing
+    from stream_dedup.stream.kafka.clients import check_properties
+    from stream_dedup.stream.watching.traced import check_tracing
     from stream_dedup.stream.wire import Wire
 
     checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, Wire)
@@ -224,10 +224,10 @@ def _exit_code(error: Exception) -> int | None:
     from stream_dedup.ask.texts import LostTextError
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.index.changelog import ChangelogError
-    from stream_dedup.index.store import StoreError, StoreLockedError
+    from stream_dedup.index.stores.store import StoreError, StoreLockedError
     from stream_dedup.registry import RegistryError
-    from stream_dedup.stream.clients import BrokerError
-    from stream_dedup.stream.writer import FencedError
+    from stream_dedup.stream.kafka.clients import BrokerError
+    from stream_dedup.stream.output.writer import FencedError
 
     asked = (UnknownArticleError, NoReasonError, LostTextError)
     ends: tuple[tuple[tuple[type[Exception], ...], int], ...] = (

@@ -34,12 +34,12 @@ from stream_dedup.engine.state import State
 from stream_dedup.engine.versions import Standings, of_url, since, url_hash
 from stream_dedup.engine.window import Moment, Times
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.index.candidates import SIMHASH, Candidates, Search
-from stream_dedup.index.ledger import Progress
-from stream_dedup.index.multi import Pending
-from stream_dedup.index.new_entries import NewEntries
+from stream_dedup.index.entries.new_entries import NewEntries
+from stream_dedup.index.lookup.candidates import SIMHASH, Candidates, Search
+from stream_dedup.index.lookup.multi import Pending
+from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.steps import Step, step_writes
-from stream_dedup.index.store import Overlay
+from stream_dedup.index.stores.store import Overlay
 from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.stopwatch import Stopwatch
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from stream_dedup.index.records import NOT_INDEXED
+from stream_dedup.index.records.records import NOT_INDEXED
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.told import iso, scope_json

@@ -14,8 +14,8 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.fingerprint.sketch import resemblance
-from stream_dedup.index.entries import Rows
-from stream_dedup.index.sharing import Sharing, sharing_of
+from stream_dedup.index.entries.entries import Rows
+from stream_dedup.index.lookup.sharing import Sharing, sharing_of
 from stream_dedup.settings import EngineSettings
 
 NONE, EXACT, NEAR, CONTAINED, CONTAINS = 0, 1, 2, 3, 4

@@ -21,9 +21,9 @@ from stream_dedup.engine.rehearsal import YOUNG_ENTRIES, rehearse, rehearsed
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.changelog import Commit
-from stream_dedup.index.ledger import ChangelogPlace, Positions, Progress
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import FileStore, MemoryStore
+from stream_dedup.index.records.ledger import ChangelogPlace, Positions, Progress
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import shipped_list

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.index.counts import delta_puts, epoch_puts, line_delta_puts, line_epoch_puts
-from stream_dedup.index.store import Put, Store
+from stream_dedup.index.records.counts import delta_puts, epoch_puts, line_delta_puts, line_epoch_puts
+from stream_dedup.index.stores.store import Put, Store
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, delta_of
 from stream_dedup.text.learnt import LineCounts
 from stream_dedup.text.lines import EndLines

@@ -14,11 +14,11 @@ from stream_dedup.compiled.hashing import I64, U64, hash_words
 from stream_dedup.engine.compare import RELATIONS, compare, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.fingerprint.simhash import cosine, hamming
-from stream_dedup.index.candidates import rows_of
-from stream_dedup.index.entries import BARE, COMPARABLE
-from stream_dedup.index.multi import in_tables, key_flags
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import probe_keys, table_keys
+from stream_dedup.index.entries.entries import BARE, COMPARABLE
+from stream_dedup.index.lookup.candidates import rows_of
+from stream_dedup.index.lookup.multi import in_tables, key_flags
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import probe_keys, table_keys
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lines import NOTHING_LEARNT

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.index.sharing import FIRST_LANDMARKS
+from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 
 _SLOTS = 1 << 21  # landmarks that are kept in mind: those of some hundred thousand articles, 16 MB
 

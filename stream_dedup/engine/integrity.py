@@ -10,15 +10,15 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from stream_dedup.engine.clusters import Cluster
-from stream_dedup.index.counts import load_counts, load_lines
-from stream_dedup.index.entries import RESERVE
-from stream_dedup.index.generations import newest
-from stream_dedup.index.ledger import CHANGELOG_KEYS, Progress
-from stream_dedup.index.multi import MultiIndex
-from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
+from stream_dedup.index.entries.entries import RESERVE
+from stream_dedup.index.lookup.multi import MultiIndex
+from stream_dedup.index.records.counts import load_counts, load_lines
+from stream_dedup.index.records.generations import newest
+from stream_dedup.index.records.ledger import CHANGELOG_KEYS, Progress
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.shelf import RUN_KEYS
-from stream_dedup.index.store import Family, Store
+from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.text.learnt import LearnRule
 
 _CHUNK = 4_096

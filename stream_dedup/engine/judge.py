@@ -9,9 +9,9 @@ from stream_dedup.compiled.hashing import I64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NEAR, Limits
 from stream_dedup.engine.matching import Bool, Judging, Verdicts, Workspace, look_up, look_up_first
-from stream_dedup.index.candidates import Candidates
-from stream_dedup.index.entries import SEALED, VARIANT, Rows
-from stream_dedup.index.records import outlived
+from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
+from stream_dedup.index.lookup.candidates import Candidates
+from stream_dedup.index.records.records import outlived
 
 JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
 

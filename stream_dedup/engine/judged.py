@@ -10,9 +10,9 @@ from stream_dedup.article import Decision, Succession, Unjudged, Withdrawn
 from stream_dedup.compiled.hashing import I64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.fingerprint.drift import Drift, DriftSample
-from stream_dedup.index.ledger import Progress
+from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Write
+from stream_dedup.index.stores.store import Write
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
 from stream_dedup.text.learnt import LineCounts
 

@@ -15,13 +15,13 @@ from stream_dedup.engine.links import JudgedRun, Links, Matched
 from stream_dedup.engine.members import ClusterBook, member_of
 from stream_dedup.engine.versions import Version
 from stream_dedup.engine.window import Moment
-from stream_dedup.index.candidates import NO_ROW
-from stream_dedup.index.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, EntryFormat
-from stream_dedup.index.joins import join_key, packed_join
-from stream_dedup.index.new_entries import NewEntries
-from stream_dedup.index.new_records import NewRecord
-from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, seen_ms
-from stream_dedup.index.store import Store
+from stream_dedup.index.entries.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, EntryFormat
+from stream_dedup.index.entries.new_entries import NewEntries
+from stream_dedup.index.lookup.candidates import NO_ROW
+from stream_dedup.index.records.joins import join_key, packed_join
+from stream_dedup.index.records.new_records import NewRecord
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, seen_ms
+from stream_dedup.index.stores.store import Store
 
 _ENTRIES_KEPT = 8  # of the texts of an id, the newest
 _OF_NO_COPY = np.uint8(COMPARABLE | WEIGHED | BARE | UNSEGMENTED)  # flags

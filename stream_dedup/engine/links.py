@@ -16,10 +16,10 @@ from stream_dedup.engine.members import ClusterBook
 from stream_dedup.engine.versions import Standings, Version
 from stream_dedup.engine.window import Times
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.index.candidates import NO_ROW, Candidates
-from stream_dedup.index.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
-from stream_dedup.index.records import NOT_INDEXED, key_of, outlived
-from stream_dedup.index.store import Family, Store
+from stream_dedup.index.entries.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
+from stream_dedup.index.lookup.candidates import NO_ROW, Candidates
+from stream_dedup.index.records.records import NOT_INDEXED, key_of, outlived
+from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.scope import id_of
 
 

@@ -13,10 +13,10 @@ from stream_dedup.compiled.hashing import I64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NONE, Limits, Match, compare
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.index.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, KeyedRows
-from stream_dedup.index.entries import VARIANT, Rows
-from stream_dedup.index.records import UNKNOWN_TIME, outlived
-from stream_dedup.index.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
+from stream_dedup.index.entries.entries import VARIANT, Rows
+from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, KeyedRows
+from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
+from stream_dedup.index.records.records import UNKNOWN_TIME, outlived
 
 F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]

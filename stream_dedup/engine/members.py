@@ -10,13 +10,13 @@ from stream_dedup.article import Succession, SuccessionReason
 from stream_dedup.engine.clusters import Cluster, Living, Member, Policy, found
 from stream_dedup.engine.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
 from stream_dedup.engine.window import Moment
-from stream_dedup.index.entries import RESERVE, SEALED, Entries, EntryFormat
-from stream_dedup.index.generations import newest
-from stream_dedup.index.joins import renumbered_key
-from stream_dedup.index.new_entries import NewEntries
-from stream_dedup.index.new_records import NewRecord, packed_records
-from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of, outlived
-from stream_dedup.index.store import Family, Puts, Store
+from stream_dedup.index.entries.entries import RESERVE, SEALED, Entries, EntryFormat
+from stream_dedup.index.entries.new_entries import NewEntries
+from stream_dedup.index.records.generations import newest
+from stream_dedup.index.records.joins import renumbered_key
+from stream_dedup.index.records.new_records import NewRecord, packed_records
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, key_of, outlived
+from stream_dedup.index.stores.store import Family, Puts, Store
 from stream_dedup.scope import id_of, scope_of
 
 _MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn

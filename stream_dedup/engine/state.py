@@ -8,8 +8,9 @@ from typing import Any
 
 from stream_dedup.fingerprint.drift import DriftSample
 from stream_dedup.index.changelog import ChangelogError, Commit
-from stream_dedup.index.counts import load_counts, load_lines
-from stream_dedup.index.ledger import (
+from stream_dedup.index.lookup.multi import MultiIndex
+from stream_dedup.index.records.counts import load_counts, load_lines
+from stream_dedup.index.records.ledger import (
     ChangelogPlace,
     Positions,
     Progress,
@@ -22,10 +23,9 @@ from stream_dedup.index.ledger import (
     position_puts,
     start_put,
 )
-from stream_dedup.index.multi import MultiIndex
 from stream_dedup.index.runs.shelf import is_removed_put
 from stream_dedup.index.steps import Step, joined, step_writes
-from stream_dedup.index.store import Family, FileStore, Overlay, Put, StoreError, Write
+from stream_dedup.index.stores.store import Family, FileStore, Overlay, Put, StoreError, Write
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.learnt import rule_of
 

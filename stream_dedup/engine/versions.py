@@ -18,9 +18,9 @@ from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.judge import JUDGE, SKIP
 from stream_dedup.engine.window import Times
-from stream_dedup.index.generations import newest
-from stream_dedup.index.records import ArticleRecord, key_of, outlived
-from stream_dedup.index.store import Family, Store
+from stream_dedup.index.records.generations import newest
+from stream_dedup.index.records.records import ArticleRecord, key_of, outlived
+from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.scope import scope_hash
 
 _Value = TypeVar("_Value", int, str)

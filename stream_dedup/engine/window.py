@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import I64
-from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.records import UNKNOWN_TIME
+from stream_dedup.index.records.ledger import Generation, Progress
+from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
 
 _RENEWALS = 8  # times in a window that a text which is copied again and again is put into the index anew

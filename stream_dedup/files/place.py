@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stream_dedup.files.readers import FileFormatError, shown
 from stream_dedup.files.results import NAMES
-from stream_dedup.index.ledger import Positions
+from stream_dedup.index.records.ledger import Positions
 
 # What stands under the name of the results, and under that of each file.
 _STAGE, _FILES = 0, 1

@@ -31,7 +31,7 @@ from stream_dedup.files.readers import (
     shown,
 )
 from stream_dedup.files.results import Results, check_new
-from stream_dedup.index.ledger import Positions
+from stream_dedup.index.records.ledger import Positions
 from stream_dedup.settings import Settings
 from stream_dedup.told import link_fields, withdrawal_fields
 

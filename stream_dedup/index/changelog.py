@@ -15,10 +15,10 @@ from itertools import groupby
 import numpy as np
 import orjson
 
-from stream_dedup.index.entries import Entries, EntryFormat
-from stream_dedup.index.ledger import Positions, Progress
+from stream_dedup.index.entries.entries import Entries, EntryFormat
+from stream_dedup.index.records.ledger import Positions, Progress
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, Put, Puts, StoreDamagedError
+from stream_dedup.index.stores.store import Family, Put, Puts, StoreDamagedError
 
 VERSION = 2
 _PART_BYTES = 512 << 10

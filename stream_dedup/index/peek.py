@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stream_dedup.index.counts import load_epoch
-from stream_dedup.index.ledger import stored_settings
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import StoreError
+from stream_dedup.index.records.counts import load_epoch
+from stream_dedup.index.records.ledger import stored_settings
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.text.idf import Epoch
 
 _ROCKSDB_FILE = "CURRENT"  # in every database

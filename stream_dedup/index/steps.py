@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.index.entries import Entries
-from stream_dedup.index.generations import expire, put_records
-from stream_dedup.index.ledger import Progress
-from stream_dedup.index.multi import MultiIndex
-from stream_dedup.index.records import key_of, keys_of
+from stream_dedup.index.entries.entries import Entries
+from stream_dedup.index.lookup.multi import MultiIndex
+from stream_dedup.index.records.generations import expire, put_records
+from stream_dedup.index.records.ledger import Progress
+from stream_dedup.index.records.records import key_of, keys_of
 from stream_dedup.index.runs.shelf import removed_put
-from stream_dedup.index.store import Family, Put, Puts, Store, Write
+from stream_dedup.index.stores.store import Family, Put, Puts, Store, Write
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stream_dedup.article import Relation, Source
 from stream_dedup.decode import Reason
 from stream_dedup.engine.shadow import Disagreement
-from stream_dedup.index.store import Family
+from stream_dedup.index.stores.store import Family
 from stream_dedup.observe.metric import Label, counter, gauge, histogram, info
 
 _DECISION_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600)

@@ -11,8 +11,8 @@ from math import log2
 
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import VALUE_BITS, landmark_count
-from stream_dedup.index.entry_codec import HASH_BITS, MARK_BITS
-from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.entries.codec import HASH_BITS, MARK_BITS
+from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.planner.lists import TYPICAL_GRAMS, others_of, packed, runs_of, tables_of
 from stream_dedup.settings import Settings
 
@@ -152,5 +152,5 @@ def entry_bytes(settings: Settings) -> float:
 
 
 def _sketch_bits(bits: int, most: int, size: int) -> float:
-    """Return the bits of a sketch of a set: of each gap those of the mean, and 1.5; see `stream_dedup.index.bits`."""
+    """Return the bits of a sketch of a set: of each gap those of the mean, and 1.5; see `index.entries.bits`."""
     return min(most, size) * (bits - log2(size) + 1.5)

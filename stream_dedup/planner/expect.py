@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.planner.costs import Space, Traffic, microseconds, space_of, weighed
 from stream_dedup.planner.distances import F64, FlipMixture
 from stream_dedup.planner.found import FARTHEST, found_pairs

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import flip_order
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import flip_order
 from stream_dedup.planner.distances import BITS, F64, FlipMixture
 
 MOST_PROBES = 4096

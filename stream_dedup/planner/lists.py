@@ -13,9 +13,9 @@ import numpy as np
 
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, landmark_count
-from stream_dedup.index.multi import posting_kinds
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import TABLE_KEY_BITS
+from stream_dedup.index.lookup.multi import posting_kinds
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import TABLE_KEY_BITS
 from stream_dedup.index.runs.blocks import block_bits_of, block_start, layout_of
 from stream_dedup.index.runs.bloom import KEY_BITS, LINE_BITS, filter_bytes
 from stream_dedup.index.runs.section import FENCE_BYTES

@@ -9,7 +9,7 @@ from math import erfc, sqrt
 
 import numpy as np
 
-from stream_dedup.index.probing import flip_order
+from stream_dedup.index.lookup.probing import flip_order
 from stream_dedup.planner.distances import F64, FlipMixture
 from stream_dedup.planner.found import MOST_PROBES
 

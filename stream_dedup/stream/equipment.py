@@ -10,17 +10,17 @@ from pathlib import Path
 import structlog
 
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.observe.advance import Advance
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import Settings
-from stream_dedup.stream.changelog import ChangelogReader
+from stream_dedup.stream.kafka.topics import StateTopics, Topics
 from stream_dedup.stream.life import Life
-from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.ownership import Ownership
-from stream_dedup.stream.replay import Follower
-from stream_dedup.stream.topics import StateTopics, Topics
+from stream_dedup.stream.state.changelog import ChangelogReader
+from stream_dedup.stream.state.replay import Follower
 from stream_dedup.stream.upkeep import Upkeep
+from stream_dedup.stream.watching.meter import Meter
 
 REPLAY = "the changelog to be replayed"  # what is waited for, as /readyz and /startupz say it
 _REPORT_SECONDS = 5.0  # between two lines about a long replay

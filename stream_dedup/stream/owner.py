@@ -15,20 +15,20 @@ from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
 from stream_dedup.observe.advance import Advance
+from stream_dedup.stream.commit.pipeline import Pipeline
+from stream_dedup.stream.commit.shadowing import Shadow, discard_shadows
 from stream_dedup.stream.equipment import REPLAY, Equipment
+from stream_dedup.stream.input.reader import Intake, Reader
+from stream_dedup.stream.input.source import Source
+from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.mishaps import Aborts, Outages
-from stream_dedup.stream.pipeline import Pipeline
-from stream_dedup.stream.reader import Intake, Reader
+from stream_dedup.stream.output.sink import Sink
+from stream_dedup.stream.output.writer import AbortedError, StuckError, Writer
 from stream_dedup.stream.rebuild import History, commit_in_silence
-from stream_dedup.stream.shadowing import Shadow, discard_shadows
-from stream_dedup.stream.sink import Sink
-from stream_dedup.stream.source import Source
-from stream_dedup.stream.statistics import client_statistics
 from stream_dedup.stream.wire import Wire
-from stream_dedup.stream.writer import AbortedError, StuckError, Writer
 
 if TYPE_CHECKING:
-    from stream_dedup.stream.spans import Spans  # of the extra `otel`
+    from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
 
 _CLOSE_SECONDS = 4.5
 _AGAIN = "what the group has decided to be judged again"  # what is waited for, as /readyz says it

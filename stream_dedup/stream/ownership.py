@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError, make_consumer, ownership_properties, passes
+from stream_dedup.stream.kafka.clients import BrokerError, make_consumer, ownership_properties, passes
 
 _RIGHTS = "needed are the rights Read on that group, and Read and Describe on the topic of that name"
 _REMEDIES = {

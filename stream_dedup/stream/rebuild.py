@@ -12,21 +12,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from stream_dedup.decode import Decoder
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.index.rocks import open_store
+from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings
 from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.stream.clients import BrokerError, consumer_properties, make_consumer, passes
-from stream_dedup.stream.decoded import decode_all
-from stream_dedup.stream.pipeline import commit_change
-from stream_dedup.stream.places import Place, news_of
-from stream_dedup.stream.restore import Report, catch_up
-from stream_dedup.stream.source import place_of
-from stream_dedup.stream.states import check_own, digest_of, state_directory
-from stream_dedup.stream.topics import Topics, state_topics, taken_in
+from stream_dedup.stream.commit.pipeline import commit_change
+from stream_dedup.stream.input.decoded import decode_all
+from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, make_consumer, passes
+from stream_dedup.stream.kafka.places import Place, news_of, place_of
+from stream_dedup.stream.kafka.topics import Topics, state_topics, taken_in
+from stream_dedup.stream.output.writer import AbortedError, Writer
+from stream_dedup.stream.state.restore import Report, catch_up
+from stream_dedup.stream.state.states import check_own, digest_of, state_directory
 from stream_dedup.stream.wire import Wire
-from stream_dedup.stream.writer import AbortedError, Writer
 
 _READ_MESSAGES = 1_000
 _BUFFERED = 2_000  # messages of a partition that wait for those of the others

@@ -14,25 +14,25 @@ import structlog
 
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.rocks import RocksStore, open_store
-from stream_dedup.index.store import StoreDamagedError
+from stream_dedup.index.stores.rocks import RocksStore, open_store
+from stream_dedup.index.stores.store import StoreDamagedError
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings, is_expression
-from stream_dedup.stream.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.equipment import REPLAY, Equipment, catch_up
+from stream_dedup.stream.kafka.statistics import client_statistics
+from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.life import Life, stoppable
-from stream_dedup.stream.meter import Meter
 from stream_dedup.stream.owner import Owner
 from stream_dedup.stream.ownership import Ownership
-from stream_dedup.stream.replay import Follower
-from stream_dedup.stream.restore import discard_replays
-from stream_dedup.stream.snapshots import SnapshotDesk
 from stream_dedup.stream.standby import stand_by
-from stream_dedup.stream.state_meter import StateMeter
-from stream_dedup.stream.states import (
+from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
+from stream_dedup.stream.state.replay import Follower
+from stream_dedup.stream.state.restore import discard_replays
+from stream_dedup.stream.state.snapshots import SnapshotDesk
+from stream_dedup.stream.state.states import (
     check_old_format,
     check_own,
     digest_of,
@@ -41,14 +41,14 @@ from stream_dedup.stream.states import (
     refusal,
     state_directory,
 )
-from stream_dedup.stream.statistics import client_statistics
-from stream_dedup.stream.topics import Topics, state_topics
-from stream_dedup.stream.traced import traced
 from stream_dedup.stream.upkeep import Upkeep
+from stream_dedup.stream.watching.meter import Meter
+from stream_dedup.stream.watching.state_meter import StateMeter
+from stream_dedup.stream.watching.traced import traced
 from stream_dedup.version import __version__
 
 if TYPE_CHECKING:
-    from stream_dedup.stream.spans import Spans  # of the extra `otel`
+    from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
 
 _YOUNG_OBJECTS = 50_000  # between two looks of the collector: a batch makes several times as many, and all die with it
 

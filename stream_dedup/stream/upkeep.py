@@ -11,11 +11,11 @@ from typing import Self
 
 import structlog
 
-from stream_dedup.index.generations import ranges
-from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import StoreError
-from stream_dedup.stream.snapshots import SnapshotDesk
+from stream_dedup.index.records.generations import ranges
+from stream_dedup.index.records.ledger import Generation, Progress
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import StoreError
+from stream_dedup.stream.state.snapshots import SnapshotDesk
 
 _TURN_SECONDS = 1.0
 _FIRST = Progress().generations[0]

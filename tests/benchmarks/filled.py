@@ -12,19 +12,19 @@ from stream_dedup.article import Origin
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.index.candidates import rows_of
 from stream_dedup.index.changelog import Commit
-from stream_dedup.index.entries import COMPARABLE, WEIGHED
-from stream_dedup.index.keys import spread
-from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.multi import posting_kinds
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import TABLE_KEY_BITS, table_keys
-from stream_dedup.index.records import ArticleRecord, key_of
+from stream_dedup.index.entries.entries import COMPARABLE, WEIGHED
+from stream_dedup.index.lookup.candidates import rows_of
+from stream_dedup.index.lookup.keys import spread
+from stream_dedup.index.lookup.multi import posting_kinds
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, table_keys
+from stream_dedup.index.records.ledger import Generation, Progress
+from stream_dedup.index.records.records import ArticleRecord, key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.steps import Step
-from stream_dedup.index.store import Family, MemoryStore, Puts
+from stream_dedup.index.stores.store import Family, MemoryStore, Puts
 from stream_dedup.planner.distances import F64
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import EngineSettings

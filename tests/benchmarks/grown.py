@@ -15,8 +15,8 @@ from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import SmallSketches
 from stream_dedup.fingerprint.sketch import PAD, Sketches, landmark_count
-from stream_dedup.index.rocks import open_store
 from stream_dedup.index.steps import Step, step_writes
+from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.planner.distances import F64, copies_of
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import Settings

@@ -25,10 +25,10 @@ from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.index.candidates import SIMHASH, Candidates, Search
-from stream_dedup.index.rocks import RocksStore, open_store
+from stream_dedup.index.lookup.candidates import SIMHASH, Candidates, Search
 from stream_dedup.index.runs.section import Section
-from stream_dedup.index.store import Family
+from stream_dedup.index.stores.rocks import RocksStore, open_store
+from stream_dedup.index.stores.store import Family
 from stream_dedup.planner import (
     STRANGERS,
     Copies,

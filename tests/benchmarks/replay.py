@@ -19,11 +19,11 @@ from stream_dedup import Article, Deduplicator
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import commit_records
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.settings import Settings
-from stream_dedup.stream.changelog import ChangelogReader
-from stream_dedup.stream.replay import Follower
-from stream_dedup.stream.topics import Topics, state_topics
+from stream_dedup.stream.kafka.topics import Topics, state_topics
+from stream_dedup.stream.state.changelog import ChangelogReader
+from stream_dedup.stream.state.replay import Follower
 from tests.benchmarks.throughput.articles import sample_articles
 
 _BATCH = 512

@@ -32,15 +32,15 @@ from stream_dedup.cli.quantity import quantity
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import limits_of
 from stream_dedup.engine.judge import JUDGE, proved
-from stream_dedup.index.candidates import Candidates, Search
-from stream_dedup.index.ledger import Progress
-from stream_dedup.index.multi import MultiIndex
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.lookup.candidates import Candidates, Search
+from stream_dedup.index.lookup.multi import MultiIndex
+from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.runs.blocks import Bytes
 from stream_dedup.index.runs.run import Run
 from stream_dedup.index.runs.section import Section, is_sound
 from stream_dedup.index.runs.shelf import Young
-from stream_dedup.index.store import Family, MemoryStore, Store
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, MemoryStore, Store
 from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.filled import INDEXED_SHARE
 from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question

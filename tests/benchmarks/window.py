@@ -15,9 +15,9 @@ import psutil
 from rich.console import Console
 
 from stream_dedup import Article, Deduplicator, EngineSettings
-from stream_dedup.index.generations import ranges
-from stream_dedup.index.ledger import Progress
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.records.generations import ranges
+from stream_dedup.index.records.ledger import Progress
+from stream_dedup.index.stores.rocks import RocksStore
 
 _DAY_MS = 86_400_000
 _BATCH = 512

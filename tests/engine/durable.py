@@ -12,9 +12,9 @@ import numpy as np
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.engine.judged import Change
 from stream_dedup.index.changelog import Commit, CommitReader, LogRecord, commit_records
-from stream_dedup.index.ledger import ChangelogPlace, Positions
+from stream_dedup.index.records.ledger import ChangelogPlace, Positions
 from stream_dedup.index.runs.shelf import RUN_KEYS
-from stream_dedup.index.store import Family, FileStore, MemoryStore, StoreError
+from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, StoreError
 from tests.engine.model import Item
 
 TOPIC = "changelog"

@@ -19,7 +19,7 @@ from stream_dedup.ask.answers import PublishedLink
 from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
 from stream_dedup.ask.desk import Desk
 from stream_dedup.encode.shapes import CLUSTER, LINK, SOURCE
-from stream_dedup.index.store import StoreError
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.settings import REDACTED, Settings
 from tests.engine.samples import articles

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from stream_dedup import Deduplicator, EngineSettings
-from stream_dedup.index.rocks import RocksStore
 from stream_dedup.index.runs import shelf
-from stream_dedup.index.store import Drop, Write
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Drop, Write
 from stream_dedup.settings import InputSettings
 from tests.benchmarks.throughput.articles import decoded, sample_articles
 

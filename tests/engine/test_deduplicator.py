@@ -24,10 +24,10 @@ from stream_dedup.article import Withdrawal
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.judged import Change
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, SIMHASH
 from stream_dedup.index.runs.shelf import RUN_KEYS
-from stream_dedup.index.store import Drop, Family, MemoryStore, Put, Store, StoreError, StoreLockedError, Write
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Drop, Family, MemoryStore, Put, Store, StoreError, StoreLockedError, Write
 from stream_dedup.text.lexicon import read_words, shipped_list
 from tests.engine.durable import shown_lists
 from tests.engine.samples import LIGHT, WIDE, articles, bodies, settings

@@ -24,9 +24,9 @@ from hypothesis.stateful import (
 from stream_dedup import Deduplicator
 from stream_dedup.engine.judged import Judged
 from stream_dedup.index.changelog import ChangelogError, CommitReader, commit_records
-from stream_dedup.index.ledger import ChangelogPlace
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import MemoryStore
+from stream_dedup.index.records.ledger import ChangelogPlace
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import MemoryStore
 from tests.engine.durable import TOPIC, Log, commits, contents, follow
 from tests.engine.model import Item, Seen, engine_settings, seen, told
 from tests.engine.scoped import Scopes, scoped_streams

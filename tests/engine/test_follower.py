@@ -15,8 +15,8 @@ from stream_dedup.ask.desk import Desk, NoReasonError, UniqueArticleError
 from stream_dedup.ask.follower import Follower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.engine.clusters import MOST_MEMBERS
-from stream_dedup.index.records import UNKNOWN_TIME
-from stream_dedup.index.store import StoreError
+from stream_dedup.index.records.records import UNKNOWN_TIME
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.metrics import Metrics

@@ -15,8 +15,8 @@ from deploy.demo.samples.bulletins import bulletins
 from stream_dedup import Article, Deduplicator, EngineSettings
 from stream_dedup.engine.judged import Judged
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.index.candidates import CONTENT, LANDMARK, SIMHASH
-from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, SIMHASH
+from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.text.idf import Epoch
 from tests.engine.samples import WIDE, settings
 

@@ -4,9 +4,9 @@ import pytest
 
 from stream_dedup import Decision, Deduplicator
 from stream_dedup.article import Relation
-from stream_dedup.index.joins import Join, of_join_key
-from stream_dedup.index.records import ArticleRecord, key_of
-from stream_dedup.index.store import Family
+from stream_dedup.index.records.joins import Join, of_join_key
+from stream_dedup.index.records.records import ArticleRecord, key_of
+from stream_dedup.index.stores.store import Family
 from tests.engine.samples import articles
 
 _GENERATION_BYTES = 4

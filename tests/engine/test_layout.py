@@ -18,7 +18,7 @@ from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.article import Withdrawal
 from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.runs import shelf
-from stream_dedup.index.store import Family, FileStore, MemoryStore, StoreError, Write
+from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, StoreError, Write
 from stream_dedup.text.learnt import rule_of
 from tests.engine.durable import Log, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams

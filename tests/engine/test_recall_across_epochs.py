@@ -12,7 +12,7 @@ from typing import Any
 from deploy.demo.samples import operators as edits
 from deploy.demo.samples.corpus import BaseText, Form, base_texts
 from stream_dedup import Article, Deduplicator, EngineSettings
-from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.lookup.plan import TablePlan
 from tests.engine.samples import WIDE, settings
 
 _EDITS: tuple[edits.Operator, ...] = (

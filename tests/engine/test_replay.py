@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Withdrawal
 from stream_dedup.index import changelog
-from stream_dedup.index import counts as stored_counts
 from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records
-from stream_dedup.index.store import Family, MemoryStore, StoreError, Write
+from stream_dedup.index.records import counts as stored_counts
+from stream_dedup.index.stores.store import Family, MemoryStore, StoreError, Write
 from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts
 from tests.engine.samples import bodies

@@ -15,9 +15,9 @@ from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
 from stream_dedup.decode import Decoder
 from stream_dedup.engine.integrity import Integrity
-from stream_dedup.index.candidates import SIMHASH
-from stream_dedup.index.keys import BatchKeys
-from stream_dedup.index.store import Family, MemoryStore
+from stream_dedup.index.lookup.candidates import SIMHASH
+from stream_dedup.index.lookup.keys import BatchKeys
+from stream_dedup.index.stores.store import Family, MemoryStore
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.learnt import rule_of
 from stream_dedup.told import link_fields
@@ -96,7 +96,7 @@ def shared_keys() -> Iterator[None]:
     """Let all scopes have the same keys, as if their numbers were no part of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BatchKeys, "masked", lambda keys, _: keys)
-        patch.setattr("stream_dedup.index.multi.masked", lambda own, _: own)
+        patch.setattr("stream_dedup.index.lookup.multi.masked", lambda own, _: own)
         yield
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from stream_dedup import Article, Deduplicator, Origin, Relation
 from stream_dedup.article import Unjudged, Withdrawal
-from stream_dedup.index.generations import EXPIRING
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, FileStore, MemoryStore, Store
+from stream_dedup.index.records.generations import EXPIRING
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, Store
 from tests.engine.model import BASES, BEGIN, DAY, HOUR, VARIANTS, article, engine_settings, parts
 from tests.engine.samples import LIGHT, bodies
 

@@ -9,7 +9,7 @@ import pytest
 
 from stream_dedup import Deduplicator
 from stream_dedup.article import Decision, Unjudged, Withdrawal, Withdrawn
-from stream_dedup.index.store import Family
+from stream_dedup.index.stores.store import Family
 from tests.engine.model import BEGIN, DAY, HOUR, Item, article, engine_settings
 
 _SETTINGS = engine_settings(2)

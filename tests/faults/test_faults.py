@@ -18,12 +18,12 @@ from confluent_kafka import TopicPartition
 
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
-from stream_dedup.stream import tail
-from stream_dedup.stream.changelog import ChangelogReader
-from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.kafka import tail
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.tail import Tail
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.protocol import Step
-from stream_dedup.stream.tail import Tail
+from stream_dedup.stream.state.changelog import ChangelogReader
 from tests.faults.chaos import (
     Progress,
     Replica,

@@ -14,7 +14,7 @@ from deploy.dashboards.queries import metric_names
 from deploy.demo.samples import sample_stream
 from deploy.prometheus.ruleset import Rule, all_rules
 from deploy.prometheus.server import Prometheus
-from stream_dedup.stream.snapshots import ask
+from stream_dedup.stream.state.snapshots import ask
 from tests.observing.scraped import FLAGS, INTERVAL_SECONDS, firing, free_port, scraped
 from tests.stream.harness import PATIENCE_SECONDS, Incoming, Service, collect, fresh_topics, produce, wait_until
 

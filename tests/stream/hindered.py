@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from stream_dedup.stream import protocol, rebuild, replay
-from stream_dedup.stream.changelog import ChangelogReader
+from stream_dedup.stream import protocol, rebuild
 from stream_dedup.stream.protocol import Step
+from stream_dedup.stream.state import replay
+from stream_dedup.stream.state.changelog import ChangelogReader
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")

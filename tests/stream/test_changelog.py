@@ -11,8 +11,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
-from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
 from tests.stream.harness import Incoming, create_topic, existing_topics, produce, wait_until
 
 SECONDS = 20.0

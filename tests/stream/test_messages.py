@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.stream.messages import Messages
+from stream_dedup.stream.kafka.messages import Messages
 from tests.stream.harness import create_topic, named_topics
 
 _LATER_MS = 1_800_000  # of messages that are newer than all others; brokers take an hour at most

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError
+from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.ownership import Ownership
 from tests.stream.harness import Incoming, clean_environment, create_topic, produce, wait_until
 

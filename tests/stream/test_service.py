@@ -28,9 +28,9 @@ from deploy.broker import KafkaBroker
 from deploy.demo.samples import Sample, sample_stream
 from deploy.demo.samples.corpus import Form, base_texts
 from stream_dedup import Deduplicator
-from stream_dedup.index.ledger import load_positions
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.stream.places import IDENTITY
+from stream_dedup.index.records.ledger import load_positions
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.stream.kafka.places import IDENTITY
 from tests.stream.harness import (
     READY_SECONDS,
     STOP_SECONDS,

@@ -19,7 +19,7 @@ from stream_dedup.article import Decision, Withdrawal
 from stream_dedup.cli.main import app
 from stream_dedup.decode import Decoder
 from stream_dedup.settings import InputSettings, Settings, load_settings
-from stream_dedup.stream.decoded import decode_all
+from stream_dedup.stream.input.decoded import decode_all
 from tests.stream.harness import Incoming, Service, Topics, collect, fresh_topics, produce, read_topics, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")

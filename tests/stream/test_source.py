@@ -17,11 +17,11 @@ from structlog.testing import capture_logs
 
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.stream import source as input_
-from stream_dedup.stream.clients import BrokerError
-from stream_dedup.stream.places import IDENTITY, Place, in_input
-from stream_dedup.stream.source import Haul, Source
-from stream_dedup.stream.topics import Topics as AdminTopics
+from stream_dedup.stream.input import source as input_
+from stream_dedup.stream.input.source import Haul, Source
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
+from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.harness import Incoming, Topics, create_topic, delete_topic, named_topics, produce, wait_until
 
 _POLL_MS = 6_000  # without a sign of life, after which the group goes on without a member

@@ -20,19 +20,19 @@ from deploy.demo.samples import sample_stream
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
-from stream_dedup.index.records import key_of
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.records.records import key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.run import RunWriter, extent_of
 from stream_dedup.index.runs.shelf import RUN_KEYS
-from stream_dedup.index.store import Drop, Family, Put, StoreDamagedError, StoreFullError
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Drop, Family, Put, StoreDamagedError, StoreFullError
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.stream import replay, restore
-from stream_dedup.stream.changelog import ChangelogLostError
+from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from stream_dedup.stream.rebuild import History
-from stream_dedup.stream.restore import verify
-from stream_dedup.stream.states import other_states
-from stream_dedup.stream.topics import Topics as AdminTopics
+from stream_dedup.stream.state import replay, restore
+from stream_dedup.stream.state.changelog import ChangelogLostError
+from stream_dedup.stream.state.restore import verify
+from stream_dedup.stream.state.states import other_states
 from tests.stream.harness import (
     Incoming,
     Service,

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 from structlog.testing import capture_logs
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.clients import BrokerError
-from stream_dedup.stream.topics import StateTopics, Topics, state_topics
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
 from tests.stream.harness import Incoming, existing_topics, produce, wait_until
 
 SECONDS = 20.0
@@ -213,7 +213,7 @@ def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) ->
 
 def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks for what it must know hears why there is no answer; what can be assumed is."""
-    monkeypatch.setattr("stream_dedup.stream.topics._ADMIN_SECONDS", 0.5)
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._ADMIN_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asking = Topics(settings(f"127.0.0.1:{silent.getsockname()[1]}", name))
         with pytest.raises(BrokerError, match=f"cannot describe {name}: no answer within"):

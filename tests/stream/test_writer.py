@@ -32,9 +32,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, SettingsError
 from stream_dedup.stream import protocol
-from stream_dedup.stream.clients import BrokerError, check_properties, producer_properties
+from stream_dedup.stream.kafka.clients import BrokerError, check_properties, producer_properties
+from stream_dedup.stream.output.writer import AbortedError, FencedError, OutcomeUnknownError, Writer
 from stream_dedup.stream.protocol import Step
-from stream_dedup.stream.writer import AbortedError, FencedError, OutcomeUnknownError, Writer
 from tests.stream.harness import create_topic, stand_still, wait_until
 
 SECONDS = 20.0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.compiled.hashing import U64
-from stream_dedup.index.bits import (
+from stream_dedup.index.entries.bits import (
     MARGIN_BITS,
     ascending_bits,
     get,

@@ -20,9 +20,9 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.explain import explain
 from stream_dedup.files.place import Place
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.index.ledger import Positions
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, Put
+from stream_dedup.index.records.ledger import Positions
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, Put
 from stream_dedup.settings import EngineSettings, Settings
 from stream_dedup.settings.reference import settings_markdown
 from stream_dedup.version import __version__

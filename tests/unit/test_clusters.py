@@ -29,7 +29,7 @@ from stream_dedup.engine.clusters import (
     found,
     policy_of,
 )
-from stream_dedup.index.records import NOT_INDEXED
+from stream_dedup.index.records.records import NOT_INDEXED
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
 

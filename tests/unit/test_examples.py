@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from stream_dedup.settings import load_settings
-from stream_dedup.stream.clients import check_properties
+from stream_dedup.stream.kafka.clients import check_properties
 from stream_dedup.stream.wire import Wire
 from tests.settings_page import BEGIN, PAGE
 

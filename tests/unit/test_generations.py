@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.generations import EXPIRING, expire, newest, put_records
-from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.records import key_of
-from stream_dedup.index.store import Family, MemoryStore, Put, Puts
+from stream_dedup.index.records.generations import EXPIRING, expire, newest, put_records
+from stream_dedup.index.records.ledger import Generation, Progress
+from stream_dedup.index.records.records import key_of
+from stream_dedup.index.stores.store import Family, MemoryStore, Put, Puts
 
 _KEYS = [b"", b"a", b"ab", b"b", "新闻".encode()]
 _WRITES = st.lists(

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream import rebuild
-from stream_dedup.stream.places import IDENTITY
+from stream_dedup.stream.kafka.places import IDENTITY
 from stream_dedup.stream.rebuild import History
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.compiled.hashing import U64, hash_words
-from stream_dedup.index.counts import delta_puts, epoch_puts, load_counts
-from stream_dedup.index.store import Family, MemoryStore
+from stream_dedup.index.records.counts import delta_puts, epoch_puts, load_counts
+from stream_dedup.index.stores.store import Family, MemoryStore
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta, look_up
 
 _ARTICLES = st.lists(st.sets(st.integers(1, 40), max_size=12), max_size=30)

@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from stream_dedup.article import Link, Relation, Source
-from stream_dedup.index.joins import Join, join_key, of_join_key, packed_join
-from stream_dedup.index.store import StoreDamagedError
+from stream_dedup.index.records.joins import Join, join_key, of_join_key, packed_join
+from stream_dedup.index.stores.store import StoreDamagedError
 
 
 @pytest.mark.parametrize("source", list(Source))

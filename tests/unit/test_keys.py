@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.keys import NO_KEY, BatchKeys, among, interleaved, spread
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, among, interleaved, spread
 
 _ROWS = st.lists(st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=3, max_size=3), max_size=8)
 _FAMILIES = st.integers(0, 6).flatmap(

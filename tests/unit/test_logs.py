@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from stream_dedup.decode import Decoder, Reason
 from stream_dedup.settings import InputSettings, Settings
-from stream_dedup.stream import decoded
+from stream_dedup.stream.input import decoded
 
 _TEXT = "独家报道：花椒树上的空中小道"
 _SECRET = r"""top\ "secret" of '26"""  # noqa: S105  # invented; both formats write it otherwise

@@ -8,11 +8,11 @@ from stream_dedup.engine.clusters import Cluster, policy_of
 from stream_dedup.engine.members import ClusterBook, member_of
 from stream_dedup.engine.window import Moment
 from stream_dedup.fingerprint.sketch import LandmarkRule
-from stream_dedup.index.entries import RESERVE, EntryFormat
-from stream_dedup.index.generations import put_records
-from stream_dedup.index.new_entries import NewEntries
-from stream_dedup.index.records import NOT_INDEXED, ArticleRecord, key_of
-from stream_dedup.index.store import Family, MemoryStore, Put
+from stream_dedup.index.entries.entries import RESERVE, EntryFormat
+from stream_dedup.index.entries.new_entries import NewEntries
+from stream_dedup.index.records.generations import put_records
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, key_of
+from stream_dedup.index.stores.store import Family, MemoryStore, Put
 from stream_dedup.settings import ClusterSettings
 
 _FORMAT = EntryFormat(16, 4, 4, LandmarkRule(2, 24, 4))

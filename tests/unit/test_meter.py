@@ -14,12 +14,12 @@ from stream_dedup.article import Article, Origin
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Judged
 from stream_dedup.fingerprint.drift import Drift
-from stream_dedup.index.plan import TablePlan
+from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.observe.metrics import Metrics
-from stream_dedup.stream.meter import Meter
-from stream_dedup.stream.pipeline import Committed
-from stream_dedup.stream.places import Place
-from stream_dedup.stream.source import Lag, Source
+from stream_dedup.stream.commit.pipeline import Committed
+from stream_dedup.stream.input.source import Lag, Source
+from stream_dedup.stream.kafka.places import Place
+from stream_dedup.stream.watching.meter import Meter
 
 _SECONDS = dict.fromkeys(("produce", "transaction", "apply"), 0.0)
 _LINE = "同一个模板的通告只有编号不同，其余的文字完全一样，请各单位遵照执行并及时反馈：第{}号。"
@@ -136,7 +136,7 @@ def _lag_seconds(metrics: Metrics, partition: int = 0) -> float | None:
 def test_lag_in_seconds_is_the_age_of_what_waits(make_engine: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is 0 where nothing waits, and not shown where nobody knows how long; what is taken away is shown no more."""
     metrics, now_ms = Metrics(), time.time_ns() // 1_000_000
-    monkeypatch.setattr("stream_dedup.stream.meter.time.time_ns", lambda: now_ms * 1_000_000)
+    monkeypatch.setattr("stream_dedup.stream.watching.meter.time.time_ns", lambda: now_ms * 1_000_000)
     meter = Meter(metrics, make_engine())
     source = _Input({("t", 0): Lag(3, now_ms - 90_000), ("t", 1): Lag(0, None), ("t", 2): Lag(5, None)})
     meter.tick(cast("Source", source))
@@ -154,8 +154,8 @@ def test_lag_in_seconds_grows_while_the_loop_stands_still(make_engine: Maker, mo
     """A scrape a moment after the last look shows the age of then; one long after shows that it has grown."""
     metrics, began = Metrics(), time.time_ns()
     passed = 0.0
-    monkeypatch.setattr("stream_dedup.stream.meter.time.time_ns", lambda: began + int(passed * 1e9))
-    monkeypatch.setattr("stream_dedup.stream.meter.time.monotonic", lambda: 1_000.0 + passed)
+    monkeypatch.setattr("stream_dedup.stream.watching.meter.time.time_ns", lambda: began + int(passed * 1e9))
+    monkeypatch.setattr("stream_dedup.stream.watching.meter.time.monotonic", lambda: 1_000.0 + passed)
     meter, shown = Meter(metrics, make_engine()), []
     meter.tick(cast("Source", _Input({("t", 0): Lag(1, began // 1_000_000 - 2_000)})))
     for passed in (0.0, 0.9, 30.0):  # noqa: B007  # the clocks read it

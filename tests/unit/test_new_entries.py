@@ -3,8 +3,8 @@
 import numpy as np
 
 from stream_dedup.fingerprint.sketch import LandmarkRule
-from stream_dedup.index.entries import COMPARABLE, RESERVE, SEALED, Entries, EntryFormat
-from stream_dedup.index.new_entries import NewEntries
+from stream_dedup.index.entries.entries import COMPARABLE, RESERVE, SEALED, Entries, EntryFormat
+from stream_dedup.index.entries.new_entries import NewEntries
 
 _FORMAT = EntryFormat(16, 4, 4, LandmarkRule(2, 24, 4))
 

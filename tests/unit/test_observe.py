@@ -13,14 +13,14 @@ import psutil
 import pytest
 
 from stream_dedup.ask.figures import ShadowFigures, Telling, figures_of
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, Puts
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, Puts
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import Observatory
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings
-from stream_dedup.stream.state_meter import StateMeter
+from stream_dedup.stream.watching.state_meter import StateMeter
 
 _KEYS = [number.to_bytes(4, "big") for number in range(1_000)]
 _MEGABYTE = 1 << 20

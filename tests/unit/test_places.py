@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_dedup.stream.places import IDENTITY, Place, news_of
+from stream_dedup.stream.kafka.places import IDENTITY, Place, news_of
 
 _POSITIONS: dict[Place, int] = {("a", IDENTITY): 7, ("a", 0): 30, ("a", 1): 40, ("b", 0): 50}
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from stream_dedup.compiled.hashing import U64
-from stream_dedup.index.plan import TablePlan, rotate_left
+from stream_dedup.index.lookup.plan import TablePlan, rotate_left
 
 _PLANS = [(8, 24), (4, 16), (16, 16), (3, 21), (5, 20), (2, 28), (1, 24), (7, 9), (32, 28), (12, 13)]
 

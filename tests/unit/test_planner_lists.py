@@ -7,19 +7,19 @@ import pytest
 
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
-from stream_dedup.index.keys import spread
-from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.multi import posting_kinds
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.postings import PostingKind
-from stream_dedup.index.probing import TABLE_KEY_BITS, table_keys
+from stream_dedup.index.lookup.keys import spread
+from stream_dedup.index.lookup.multi import posting_kinds
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, table_keys
+from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.bloom import put_in_filter
 from stream_dedup.index.runs.merging import merge_runs
+from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.shelf import LARGEST_ENTRIES, YOUNG_ENTRIES, Shelf
-from stream_dedup.index.store import MemoryStore
+from stream_dedup.index.stores.store import MemoryStore
 from stream_dedup.planner.lists import GENERATIONS, Lists, Packed, others_of, packed, runs_of, tables_of, wrong_share
 from stream_dedup.settings import EngineSettings
 

@@ -10,9 +10,9 @@ from scipy import stats
 from stream_dedup.cli.quantity import MOST, MOST_ARTICLES, article_count, quantity
 from stream_dedup.counted import counted
 from stream_dedup.fingerprint.features import landmark_rule
-from stream_dedup.index.entries import EntryFormat
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import probe_keys, table_keys
+from stream_dedup.index.entries.entries import EntryFormat
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import probe_keys, table_keys
 from stream_dedup.planner import STRANGERS, FlipMixture, copies_of
 from stream_dedup.planner.costs import TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PLACES, entry_bytes
 from stream_dedup.planner.distances import fitted

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stream_dedup.compiled.hashing import I64, U64
-from stream_dedup.index.plan import TablePlan
-from stream_dedup.index.probing import flip_order, probe_keys, table_keys
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import flip_order, probe_keys, table_keys
 
 
 def _sets(order: I64) -> list[tuple[int, ...]]:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from stream_dedup.article import Article, Origin, Relation
 from stream_dedup.compiled.hashing import I64, U32, U64
 from stream_dedup.fingerprint.sketch import PAD, LandmarkRule
-from stream_dedup.index.entries import EntryFormat, Rows, rows_of_entries
-from stream_dedup.index.new_records import NewRecord, packed_records
-from stream_dedup.index.records import (
+from stream_dedup.index.entries.entries import EntryFormat, Rows, rows_of_entries
+from stream_dedup.index.records.new_records import NewRecord, packed_records
+from stream_dedup.index.records.records import (
     NOT_INDEXED,
     UNKNOWN_TIME,
     ArticleRecord,
@@ -20,7 +20,7 @@ from stream_dedup.index.records import (
     keys_of,
     seen_ms,
 )
-from stream_dedup.index.store import StoreDamagedError
+from stream_dedup.index.stores.store import StoreDamagedError
 
 _IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
     ["新闻-001", "👨\u200d👩\u200d👧", "a" * 4000, "中" * 4000]

@@ -13,7 +13,7 @@ from stream_dedup import Article
 from stream_dedup.article import Decision, Link, Relation, Source, Succession, SuccessionReason, Withdrawal
 from stream_dedup.engine.clusters import Member, cluster_fields, found
 from stream_dedup.engine.versions import url_hash
-from stream_dedup.index.keys import BatchKeys, masked
+from stream_dedup.index.lookup.keys import BatchKeys, masked
 from stream_dedup.scope import id_of, name_of, scope_hash, scope_of
 from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from stream_dedup.article import Relation
 from stream_dedup.settings import REDACTED, Settings, SettingsError, load_settings
 from stream_dedup.settings.reference import settings_markdown
-from stream_dedup.stream.clients import check_properties, consumer_properties, producer_properties
+from stream_dedup.stream.kafka.clients import check_properties, consumer_properties, producer_properties
 
 _ROOT = Path(__file__).parents[2]
 

@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 
 from stream_dedup import Article
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import StoreError, StoreFullError
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import StoreError, StoreFullError
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import load_settings
-from stream_dedup.stream.shadowing import Shadow
+from stream_dedup.stream.commit.shadowing import Shadow
 
 _ARTICLE = Article("a", "大桥今天通车。")
 

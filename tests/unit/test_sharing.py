@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.sketch import LandmarkRule
-from stream_dedup.index.sharing import Sharing, least_shared, least_shared_of_class, mean_shared, size_classes
+from stream_dedup.index.lookup.sharing import Sharing, least_shared, least_shared_of_class, mean_shared, size_classes
 
 _RULE = Sharing(near_jaccard=0.33, min_containment=0.6, rule=LandmarkRule(least=16, spacing=24, most=128))
 _SIZES = st.integers(1, 200_000)

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import StoreError
-from stream_dedup.stream.snapshots import SnapshotDesk, ask
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import StoreError
+from stream_dedup.stream.state.snapshots import SnapshotDesk, ask
 
 
 @pytest.fixture

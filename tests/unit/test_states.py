@@ -7,8 +7,8 @@ import pytest
 from stream_dedup import scratch
 from stream_dedup.settings import Settings
 from stream_dedup.stream import service
-from stream_dedup.stream.clients import BrokerError
-from stream_dedup.stream.states import digest_of, other_states
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.state.states import digest_of, other_states
 
 
 def test_others_are_states_under_other_digests(tmp_path: Path) -> None:

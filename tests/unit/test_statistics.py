@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from structlog.testing import capture_logs
 
 from stream_dedup.observe.metrics import Metrics
-from stream_dedup.stream.statistics import client_statistics
+from stream_dedup.stream.kafka.statistics import client_statistics
 
 _SIZE, _COUNT = 1_000, 500
 _OFTEN: dict[str, str | int] = {"statistics.interval.ms": 50, "log_level": 0}

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_dedup.index import rocks
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import (
+from stream_dedup.index.stores import rocks
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import (
     Drop,
     Family,
     FileStore,
@@ -653,8 +653,8 @@ def test_error_that_is_kept_does_not_keep_the_directory(flushed: Path) -> None:
 _FULL_DISK = """
 import sys
 from pathlib import Path
-from stream_dedup.index.rocks import RocksStore
-from stream_dedup.index.store import Family, Put, StoreError, StoreFullError
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, Put, StoreError, StoreFullError
 
 disk, size = Path(sys.argv[1]), 4000
 (disk / "ballast").write_bytes(bytes(4 << 20))

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from stream_dedup.settings import Settings, SettingsError, load_settings
-from stream_dedup.stream.traced import check_tracing, traced
+from stream_dedup.stream.watching.traced import check_tracing, traced
 
 _PACKAGE = "opentelemetry.sdk"
 _ENABLED = Settings.model_validate({"tracing": {"enabled": True}})
@@ -19,7 +19,7 @@ def test_nothing_is_loaded_where_nothing_is_traced() -> None:
 import sys
 import stream_dedup.stream.service
 from stream_dedup.settings import Settings
-from stream_dedup.stream.traced import traced
+from stream_dedup.stream.watching.traced import traced
 with traced(Settings()) as spans:
     assert spans is None
 assert not [name for name in sys.modules if name.startswith({_PACKAGE!r})]

@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from stream_dedup.index.postings import PostingKind
 from stream_dedup.index.runs.blocks import Flat, block_bits_of
 from stream_dedup.index.runs.order import in_order
+from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.run import Extent, Run, RunWriter
 from stream_dedup.index.runs.section import Section
 

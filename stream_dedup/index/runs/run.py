@@ -33,7 +33,7 @@ from stream_dedup.index.runs.blocks import (
 from stream_dedup.index.runs.bloom import empty_filter, in_lines, put_in_filter
 from stream_dedup.index.runs.hits import Hits
 from stream_dedup.index.runs.section import Section, find_in_section
-from stream_dedup.index.store import StoreDamagedError
+from stream_dedup.index.stores.store import StoreDamagedError
 
 _FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
 _CHECKSUM = struct.Struct("<I")

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled.hashing import U64
-from stream_dedup.index.ledger import Progress
-from stream_dedup.index.postings import PostingKind, PostingLists, Postings
-from stream_dedup.index.records import key_of
+from stream_dedup.index.records.ledger import Progress
+from stream_dedup.index.records.records import key_of
 from stream_dedup.index.runs.blocks import Flat
 from stream_dedup.index.runs.hits import lists_of, no_hits
 from stream_dedup.index.runs.merging import merge_runs, stretches
+from stream_dedup.index.runs.postings import PostingKind, PostingLists, Postings
 from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
-from stream_dedup.index.store import Drop, Family, FileStore, Put, StoreFullError, Write
+from stream_dedup.index.stores.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when there are so many
 FAN_OUT = 4  # runs of a size that are merged to one

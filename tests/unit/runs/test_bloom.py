@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.compiled.hashing import U64
-from stream_dedup.index.keys import spread
+from stream_dedup.index.lookup.keys import spread
 from stream_dedup.index.runs import bloom
 from stream_dedup.index.runs.bloom import empty_filter, keep_possible, put_in_filter
 from stream_dedup.index.runs.section import mark_present

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_dedup.index.postings import Detail, PostingKind
 from stream_dedup.index.runs import merging
 from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.merging import merge_runs
+from stream_dedup.index.runs.postings import Detail, PostingKind
 from stream_dedup.index.runs.run import open_run
 from tests.unit.runs.files import DETAIL_BYTES, opened, write_run
 from tests.unit.runs.plain import Posting, flat_of, hits_of, newest, rows_of, sorted_rows

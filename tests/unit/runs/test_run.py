@@ -13,7 +13,7 @@ from stream_dedup.compiled.hashing import U64
 from stream_dedup.index.runs.blocks import Flat, block_bits_of, block_start, rows_before
 from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.run import Run
-from stream_dedup.index.store import StoreDamagedError
+from stream_dedup.index.stores.store import StoreDamagedError
 from tests.unit.runs.files import DETAIL_BYTES, flip, opened, write_run
 from tests.unit.runs.plain import Posting, flat_of, hits_of, newest, rooms, rows_of, sorted_rows, u64
 

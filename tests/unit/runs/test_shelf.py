@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_dedup.index.ledger import Generation, Progress
-from stream_dedup.index.postings import PostingKind, PostingLists
-from stream_dedup.index.rocks import RocksStore
+from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.runs import shelf as shelf_module
 from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.postings import PostingKind, PostingLists
 from stream_dedup.index.runs.shelf import Shelf, Young, load_removed, removed_put
-from stream_dedup.index.store import (
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import (
     Family,
     FileStore,
     MemoryStore,

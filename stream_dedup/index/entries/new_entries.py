@@ -1,0 +1,75 @@
+"""Entries that a run adds, numbered as they come.
+
+Knows fixed parts, clusters and numbers; knows nothing of why an entry is added.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stream_dedup.index.entries.entries import RESERVE, Entries, EntryFormat
+
+# Place among the texts, and behind them among the others; cluster; whether it is in reserve; name of the article.
+_Added = tuple[int, int, bool, bytes]
+
+
+class NewEntries:
+    """Entries that a run adds, in the order of their numbers.
+
+    Args:
+        layout: of the entries.
+        first: number of the first.
+        texts: fixed parts of the texts of the run, of which most become entries, without clusters, shape (n,); none
+            where there are only entries to be put anew.
+    """
+
+    def __init__(self, layout: EntryFormat, first: int, texts: Entries | None = None) -> None:
+        self._format = layout
+        self.first = first
+        self.texts = np.empty(0, layout.layout) if texts is None else texts
+        self._others: list[Entries] = []
+        self._added: list[_Added] = []
+
+    @property
+    def next(self) -> int:
+        """Number of the next."""
+        return self.first + len(self._added)
+
+    def add(self, place: int, name: bytes, cluster: int, *, reserve: bool) -> int:
+        """Add a text of the run and return its number.
+
+        Args:
+            place: of the text.
+            name: of its article, as UTF-8.
+            cluster: number of its cluster.
+            reserve: whether it is kept in reserve, out of the index.
+        """
+        self._added.append((place, cluster, reserve, name))
+        return self.next - 1
+
+    def put_anew(self, fixed: Entries, name: bytes) -> int:
+        """Add another entry and return its number.
+
+        Args:
+            fixed: its fixed part, shape (1,).
+            name: of its article, as UTF-8.
+        """
+        self._others.append(fixed)
+        return self.add(len(self.texts) + len(self._others) - 1, name, int(fixed["cluster"][0]), reserve=False)
+
+    def get(self, number: int) -> Entries | None:
+        """Return the fixed part of one of them, shape (1,), None if it is another's number."""
+        at = number - self.first
+        return self._fixed(self._added[at : at + 1]) if at >= 0 else None
+
+    def all(self) -> tuple[Entries, list[bytes]]:
+        """Return the fixed parts of all, shape (m,), and the names of their articles, as UTF-8."""
+        return self._fixed(self._added), [name for *_, name in self._added]
+
+    def _fixed(self, added: Sequence[_Added]) -> Entries:
+        rows, clusters, reserve, _ = zip(*added, strict=True) if added else [()] * 4
+        texts = self._format.joined([self.texts, *self._others]) if self._others else self.texts
+        fixed = self._format.only(texts, np.array(rows, np.int64))
+        fixed["cluster"] = clusters
+        fixed["flags"] |= np.uint8(RESERVE) * np.array(reserve, np.uint8)
+        return fixed

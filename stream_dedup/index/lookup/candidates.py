@@ -1,0 +1,345 @@
+"""Candidates of a batch, looked for step by step: the likeliest first, and what proves a copy ends the search.
+
+Knows in which order keys are looked up and which entries are worth reading; knows nothing of thresholds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled.hashing import I64, U64, table_size
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.fingerprint.features import Features
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS
+from stream_dedup.index.entries.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Rows, rows_of_entries
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved, spread
+from stream_dedup.index.lookup.multi import MultiIndex
+from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
+from stream_dedup.index.lookup.wanted import LookedUp, sharing_enough, sharing_many, within_distance
+from stream_dedup.index.records.records import keys_of
+from stream_dedup.index.runs.postings import PostingLists, Postings
+from stream_dedup.index.runs.shelf import Young
+from stream_dedup.index.stores.store import Family, Store
+
+NO_ROW = -1
+CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the kinds, in the order of their key numbers
+_FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product with consecutive numbers is spread evenly
+
+Bool = NDArray[np.bool_]
+
+
+class KeyedRows(NamedTuple):
+    """Which rows stand under which keys, for a batch of n articles; keys are numbered over all kinds.
+
+    Attributes:
+        look_up_offsets: article i looks up look_up_keys[look_up_offsets[i]:look_up_offsets[i + 1]].
+        look_up_keys: key numbers: contents, landmarks in ascending order, tables.
+        own_keys: key numbers under which each article is indexed, `NO_KEY` where unused, shape (n, keys).
+        key_kinds: `CONTENT`, `LANDMARK` or `SIMHASH` of each key number.
+        list_begins: postings of key i at list_begins[i]:list_stops[i].
+        list_stops: see `list_begins`.
+        list_rows: row of each posting, oldest first, `NO_ROW` where no article needs it.
+    """
+
+    look_up_offsets: I64
+    look_up_keys: I64
+    own_keys: I64
+    key_kinds: NDArray[np.uint8]
+    list_begins: I64
+    list_stops: I64
+    list_rows: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a batch of n articles may match: m stored entries, and the keys under which its own articles meet.
+
+    Attributes:
+        rows: of both: rows 0 to m - 1 are stored entries, rows m to m + n - 1 the articles of the batch.
+        names: name of the article of each stored row, as UTF-8, m of them.
+        numbers: entry number of each stored row, shape (m,).
+        clusters: cluster of each stored row, shape (m,).
+        keyed: which rows stand under which keys.
+    """
+
+    rows: Rows
+    names: list[bytes]
+    numbers: U64
+    clusters: U64
+    keyed: KeyedRows
+
+
+class Search:
+    """The search for the candidates of a batch of n articles.
+
+    Contents and the first landmarks of all are looked up at once. For those that these do not prove to be copies come
+    the other landmarks, and then the tables.
+
+    Args:
+        index: that is searched.
+        store: the state.
+        features: of the batch.
+        times: window times, shape (n,).
+        scopes: number of the scope, 0 for none, shape (n,).
+        floor: number of the first entry that has not expired.
+        pending: posting lists of entries that the store has and the index not yet.
+
+    Attributes:
+        probes: keys of the tables that each article looked up, shape (n,).
+        hits: those of them under which there are entries, shape (n,).
+    """
+
+    def __init__(
+        self,
+        index: MultiIndex,
+        store: Store,
+        features: Features,
+        times: I64,
+        scopes: U64,
+        floor: int,
+        pending: Young | None,
+    ) -> None:
+        self._index = index
+        self._store = store
+        self._features = features
+        self._scopes = scopes
+        self._floor = floor
+        self._pending = pending
+        sketches = features.sketches
+        self._flags = flags = index.flags(features)
+        zeros = np.zeros(len(times), np.uint64)
+        self._rows = rows_of(features, zeros, times, flags, scopes)
+        self._read = _ReadEntries(index, store)
+        marks = sketches.landmarks
+        marked = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
+        contents = BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis])
+        keys = (
+            contents.masked(scopes),
+            BatchKeys.same(spread(marks, LANDMARK_BITS), marked).masked(scopes),
+            BatchKeys.none(len(times)),
+        )
+        self._keys = [kind.numbered() for kind in keys]
+        self._lists = [_Lists(kind.distinct) for kind in self._keys]
+        self.probes, self.hits = np.zeros((2, len(times)), np.int64)
+        self._look_up_first()
+
+    def go_on(self, proved: Bool) -> None:
+        """Look up the other landmarks of those that are not proved to be copies, shape (n,)."""
+        keys = self._keys[LANDMARK]
+        asked = keys.only(np.repeat(~proved, np.diff(keys.offsets)))
+        found, sizes = self._find(LANDMARK, asked), self._features.sketches.sizes
+        self._want(found, sharing_enough(_looked_up(asked, found), sizes, *found.postings, self._index.sharing))
+
+    def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool, segmented: Bool) -> None:
+        """Look up the tables for those that are not proved to be copies.
+
+        Args:
+            fingerprints: shape (n,).
+            sums: bit sums, shape (n, 64).
+            proved: shape (n,).
+            segmented: which articles were cut into words, shape (n,).
+        """
+        weighed = self._index.weighed(self._features, sums)
+        flags = self._flags | (WEIGHED * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
+        self._rows = self._rows._replace(fingerprints=fingerprints, flags=flags)
+        keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
+        occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
+        self._keys[SIMHASH] = numbered = keys.only(occupied | keys.own_among_looked_up()).numbered()
+        self._lists[SIMHASH] = _Lists(numbered.distinct)
+        found = self._find(SIMHASH, numbered)
+        self.probes = np.diff(keys.offsets)
+        hits = found.stops[numbered.looked_up] > found.begins[numbered.looked_up]
+        self.hits = np.diff(numbered.only(hits).offsets)
+        near = within_distance(
+            _looked_up(numbered, found), fingerprints, found.postings.details, self._index.max_distance
+        )
+        self._want(found, near)
+
+    def candidates(self) -> Candidates:
+        """Return what was found so far; before the tables were looked up the batch has no fingerprints."""
+        lists = self._lists
+        firsts = np.cumsum([0, *(len(kind.keys) for kind in lists)])
+        keys = list(zip(self._keys, firsts, strict=False))
+        offsets, looked_up = interleaved(
+            [kind.offsets for kind in self._keys], [kind.looked_up + first for kind, first in keys]
+        )
+        stored = self._read.all()
+        begins = np.cumsum([0, *(len(kind.postings.entries) for kind in lists)])
+        return Candidates(
+            stored.rows.followed_by(self._rows),
+            stored.names,
+            stored.numbers,
+            stored.clusters,
+            KeyedRows(
+                offsets,
+                looked_up,
+                np.concatenate(
+                    [np.where(kind.own == NO_KEY, NO_KEY, kind.own + first) for kind, first in keys], axis=1
+                ),
+                np.repeat(np.arange(len(lists), dtype=np.uint8), np.diff(firsts)),
+                np.concatenate([kind.begins + begin for kind, begin in zip(lists, begins, strict=False)]),
+                np.concatenate([kind.stops + begin for kind, begin in zip(lists, begins, strict=False)]),
+                _rows_of_numbers(stored.numbers, np.concatenate([kind.postings.entries for kind in lists])),
+            ),
+        )
+
+    def _look_up_first(self) -> None:
+        found = self._find(CONTENT, self._keys[CONTENT])
+        self._want(found, np.ones(len(found.postings.entries), np.bool_))
+        marks = self._keys[LANDMARK]
+        first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
+        found = self._find(LANDMARK, first)
+        self._want(found, sharing_many(_looked_up(first, found), found.postings.entries))
+
+    def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
+        """Read the lists of keys that were not read yet, and return all that were read."""
+        lists = self._lists[kind]
+        missing = lists.missing(keys.looked_up)
+        lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
+        return lists
+
+    def _want(self, lists: "_Lists", wanted: Bool) -> None:
+        self._read.read(lists.postings.entries[wanted])
+
+
+class _Lists:
+    """The posting lists of the keys of one kind, as far as they were read.
+
+    Args:
+        keys: distinct, ascending, shape (m,).
+
+    Attributes:
+        keys: those.
+        begins: of the list of each key among the postings, shape (m,).
+        stops: place behind the last of each, shape (m,).
+        postings: of all lists.
+    """
+
+    def __init__(self, keys: U64) -> None:
+        self.keys = keys
+        self.begins, self.stops = np.zeros((2, len(keys)), np.int64)
+        self.postings = Postings(*np.empty((2, 0), np.uint64))
+        self._known = np.zeros(len(keys), np.bool_)
+
+    def missing(self, numbers: I64) -> I64:
+        """Return those of some numbers of keys that were not read yet, each once, ascending."""
+        wanted = np.zeros(len(self.keys), np.bool_)
+        wanted[numbers] = True
+        return np.flatnonzero(wanted & ~self._known)
+
+    def add(self, places: I64, lists: PostingLists) -> None:
+        """Add the lists of the keys at some places."""
+        self._known[places] = True
+        offsets = lists.offsets + len(self.postings.entries)
+        self.begins[places], self.stops[places] = offsets[:-1], offsets[1:]
+        self.postings = Postings(*map(np.concatenate, zip(self.postings, lists.postings, strict=True)))
+
+
+class _Stored(NamedTuple):
+    """Some entries of a store, ascending.
+
+    Attributes:
+        numbers: shape (m,).
+        clusters: shape (m,).
+        names: of their articles, as UTF-8, m of them.
+        rows: what they are compared by.
+    """
+
+    numbers: U64
+    clusters: U64
+    names: list[bytes]
+    rows: Rows
+
+
+class _ReadEntries:
+    """The entries that were read of a store.
+
+    Args:
+        index: knows how they are stored.
+        store: the state.
+    """
+
+    def __init__(self, index: MultiIndex, store: Store) -> None:
+        self._format = index.format
+        self._store = store
+        self._asked: U64 = np.empty(0, np.uint64)
+        self._parts: list[_Stored] = []
+
+    def read(self, numbers: U64) -> None:
+        """Read entries that were not read yet; those that are not there are left out."""
+        new = np.unique(numbers[~among(numbers, self._asked)])
+        self._asked = np.concatenate([self._asked, new])
+        values = self._store.get_many(Family.ENTRIES, keys_of(new))
+        there = np.array([value is not None for value in values], np.bool_)
+        if there.any() or not self._parts:
+            entries, names = self._format.unpack([value for value in values if value is not None])
+            self._parts.append(_Stored(new[there], entries["cluster"].copy(), names, rows_of_entries(entries)))
+
+    def all(self) -> _Stored:
+        """Return all of them."""
+        if len(self._parts) > 1:
+            self._parts = [_ascending(self._parts)]
+        return self._parts[0]
+
+
+def _ascending(parts: Sequence[_Stored]) -> _Stored:
+    numbers, clusters = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    order = np.argsort(numbers)
+    names = [name for part in parts for name in part.names]
+    rows = Rows(*(np.concatenate(column)[order] for column in zip(*(part.rows for part in parts), strict=True)))
+    return _Stored(numbers[order], clusters[order], [names[place] for place in order.tolist()], rows)
+
+
+def _looked_up(keys: NumberedKeys, lists: _Lists) -> LookedUp:
+    return LookedUp(keys.offsets, keys.looked_up, lists.begins, lists.stops)
+
+
+def _ranks(offsets: I64) -> I64:
+    """Return the place of each key among those of its article."""
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+@kernel
+def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
+    """Return the place of each entry among some numbers, `NO_ROW` where it is not among them, shape of `entries`."""
+    size = table_size(len(numbers))
+    # Their numbers beside the rows: a slot is one line of memory.
+    table = np.empty((size, 2), np.int64)
+    table[:, 1] = NO_ROW
+    for row in range(len(numbers)):
+        slot = _row_slot(table, numbers[row])
+        table[slot, 0], table[slot, 1] = numbers[row], row
+    rows = np.empty(len(entries), np.int64)
+    for posting in range(len(entries)):
+        rows[posting] = table[_row_slot(table, entries[posting]), 1]
+    return rows
+
+
+@kernel
+def _row_slot(table: NDArray[np.int64], number: np.uint64) -> int:
+    """Return the slot of a number in an open-addressing table, or the free one where it belongs."""
+    last = len(table) - 1
+    slot = np.int64((number * _FACTOR) >> _32) & last
+    while table[slot, 1] != NO_ROW and table[slot, 0] != np.int64(number):
+        slot = (slot + 1) & last
+    return slot  # type: ignore[return-value]  # compiled code has no Python integers
+
+
+def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8], scopes: U64) -> Rows:
+    """Return the rows of a batch."""
+    sketches = features.sketches
+    return Rows(
+        fingerprints,
+        sketches.content,
+        times,
+        sketches.values,
+        sketches.lengths,
+        sketches.sizes,
+        *features.numbers,
+        *features.places,
+        flags,
+        scopes,
+    )

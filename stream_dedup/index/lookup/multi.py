@@ -1,0 +1,211 @@
+"""The multi-index: the keys of articles and entries, and the posting lists under them.
+
+Knows all three kinds of keys; knows nothing of candidates or thresholds.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.fingerprint.features import Features, landmark_rule
+from stream_dedup.fingerprint.sketch import LANDMARK_BITS
+from stream_dedup.index.entries.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat
+from stream_dedup.index.lookup.keys import BatchKeys, masked, spread
+from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, probe_keys, table_keys
+from stream_dedup.index.lookup.sharing import sharing_of, size_classes
+from stream_dedup.index.records.ledger import Progress
+from stream_dedup.index.records.records import keys_of
+from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.postings import PostingKind
+from stream_dedup.index.runs.shelf import Shelf, Young, load_removed
+from stream_dedup.index.stores.store import Family, FileStore
+from stream_dedup.settings import EngineSettings
+
+_CHUNK = 4_096  # entries read at once
+
+
+def posting_kinds(settings: EngineSettings) -> tuple[PostingKind, ...]:
+    """Return the kinds of posting lists: of contents, of landmarks and of the tables."""
+    return (
+        PostingKind("contents", cap=1),
+        PostingKind("landmarks", settings.landmarks.cap, "size"),
+        PostingKind("tables", settings.simhash.bucket_cap, "fingerprint"),
+    )
+
+
+def key_flags(features: Features, settings: EngineSettings) -> NDArray[np.uint8]:
+    """Return which keys articles have, but for those of the tables: `COMPARABLE` and `BARE`, shape (n,)."""
+    comparable = features.sketches.sizes >= settings.verify.min_grams
+    marked = comparable & settings.landmarks.enabled
+    return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
+
+
+def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArray[np.bool_]:
+    """Tell which articles are in the tables, shape (n,).
+
+    A text of stop words alone has no sums, and its fingerprint says nothing.
+    """
+    comparable = features.sketches.sizes >= settings.verify.min_grams
+    return np.asarray(comparable & sums.any(axis=1) & settings.simhash.enabled)
+
+
+class Pending:
+    """Entries of a batch that its later articles shall find, before they are in the index.
+
+    Args:
+        index: makes posting lists of them.
+    """
+
+    def __init__(self, index: "MultiIndex") -> None:
+        self._index = index
+        self._waiting: list[tuple[Entries, U64]] = []
+        self._young: Young | None = None
+
+    def add(self, entries: Entries, numbers: U64) -> None:
+        """Add entries, shape (n,), and their numbers, shape (n,). Most are never looked for."""
+        if len(entries):
+            self._waiting.append((entries, numbers))
+
+    @property
+    def young(self) -> Young | None:
+        """The posting lists of all of them, None if there are none."""
+        for entries, numbers in self._waiting:
+            self._young = self._young or Young(self._index.kinds)
+            self._young.add(self._index.flats(entries, numbers))
+        self._waiting.clear()
+        return self._young
+
+
+class MultiIndex:
+    """The content, landmark and SimHash indexes.
+
+    Args:
+        store: where they are kept, read once for the posting lists that no run holds.
+        settings: of the tables, the landmarks and the sketches.
+        progress: of the state.
+        shared: whether runs take memory that other processes share; see `open_run`.
+
+    Raises:
+        StoreDamagedError: a run is missing or damaged.
+    """
+
+    def __init__(self, store: FileStore, settings: EngineSettings, progress: Progress, *, shared: bool = False) -> None:
+        self._settings = settings
+        sketch = settings.sketch
+        self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
+        self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
+        self.kinds = posting_kinds(settings)
+        self.sharing = sharing_of(settings)
+        self.shelf = Shelf(store, self.kinds, shared=shared)
+        try:
+            self.load_young(store, progress)
+        except BaseException:
+            self.shelf.close()
+            raise
+
+    def caps(self) -> I64:
+        """Return how many postings are visible under a key of each family, shape (3,)."""
+        return np.array([kind.cap for kind in self.kinds], np.int64)
+
+    def add(self, entries: Entries, numbers: U64, stop: int) -> None:
+        """Add entries to the posting lists.
+
+        Args:
+            entries: their fixed parts, shape (n,); those in reserve are left out.
+            numbers: their numbers, shape (n,).
+            stop: number of the next entry.
+        """
+        self.shelf.add(self.flats(entries, numbers), stop)
+
+    def flats(self, entries: Entries, numbers: U64) -> list[Flat]:
+        """Return the postings of entries, one kind after the other; those in reserve have none."""
+        active = (entries["flags"] & RESERVE) == 0
+        entries, numbers = entries[active], numbers[active]
+        details = {
+            "none": np.zeros(len(entries), np.uint64),
+            "size": size_classes(entries["size"].astype(np.int64)).astype(np.uint64),
+            "fingerprint": entries["fingerprint"],
+        }
+        flats = []
+        for kind, (own, used) in zip(self.kinds, self.own_keys(entries), strict=True):
+            row, _ = np.nonzero(used)
+            flats.append(Flat(own[used], numbers[row], details[kind.detail][row]))
+        return flats
+
+    def close(self) -> None:
+        """Release the runs."""
+        self.shelf.close()
+
+    def load_young(self, store: FileStore, progress: Progress, most: int | None = None) -> None:
+        """Add the entries that the posting lists do not hold yet, also those that were removed meanwhile.
+
+        Args:
+            store: where they are.
+            progress: of the state.
+            most: how many at most; None for all.
+        """
+        first = max(self.shelf.young_stop, progress.generations[0].first_entry)
+        last = progress.entries if most is None else min(progress.entries, first + most)
+        removed = load_removed(store) if first < last else {}
+        for start in range(first, last, _CHUNK):
+            numbers = np.arange(start, min(start + _CHUNK, last), dtype=np.uint64)
+            values = store.get_many(Family.ENTRIES, keys_of(numbers))
+            there = {
+                number: value if value is not None else removed[number]
+                for number, value in zip(numbers.tolist(), values, strict=True)
+                if value is not None or number in removed
+            }
+            fixed = self.format.fixed([*there.values()])
+            self.add(fixed, np.array([*there], np.uint64), int(numbers[-1]) + 1)
+
+    def own_keys(self, entries: Entries) -> tuple[tuple[U64, NDArray[np.bool_]], ...]:
+        """Return the keys under which each entry stands, kind by kind, and which of them are used.
+
+        Args:
+            entries: fixed parts, shape (n,).
+        """
+        landmarks, scopes = self.format.landmark_keys(entries), entries["scope"]
+        comparable = (entries["flags"] & COMPARABLE) != 0
+        weighed = (entries["flags"] & WEIGHED) != 0
+        return (
+            (masked(entries["content"][:, np.newaxis], scopes), (entries["flags"] & BARE == 0)[:, np.newaxis]),
+            (masked(spread(landmarks, LANDMARK_BITS), scopes), comparable[:, np.newaxis] & (landmarks != 0)),
+            (
+                masked(self._own_table_keys(entries["fingerprint"].copy()), scopes),
+                np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
+            ),
+        )
+
+    def flags(self, features: Features) -> NDArray[np.uint8]:
+        """Return which keys articles have, but for those of the tables, shape (n,); see `key_flags`."""
+        return key_flags(features, self._settings)
+
+    def weighed(self, features: Features, sums: I64) -> NDArray[np.bool_]:
+        """Tell which articles are in the tables, shape (n,); see `in_tables`."""
+        return in_tables(features, sums, self._settings)
+
+    def table_keys(
+        self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_], asking: NDArray[np.bool_]
+    ) -> BatchKeys:
+        """Return the keys of the tables.
+
+        Args:
+            fingerprints: shape (n,).
+            sums: bit sums, shape (n, 64).
+            weighed: which articles are in the tables, shape (n,).
+            asking: which of them look up the tables, shape (n,).
+        """
+        probes = probe_keys(self.plan, fingerprints[asking], sums[asking], self._settings.simhash.probes)
+        offsets = np.zeros(len(fingerprints) + 1, np.int64)
+        np.cumsum(asking * probes.shape[1], out=offsets[1:])
+        used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
+        return BatchKeys(self._own_table_keys(fingerprints), used, offsets, spread(probes.ravel(), TABLE_KEY_BITS))
+
+    def _own_table_keys(self, fingerprints: U64) -> U64:
+        return spread(table_keys(self.plan.prefixes(fingerprints)), TABLE_KEY_BITS)
+
+    @property
+    def max_distance(self) -> int:
+        """Largest Hamming distance of a candidate."""
+        return self._settings.simhash.max_distance

@@ -1,0 +1,203 @@
+"""The small facts about a state: its format, its settings, how far it has come, and where input and changelog stand.
+
+Knows the keys of the family `META`; knows nothing of the indexes.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from stream_dedup.index.records.records import UNKNOWN_TIME
+from stream_dedup.index.stores.store import Family, Put, Store, StoreError
+
+FORMAT_VERSION = 6
+_FORMAT_KEY = b"format"
+_PROGRESS_KEY = b"progress"
+_POSITION_KEY = b"changelog"
+_OFFSET_PREFIX = b"offset/"
+_START_PREFIX = b"start/"
+CHANGELOG_KEYS = (_START_PREFIX,)  # that a state restored from a changelog without its front may lack
+_PROGRESS = struct.Struct("<QQQQqH")
+_GENERATION = struct.Struct("<IqQ")
+_OFFSET = struct.Struct("<q")
+
+Positions = Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A part of the window, which expires as a whole.
+
+    Attributes:
+        number: ascending.
+        start_ms: the stream's time when it began.
+        first_entry: number of its first entry.
+    """
+
+    number: int
+    start_ms: int
+    first_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a state has come.
+
+    Attributes:
+        steps: steps made so far.
+        judged: articles judged so far.
+        epoch_judged: those of them judged with the epoch of now.
+        entries: entries made so far; the number of the next.
+        stream_ms: the stream's time: that of the newest article, milliseconds since 1970 in UTC.
+        generations: those that have not expired, the newest last.
+    """
+
+    steps: int = 0
+    judged: int = 0
+    epoch_judged: int = 0
+    entries: int = 0
+    stream_ms: int = UNKNOWN_TIME
+    generations: tuple[Generation, ...] = (Generation(0, UNKNOWN_TIME, 0),)
+
+    @property
+    def generation(self) -> int:
+        """Number of the generation that is written to."""
+        return self.generations[-1].number
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """Numbers of the generations that have not expired, the newest last."""
+        return tuple(generation.number for generation in self.generations)
+
+    def pack(self) -> bytes:
+        """Return it as bytes."""
+        numbers = (self.steps, self.judged, self.epoch_judged, self.entries, self.stream_ms, len(self.generations))
+        return _PROGRESS.pack(*numbers) + b"".join(
+            _GENERATION.pack(part.number, part.start_ms, part.first_entry) for part in self.generations
+        )
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Progress":
+        """Return the progress that bytes hold."""
+        steps, judged, epoch_judged, entries, stream_ms, count = _PROGRESS.unpack_from(packed)
+        parts = _GENERATION.iter_unpack(packed[_PROGRESS.size : _PROGRESS.size + count * _GENERATION.size])
+        return cls(steps, judged, epoch_judged, entries, stream_ms, tuple(Generation(*part) for part in parts))
+
+    def put(self) -> Put:
+        """Return the write that keeps it."""
+        return Put(Family.META, _PROGRESS_KEY, self.pack())
+
+
+def load_progress(store: Store) -> Progress:
+    """Return how far the state has come."""
+    (stored,) = store.get_many(Family.META, [_PROGRESS_KEY])
+    return Progress.unpack(stored) if stored else Progress()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogPlace:
+    """Where a state stands in its changelog.
+
+    Attributes:
+        topic: name and, where the broker tells it, the id that Kafka gave the topic when it was made.
+        offset: of the next record.
+    """
+
+    topic: str
+    offset: int
+
+    def put(self) -> Put:
+        """Return the write that keeps it."""
+        return Put(Family.META, _POSITION_KEY, orjson.dumps([self.topic, self.offset]))
+
+
+def load_place(store: Store) -> ChangelogPlace | None:
+    """Return where the state stands in its changelog, None where it has none."""
+    (stored,) = store.get_many(Family.META, [_POSITION_KEY])
+    return ChangelogPlace(*orjson.loads(stored)) if stored else None
+
+
+def start_put(generation: int, offset: int) -> Put:
+    """Return the write that keeps where in the changelog a generation begins."""
+    return Put(Family.META, _START_PREFIX + str(generation).encode(), _OFFSET.pack(offset))
+
+
+def load_starts(store: Store) -> dict[int, int]:
+    """Return the changelog offset at which each generation begins, as far as it is known."""
+    return {
+        int(key.removeprefix(_START_PREFIX)): _OFFSET.unpack(value)[0]
+        for key, value in store.items(Family.META, _START_PREFIX)
+    }
+
+
+def forget_start(generation: int) -> Put:
+    """Return the write that forgets where a generation began."""
+    return Put(Family.META, _START_PREFIX + str(generation).encode(), None)
+
+
+def check_format(store: Store, settings: Mapping[str, Any], *, claim: bool = True) -> None:
+    """Claim a new state for settings, or check that an old one was made with the same.
+
+    Args:
+        store: the state.
+        settings: those that stored fingerprints, sketches and keys depend on.
+        claim: whether a new state is claimed; else it is refused.
+
+    Raises:
+        StoreError: the state is of another version of the format, or was made with other settings.
+    """
+    (stored,) = store.get_many(Family.META, [_FORMAT_KEY])
+    if stored is None and not claim:
+        raise StoreError("the state is being made: nothing is in it yet")
+    if stored is None:
+        store.write([Put(Family.META, _FORMAT_KEY, orjson.dumps({"version": FORMAT_VERSION, "settings": settings}))])
+        return
+    found = orjson.loads(stored)
+    if found["version"] != FORMAT_VERSION:
+        raise StoreError(
+            f"the state has format {found['version']}, this version of stream_dedup reads format {FORMAT_VERSION}: "
+            "make a new one from the input topics with `stream-dedup state rebuild`, use the version that made it, "
+            "or a new directory (state.directory)"
+        )
+    differing = differing_settings(found["settings"], settings)
+    if differing:
+        raise StoreError(
+            "the state was made with settings whose fingerprints cannot be compared with those of now: "
+            f"{'; '.join(differing)}. Set them back, make a new state from the input topics with "
+            "`stream-dedup state rebuild`, or use a new directory (state.directory)"
+        )
+
+
+def stored_settings(store: Store) -> Mapping[str, Any] | None:
+    """Return the settings that a state was made with, None where it is new."""
+    (stored,) = store.get_many(Family.META, [_FORMAT_KEY])
+    settings: Mapping[str, Any] | None = orjson.loads(stored)["settings"] if stored else None
+    return settings
+
+
+def differing_settings(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Return a line on each setting that differs."""
+    return [
+        f"{name} = {there.get(name)!r} there, {value!r} here"
+        for name, value in here.items()
+        if there.get(name) != value
+    ]
+
+
+def load_positions(store: Store) -> dict[tuple[str, int], int]:
+    """Return the next input offset by topic and partition."""
+    return {_split_key(key): _OFFSET.unpack(value)[0] for key, value in store.items(Family.META, _OFFSET_PREFIX)}
+
+
+def position_puts(positions: Positions) -> Iterator[Put]:
+    """Yield the writes that keep the next input offset by topic and partition."""
+    for (topic, partition), offset in positions.items():
+        yield Put(Family.META, _OFFSET_PREFIX + f"{topic}/{partition}".encode(), _OFFSET.pack(offset))
+
+
+def _split_key(key: bytes) -> tuple[str, int]:
+    topic, _, partition = key.removeprefix(_OFFSET_PREFIX).decode().rpartition("/")
+    return topic, int(partition)

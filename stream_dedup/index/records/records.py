@@ -1,0 +1,183 @@
+"""Binary records of what became of each article, and keys of numbers and generations.
+
+Knows their layout; knows nothing of when they are written.
+"""
+
+import struct
+from functools import lru_cache
+from typing import NamedTuple
+
+from stream_dedup.article import Origin, Relation
+from stream_dedup.compiled.hashing import U64
+from stream_dedup.compiled.kernel import kernel
+from stream_dedup.index.stores.store import StoreDamagedError
+
+UNKNOWN_TIME = -(1 << 62)
+NOT_INDEXED = -1
+RELATIONS: tuple[Relation | None, ...] = (None, *Relation)  # by their numbers
+RELATION_NUMBERS = {relation: number for number, relation in enumerate(RELATIONS)}
+NO_ORIGIN = Origin("", -1, -1)
+_ARTICLE = struct.Struct("<qqqQIQiqqBBB")
+_COUNTS = _ARTICLE.size - 2  # of contents and entries
+_PLAIN = 10  # numbers before these
+_LENGTH = struct.Struct("<H")
+_SHOWN = 16  # bytes of a damaged value
+_TEXTS_KEPT = 1 << 10  # sources and topics that came lately, as bytes
+
+
+@kernel
+def outlived(moment: int, floor: int) -> bool:
+    """Tell whether what is of a moment is forgotten by now; what is of no known moment goes with its generation only.
+
+    Args:
+        moment: milliseconds since 1970 in UTC, or `UNKNOWN_TIME`.
+        floor: what is older is forgotten.
+    """
+    return moment < floor and moment != UNKNOWN_TIME
+
+
+class ArticleRecord(NamedTuple):
+    """What became of an article id.
+
+    Attributes:
+        contents: content hashes of the texts seen under the id, the newest first, at most 255.
+        entries: numbers of the entries that are kept of them, the newest first, at most 255.
+        decided_ms: the stream's time at the decision on the newest, or when a copy last joined the cluster that is
+            called by it.
+        first_ms: when the message of the first text came, or else when that was published, milliseconds since 1970 in
+            UTC; None where unknown.
+        published_ms: event time, None where unknown.
+        characters: of the body.
+        relation: of its link, None if it has none.
+        cluster: number of its cluster.
+        url: hash of its URL, 0 if it has none.
+        source: who published it.
+        origin: the message that carried it.
+    """
+
+    contents: tuple[int, ...]
+    entries: tuple[int, ...]
+    decided_ms: int
+    first_ms: int | None
+    published_ms: int | None
+    characters: int
+    relation: Relation | None
+    cluster: int
+    url: int
+    source: str
+    origin: Origin | None
+
+    def renewed(self, decided_ms: int) -> "ArticleRecord":
+        """Return the record as if it were of a later decision: `_replace`, in half the time."""
+        return ArticleRecord(self.contents, self.entries, decided_ms, *self[3:])
+
+    @property
+    def seen_ms(self) -> int | None:
+        """When its message came, or else when it was published; milliseconds since 1970 in UTC."""
+        return seen_ms(self.origin, self.published_ms)
+
+    def pack(self) -> bytes:
+        """Return the record as bytes."""
+        origin = self.origin or NO_ORIGIN
+        numbers = _article(len(self.contents) + len(self.entries)).pack(
+            self.decided_ms,
+            UNKNOWN_TIME if self.first_ms is None else self.first_ms,
+            UNKNOWN_TIME if self.published_ms is None else self.published_ms,
+            self.cluster,
+            self.characters,
+            self.url,
+            origin.partition,
+            origin.offset,
+            UNKNOWN_TIME if origin.timestamp_ms is None else origin.timestamp_ms,
+            RELATION_NUMBERS[self.relation],
+            len(self.contents),
+            len(self.entries),
+            *self.contents,
+            *self.entries,
+        )
+        return numbers + packed_text(self.source) + packed_text(origin.topic)
+
+    @classmethod
+    def unpack(cls, record: bytes) -> "ArticleRecord":
+        """Return the record that bytes hold.
+
+        Raises:
+            StoreDamagedError: they were cut short, or are none.
+        """
+        try:
+            return cls._unpacked(record)
+        except (struct.error, IndexError, ValueError):
+            raise StoreDamagedError(damage("the record of an article", record)) from None
+
+    @classmethod
+    def _unpacked(cls, record: bytes) -> "ArticleRecord":
+        contents, entries = record[_COUNTS : _ARTICLE.size]
+        layout = _article(contents + entries)
+        numbers = layout.unpack_from(record)
+        decided, first, published, cluster, characters, url, partition, offset, timestamp, relation = numbers[:_PLAIN]
+        hashes = numbers[_PLAIN + 2 :]
+        source, rest = _unpacked_text(record, layout.size)
+        topic, stop = _unpacked_text(record, rest)
+        if stop != len(record):
+            raise ValueError("its texts are shorter or longer than they say")
+        return cls(
+            hashes[:contents],
+            hashes[contents:],
+            decided,
+            None if first == UNKNOWN_TIME else first,
+            None if published == UNKNOWN_TIME else published,
+            characters,
+            RELATIONS[relation],
+            cluster,
+            url,
+            source,
+            Origin(topic, partition, offset, None if timestamp == UNKNOWN_TIME else timestamp) if topic else None,
+        )
+
+
+def damage(what: str, value: bytes) -> str:
+    """Return what is wrong with a stored value that cannot be read."""
+    return f"{what} was cut short, or is none: {value[:_SHOWN].hex()}... of {len(value)} bytes"
+
+
+def seen_ms(origin: Origin | None, published_ms: int | None) -> int | None:
+    """Return when a message came, or else when its article was published."""
+    return origin.timestamp_ms if origin is not None and origin.timestamp_ms is not None else published_ms
+
+
+@lru_cache
+def _article(numbers: int) -> struct.Struct:
+    """Return the layout of the record of an article with so many contents and entries, up to its texts."""
+    return struct.Struct(f"{_ARTICLE.format}{numbers}Q")
+
+
+@lru_cache(_TEXTS_KEPT)
+def packed_text(text: str) -> bytes:
+    """Return a source or a topic as bytes."""
+    encoded = text.encode()
+    return _LENGTH.pack(len(encoded)) + encoded
+
+
+def _unpacked_text(record: bytes, start: int) -> tuple[str, int]:
+    (length,) = _LENGTH.unpack_from(record, start)
+    stop = start + _LENGTH.size + length
+    return record[start + _LENGTH.size : stop].decode(), stop
+
+
+_GENERATION = struct.Struct(">I")
+
+
+def key_of(number: int) -> bytes:
+    """Return a number as a key: ascending numbers are ascending keys."""
+    return number.to_bytes(8, "big")
+
+
+def keys_of(numbers: U64) -> list[bytes]:
+    """Return numbers as keys."""
+    packed = numbers.astype(">u8").tobytes()
+    return [packed[i : i + 8] for i in range(0, len(packed), 8)]
+
+
+def generation_prefix(generation: int) -> bytes:
+    """Return what the keys of a generation begin with."""
+    return _GENERATION.pack(generation)

@@ -1,0 +1,135 @@
+"""How RocksDB is set up for each family of the state, and why.
+
+Knows RocksDB's options; knows nothing of who reads or writes.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    DBRecoveryMode,
+    MemtableFactory,
+    Options,
+    ReadOptions,
+    SliceTransform,
+    WriteOptions,
+)
+
+from stream_dedup.index.stores.store import Family
+
+# Many similar values: in blocks of four times RocksDB's own size a tenth less of them is left.
+_RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.MEMBERS, Family.URLS})
+_RECORDS_BLOCK = 16 << 10
+# Of a database that is followed: for the keys since its last log began, by so many bytes of each at most.
+_FOLLOWED_BUCKETS, _FOLLOWED_PREFIX = 1 << 16, 128
+
+
+def options_of(cache_bytes: int, write_buffer_bytes: int, *, follows: bool) -> Mapping[Family, Options]:
+    """Return the options of each family.
+
+    Args:
+        cache_bytes: block cache, shared by all.
+        write_buffer_bytes: of each write buffer.
+        follows: whether the database is another process's, which is followed.
+    """
+    cache = Cache(cache_bytes)
+    options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
+    if follows:
+        for family, chosen in options.items():
+            _follow(chosen, family)
+    return options
+
+
+def write_options(*, sync: bool) -> WriteOptions:
+    """Return the options of writes; `sync`: each waits for the disk."""
+    options = WriteOptions()
+    options.sync = sync
+    # RocksDB would wait with the GIL held: 0.3 s for compaction, and as long as it takes for space on a full disk.
+    options.no_slowdown = True
+    # A write that names a family which is gone would be applied in part.
+    options.ignore_missing_column_families = True
+    return options
+
+
+def all_in_order() -> ReadOptions:
+    """Return the options of an iterator that meets all keys of a family in order, however these are kept."""
+    options = ReadOptions()
+    options.set_total_order_seek(True)
+    return options
+
+
+def access_of(*, read_only: bool, follow: Path | None) -> AccessType:
+    """Return how the database is opened; see `RocksStore`."""
+    if follow is not None:
+        return AccessType.secondary(str(follow))
+    return AccessType.read_only() if read_only else AccessType.read_write()
+
+
+def _options(cache: Cache, write_buffer_bytes: int, family: Family) -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_block_based_table_factory(_table(cache, family))
+    options.set_compression_type(_compression(family))
+    options.set_write_buffer_size(write_buffer_bytes)
+    options.set_max_write_buffer_number(2)
+    # Most look-ups are for keys that are not there: they need not search the write buffer either.
+    options.set_memtable_whole_key_filtering(True)
+    options.set_memtable_prefix_bloom_ratio(0.1)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(512)
+    options.set_max_total_wal_size(256 << 20)
+    options.set_max_log_file_size(4 << 20)
+    options.set_keep_log_file_num(4)
+    # Hits and misses of the cache; its cost is within the noise of a look-up.
+    options.enable_statistics()
+    # A torn end of the log is a write that was never acknowledged; damage before it must be heard.
+    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
+    return options
+
+
+def _follow(options: Options, family: Family) -> None:
+    """Every key is written here once more, as soon as the writer has done so, and few are ever looked for.
+
+    To keep the keys of each family in order took half of the time, or 2 of 5 us an article. Those of articles, which
+    come in no order, are hashed; those of URLs, which nobody asks a follower for, are put down as they come, and sorted
+    by whoever does.
+    """
+    # A file that the writer removes can be read on by whoever has it open.
+    options.set_max_open_files(-1)
+    # Else each look starts fifteen threads for each family, which takes longer than most looks themselves.
+    options.set_max_file_opening_threads(1)
+    # Filters would cost more than they save.
+    options.set_memtable_whole_key_filtering(False)
+    options.set_memtable_prefix_bloom_ratio(0.0)
+    options.set_allow_concurrent_memtable_write(False)
+    if family is Family.ARTICLES:
+        # rocksdict's stub forgets that it is static.
+        factory = MemtableFactory.hash_link_list(_FOLLOWED_BUCKETS)  # type: ignore[call-arg]
+        options.set_memtable_factory(factory)
+        options.set_prefix_extractor(SliceTransform.create_max_len_prefix(_FOLLOWED_PREFIX))
+    if family is Family.URLS:
+        options.set_memtable_factory(MemtableFactory.vector())
+
+
+def _table(cache: Cache, family: Family) -> BlockBasedOptions:
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_bloom_filter(10, block_based=False)
+    if family in _RECORDS:
+        table.set_block_size(_RECORDS_BLOCK)
+    table.set_cache_index_and_filter_blocks(True)
+    return table
+
+
+def _compression(family: Family) -> DBCompressionType:
+    """Return how the blocks of a family are compressed.
+
+    Entries are packed already: LZ4 takes 0.2% off them. Off records, clusters and counts, which are full of text and
+    times, zstd takes a third more than LZ4, and they are seldom read.
+    """
+    return DBCompressionType.none() if family is Family.ENTRIES else DBCompressionType.zstd()

@@ -1,0 +1,86 @@
+"""Messages of the input to articles and withdrawals, or to the reason why they are neither.
+
+Knows messages and their headers; knows nothing of what becomes of them.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from stream_dedup.article import Article, Origin, Withdrawal
+from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.faults import raised_at
+from stream_dedup.registry import RegistryError
+from stream_dedup.stream.kafka.headers import message_size, readable_headers
+from stream_dedup.stream.kafka.places import place_of
+from stream_dedup.trace import Trace, trace_of
+
+log = structlog.get_logger()
+_complaints = Complaints()  # of all messages
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Messages decoded.
+
+    Attributes:
+        items: the articles and withdrawals, with their messages.
+        dead: the other messages, with the reason.
+    """
+
+    items: Sequence[tuple[Message, Article | Withdrawal]]
+    dead: Sequence[tuple[Message, UndecodableError]]
+
+
+def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
+    """Decode messages; what one of them holds never keeps the others from it.
+
+    Raises:
+        RegistryError: the schema registry refuses, or is asked no more.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    items: list[tuple[Message, Article | Withdrawal]] = []
+    dead: list[tuple[Message, UndecodableError]] = []
+    for message in messages:
+        try:
+            headers, key = readable_headers(message), message.key()
+            beside = message_size(None, key, headers)
+            origin = _origin(message, trace_of(headers))
+            item = decoder.decode(message.value(), now_ms, origin, key=key, headers=headers, beside=beside)
+            items.append((message, item))
+        except UndecodableError as error:
+            dead.append((message, error))
+        except RegistryError:
+            raise  # it says nothing about the message
+        except Exception as error:  # whatever one message does, the stream goes on
+            _tell(message, error)
+            log.debug("message_fault", exc_info=True)
+            dead.append((message, UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")))
+    return Decoded(items, dead)
+
+
+def _tell(message: Message, error: Exception) -> None:
+    """Tell of a fault of the service; what the exception says may be text of the article."""
+    where = raised_at(error)
+    _complaints.error(
+        "message_not_decoded",
+        error=f"{type(error).__name__} at {where.partition(' <')[0]}",
+        detail=where,
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+    )
+
+
+def _origin(message: Message, trace: Trace | None) -> Origin:
+    kind, timestamp = message.timestamp()
+    return Origin(
+        *place_of(message),
+        int(message.offset() or 0),
+        None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        trace,
+    )

@@ -1,0 +1,156 @@
+"""Reads ahead: while a batch is decided and committed, the next one is read, decoded and its texts are worked through.
+
+Knows what may be done with messages before their turn; knows nothing of decisions or of what becomes of them.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Message
+
+from stream_dedup.decode import Decoder
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.prepared import Prepared, joined
+from stream_dedup.stopwatch import Stopwatch
+from stream_dedup.stream.input.decoded import Decoded, decode_all
+from stream_dedup.stream.input.source import Haul, Source
+
+_SLICE_SECONDS = 1.0  # of a wait: signals and heartbeats wait no longer
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Messages decoded, and their articles prepared.
+
+    Attributes:
+        decoded: what they hold.
+        prepared: the articles among them; None where there are none, or they have to be worked out in their turn.
+        seconds: time by stage.
+    """
+
+    decoded: Decoded
+    prepared: Prepared | None
+    seconds: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Intake:
+    """The messages of one commit, on their way since they came in.
+
+    Attributes:
+        haul: the messages.
+        parts: what becomes of them, a part each time that some came in.
+        messages: how many are on their way.
+        awaited: whether their turn has come: what can be done then is not done before any more.
+    """
+
+    haul: Haul
+    parts: list[Future[Taken]] = field(default_factory=list)
+    messages: int = 0
+    awaited: bool = False
+
+    def taken(self, while_waiting: Callable[[], None]) -> Taken:
+        """Wait for all of them.
+
+        Args:
+            while_waiting: called about every second, since they may wait for a schema registry; may raise to give up.
+
+        Raises:
+            RegistryError: the schema registry refuses.
+        """
+        self.awaited = True
+        while wait(self.parts, _SLICE_SECONDS).not_done:
+            while_waiting()
+        parts = [part.result() for part in self.parts]
+        seconds: dict[str, float] = {}
+        for stage, lap in (lap for part in parts for lap in part.seconds.items()):
+            seconds[stage] = seconds.get(stage, 0.0) + lap
+        return Taken(
+            Decoded(
+                [item for part in parts for item in part.decoded.items], [d for p in parts for d in p.decoded.dead]
+            ),
+            joined([part.prepared for part in parts if part.prepared is not None]),
+            seconds,
+        )
+
+
+class Reader:
+    """Hands out the messages of one commit after the other. Use it as a context manager: its thread ends with it.
+
+    Args:
+        source: where they come from.
+        decoder: reads them.
+        engine: works their texts through.
+    """
+
+    def __init__(self, source: Source, decoder: Decoder, engine: Deduplicator) -> None:
+        self._source = source
+        self._decoder = decoder
+        self._engine = engine
+        self._thread = ThreadPoolExecutor(1, "reader")
+        self._next = Intake(source.haul())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    def read(self, stopping: threading.Event) -> Intake | None:
+        """Return the messages of the next commit, all of them on their way; None if nothing came or it is not due yet.
+
+        Args:
+            stopping: ends the waiting.
+
+        Raises:
+            BrokerError: the broker refuses for good, for instance for want of rights.
+        """
+        intake, end = self._next, time.monotonic() + _SLICE_SECONDS
+        while self._source.take(intake.haul, stopping):
+            if all(part.done() for part in intake.parts):
+                self._take_in(intake)
+            if time.monotonic() > end:
+                return None
+        if not intake.haul.messages:
+            return None
+        self._take_in(intake)
+        self._next = Intake(self._source.haul())
+        return intake
+
+    def read_ahead(self) -> None:
+        """Begin with what has come in for the commit after that at hand.
+
+        Raises:
+            BrokerError: as in `read`.
+        """
+        self._source.take_at_once(self._next.haul)
+        self._take_in(self._next)
+
+    def rewind(self) -> bool:
+        """Go back to the first message that is not committed; return whether that can be done, see `Source.rewind`."""
+        if not self._source.rewind():
+            return False
+        self._next = Intake(self._source.haul())
+        return True
+
+    def _take_in(self, intake: Intake) -> None:
+        """Begin with what has come in since the last time."""
+        messages = intake.haul.messages[intake.messages :]
+        if messages:
+            intake.messages += len(messages)
+            intake.parts.append(self._thread.submit(self._taken, messages, intake))
+
+    def _taken(self, messages: Sequence[Message], intake: Intake) -> Taken:
+        watch = Stopwatch()
+        decoded = decode_all(messages, self._decoder)
+        watch.lap("decode")
+        prepared = self._engine.prepare([item for _, item in decoded.items], lambda: intake.awaited)
+        watch.lap("features")
+        return Taken(decoded, prepared, watch.seconds)

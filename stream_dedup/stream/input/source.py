@@ -1,0 +1,469 @@
+"""The input: batches of messages from the place where the state stands.
+
+Knows subscription, assignment and offsets; knows nothing of what messages hold.
+"""
+
+import math
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import structlog
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.settings import Settings, is_expression
+from stream_dedup.stream.kafka.clients import BrokerError, Told, consumer_properties, make_consumer, passes
+from stream_dedup.stream.kafka.places import IDENTITY, Place, news_of, offsets_of, place_of
+from stream_dedup.stream.kafka.topics import taken_in
+
+_CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
+_PIECE_SECONDS = 0.01  # that messages are collected until they are looked at
+_LOOK_SECONDS = 2.0  # that the broker is asked at most which topics there are
+_AGAIN_SECONDS = 10.0  # until it is asked again where it did not say
+_IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
+# How librdkafka tells that a new leader's log ends before what was read, and where.
+_TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
+_KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True, eq=False)
+class Haul:
+    """Messages on their way to one commit.
+
+    Attributes:
+        messages: in order within each partition.
+        size: bytes of them.
+        due: when their commit is due, by `time.monotonic`; None as long as there are none.
+        newest: offset of the last one by partition.
+        last: that one itself.
+        moved: whether a partition of theirs was taken away or given anew since, or has lost what was read.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    size: int = 0
+    due: float | None = None
+    newest: dict[Place, int] = field(default_factory=dict)
+    last: dict[Place, Message] = field(default_factory=dict)
+    moved: bool = False
+
+    def positions(self) -> dict[Place, int]:
+        """Return the offset behind the last message, by topic and partition."""
+        return {place: offset + 1 for place, offset in self.newest.items()}
+
+
+class Lag(NamedTuple):
+    """What of a partition is still to be committed.
+
+    Attributes:
+        messages: how many there are.
+        since_ms: the timestamp of the oldest of them where it was read, else of the last one before it that is
+            committed, milliseconds since 1970 in UTC; None where there are none, or neither is known.
+    """
+
+    messages: int
+    since_ms: int | None
+
+
+class Source:
+    """Reads the input topics from the offsets that the state stands at.
+
+    Where the state has none for a partition, reading begins as `auto.offset.reset` says (the earliest message by
+    default): what the group has committed is for the monitors of its lag, and for states that are made anew. A topic
+    that was deleted and made anew is read from its beginning: its identity is kept among the positions. One that has
+    lost what was to be read next is read on where it goes on: at its beginning, where that was deleted; at its end,
+    where messages that were read are lost as well, as after an unclean election.
+
+    Args:
+        settings: topics, group and commit bounds.
+        positions: next offset by topic and partition; kept up to date by `advance`.
+        identify: returns a number for each of some topics, another one once it is made anew; those that it leaves out
+            are taken for what they were.
+        told: called with the client's statistics; None where they are not wanted.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        positions: Mapping[Place, int],
+        identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
+        told: Told | None = None,
+    ) -> None:
+        self._settings = settings
+        self._commit = settings.commit
+        self._positions = dict(positions)
+        self._noted: dict[Place, int] = {}  # positions and identities of which the state does not know yet
+        self._telling: dict[Place, int] = {}  # those that it is being told
+        self._identify = identify
+        properties = consumer_properties(settings)
+        # By itself the client would begin anew, or leave out what is still there.
+        self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, told)
+        from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
+        self._first_offset = OFFSET_END if from_end else OFFSET_BEGINNING
+        refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
+        self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
+        self._look_at = -math.inf
+        self._topics: list[str] = []
+        self._complaints = Complaints()
+        self._fault: KafkaError | None = None
+        self._polled_at = time.monotonic()
+        self.assigned: set[Place] = set()
+        self.rebalances = 0
+        self._hauls: list[Haul] = []  # those that are not committed yet, in order
+        self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last message that is committed
+        self._look_for_topics()
+
+    def _look_for_topics(self) -> None:
+        """Subscribe to what is to be read by now, once in a while: expressions take in topics that are made later.
+
+        Raises:
+            BrokerError: a topic was deleted and made anew while it was read.
+        """
+        if time.monotonic() < self._look_at:
+            return
+        self._check_identities()
+        pause = self._look_seconds
+        existing: Collection[str] = self._topics
+        try:
+            if any(map(is_expression, self._settings.input.topics)):
+                existing = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+        except KafkaException as error:
+            self._complaints.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
+            pause = min(pause, _AGAIN_SECONDS)
+        self._subscribe(taken_in(self._settings, existing))
+        self._look_at = time.monotonic() + pause
+
+    def _subscribe(self, topics: list[str]) -> None:
+        if topics == self._topics:
+            return
+        if topics:
+            self._consumer.subscribe(topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+        else:
+            self._consumer.unsubscribe()
+        self._topics = topics
+        log.info("topics_taken_in", topics=topics)
+
+    def haul(self) -> Haul:
+        """Return a new haul, behind those that are not committed yet."""
+        haul = Haul()
+        self._hauls.append(haul)
+        return haul
+
+    def take(self, haul: Haul, stopping: threading.Event) -> bool:
+        """Read some messages into a haul; return whether there may be more for it.
+
+        There are none where it is as large as a commit may be, where a commit is due and all that came in is taken, or
+        where nothing has come at all.
+
+        Args:
+            haul: the last one.
+            stopping: ends it.
+
+        Raises:
+            BrokerError: the broker refuses for good, for instance for want of rights.
+        """
+        self._look_for_topics()
+        room = self._room(haul)
+        if not room or stopping.is_set():
+            return False
+        if haul.due is None:
+            # consume() waits its whole time unless it gets all it asks for: so one message is asked for.
+            return self._take(haul, 1, _IDLE_SECONDS) > 0
+        remaining = haul.due - time.monotonic()
+        if remaining <= 0:
+            return self._take(haul, room, 0.0) == room
+        self._take(haul, room, min(_PIECE_SECONDS, remaining))
+        return True
+
+    def take_at_once(self, haul: Haul) -> None:
+        """Read what has come in already, as far as the haul has room for it; see `take`."""
+        while room := self._room(haul):
+            if self._take(haul, room, 0.0) < room:
+                break
+
+    def holds(self, haul: Haul) -> bool:
+        """Tell whether the partitions of a haul have been this process's ever since."""
+        # One that was taken and given back is read from the state's position again.
+        return not haul.moved and haul.newest.keys() <= self.assigned
+
+    def behind(self, haul: Haul) -> dict[Place, int]:
+        """Return where the state will stand behind a haul: positions and identities of which it does not know."""
+        return self.noted() | haul.positions()
+
+    def noted(self) -> dict[Place, int]:
+        """Return what was found out about topics that the state does not know: to be told to it now."""
+        self._telling = self._noted.copy()
+        return self._telling
+
+    def told(self, positions: Mapping[Place, int]) -> None:
+        """Note that the state knows what `behind` or `noted` has returned last."""
+        identities = self._telling.items() & self._noted.items()
+        told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
+        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told}
+        # What was found to be made anew since then stands where it was put.
+        self._positions |= {place: offset for place, offset in positions.items() if place not in self._noted}
+
+    def group(self) -> object:
+        """Return the group's metadata of now: every transaction wants its own."""
+        return self._consumer.consumer_group_metadata()
+
+    def advance(self, haul: Haul, positions: Mapping[Place, int]) -> None:
+        """Note that a haul is committed. Without transactions, tell the group as well.
+
+        Args:
+            haul: the first of those that were not.
+            positions: as `behind` tells them: there the state stands now.
+        """
+        self._hauls.remove(haul)
+        self.told(positions)
+        self._committed_ms |= {place: _timestamp_ms(message) for place, message in haul.last.items()}
+        if haul.moved:
+            self._read_on(haul.newest.keys())
+        if self._commit.guarantee != "exactly_once":
+            self._tell_group(haul.positions())
+
+    def _tell_group(self, positions: Mapping[Place, int]) -> None:
+        """Tell the group how far it has decided."""
+        offsets = offsets_of(positions)
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
+
+    def _read_on(self, committed: AbstractSet[Place]) -> None:
+        """Read from behind a commit: who was given a partition anew meanwhile began before it."""
+        # What has been read ahead of one that stayed is not read again.
+        again = (committed & self.assigned) - self._under_way()
+        places = [TopicPartition(*place, self._offset_of(place)) for place in again]
+        try:
+            self._read_from(places)
+        except KafkaException as error:
+            self._fault = error.args[0]
+
+    def rewind(self) -> bool:
+        """Go back to the first message that is not committed, in each partition; return whether that can be done.
+
+        It cannot where one of the partitions was taken, or taken and given back: then this source is of no use.
+
+        Raises:
+            BrokerError: the broker or librdkafka refuses.
+        """
+        # The group may have gone on without this process: it joins again, and hears what it has left.
+        self._look_in()
+        if not all(map(self.holds, self._hauls)):
+            return False
+        firsts: dict[Place, int] = {}
+        for haul in self._hauls:
+            for message in haul.messages:
+                firsts.setdefault(place_of(message), int(message.offset() or 0))
+        try:
+            for place, offset in firsts.items():
+                self._consumer.seek(TopicPartition(*place, offset))
+        except KafkaException as error:
+            raise BrokerError(f"cannot go back in the input: {error.args[0].str()}") from None
+        self._hauls.clear()
+        return True
+
+    def keep_alive(self) -> None:
+        """Stay in the group while a commit takes long: nothing is read meanwhile."""
+        if time.monotonic() - self._polled_at < _KEEP_ALIVE_SECONDS:
+            return
+        self._look_in()
+
+    def _look_in(self) -> None:
+        """Hear from the group without reading anything."""
+        self._polled_at = time.monotonic()
+        self._consumer.pause([TopicPartition(*place) for place in self.assigned])
+        self._good(self._consumer.consume(1, 0.0), Haul())
+        self._consumer.resume([TopicPartition(*place) for place in self.assigned])
+
+    def lag(self) -> dict[Place, Lag]:
+        """Return what of each assigned partition is still to be committed, as far as is known."""
+        waiting: Counter[Place] = Counter()
+        oldest: dict[Place, Message] = {}
+        for message in (message for haul in self._hauls for message in haul.messages):
+            place = place_of(message)
+            waiting[place] += 1
+            oldest.setdefault(place, message)
+        # The consumer's position, not the last message's: a transaction ends with a marker, which is no message.
+        positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
+        lags = {}
+        for position in positions:
+            place = position.topic, position.partition
+            _, high = self._consumer.get_watermark_offsets(position, cached=True)
+            start = self._positions.get(place, 0)
+            if high >= 0:
+                messages = max(0, high - (position.offset if position.offset >= 0 else start)) + waiting[place]
+                first = oldest.get(place)
+                since_ms = _timestamp_ms(first) if first is not None else self._committed_ms.get(place)
+                lags[place] = Lag(messages, since_ms if messages else None)
+        return lags
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _room(self, haul: Haul) -> int:
+        """Return how many messages are to be taken next, 0 where the haul is full."""
+        return min(_CHUNK, self._commit.articles - len(haul.messages)) if haul.size < self._commit.bytes else 0
+
+    def _take(self, haul: Haul, most: int, seconds: float) -> int:
+        """Add what comes in within some time; return how many messages."""
+        messages = self._good(self._consumer.consume(most, seconds), haul)
+        self._polled_at = time.monotonic()
+        if self._fault is not None:
+            raise BrokerError(f"cannot take up the assigned partitions: {self._fault.str()}")
+        if messages and haul.due is None:
+            haul.due = time.monotonic() + self._commit.interval_ms / 1000
+        haul.messages += messages
+        haul.size += sum(map(len, messages))
+        return len(messages)
+
+    def _good(self, messages: Iterable[Message], haul: Haul) -> list[Message]:
+        """Return the messages that are none twice in a haul, and note the newest offsets.
+
+        A partition which is revoked and assigned again in between is read from the state's position once more.
+        """
+        good = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                place, offset = place_of(message), int(message.offset() or 0)
+                if offset > haul.newest.get(place, -1):
+                    haul.newest[place], haul.last[place] = offset, message
+                    good.append(message)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
+                self._go_on(place_of(message), int(message.offset() or 0), error.str())
+            elif not passes(error):
+                raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
+            else:
+                self._complaints.warning("input_waits", error=error.name(), detail=error.str())
+        return good
+
+    def _go_on(self, place: Place, offset: int, told: str) -> None:
+        """Read a partition on where it has messages, since it has none where it was read to.
+
+        Args:
+            place: topic and partition.
+            offset: that was asked for; not above 0 where a new leader made the client look.
+            told: by the client.
+
+        Raises:
+            BrokerError: the broker does not tell what it has, or that is another topic by now.
+        """
+        if place not in self.assigned:
+            return
+        self._check_identities()
+        under_way = [haul.newest[place] + 1 for haul in self._hauls if place in haul.newest and not haul.moved]
+        read_to = max(offset, self._positions.get(place, 0), *under_way, 0)
+        try:
+            first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_LOOK_SECONDS)
+            if truncated := _TRUNCATED.search(told):
+                end = int(truncated[1])  # behind it others have come meanwhile
+            goes_on = max(first, min(read_to, end))
+            log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
+            if goes_on < read_to:
+                # What was read behind it and is not committed stands under offsets that others have by now.
+                self._spoil({place})
+            self._positions[place] = goes_on
+            self._read_from([TopicPartition(*place, goes_on)])
+        except KafkaException as error:
+            raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
+
+    def _read_from(self, places: list[TopicPartition]) -> None:
+        """Read assigned partitions from other offsets than where they are."""
+        self._consumer.incremental_unassign(places)
+        self._consumer.incremental_assign(places)
+
+    def _move(self, places: set[Place]) -> None:
+        """Note that partitions were taken or given."""
+        self.rebalances += 1
+        self._spoil(places)
+
+    def _spoil(self, places: set[Place]) -> None:
+        """Have nothing that was read of some partitions committed as it is."""
+        for haul in self._hauls:
+            haul.moved |= not places.isdisjoint(haul.newest)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        places = {(partition.topic, partition.partition) for partition in partitions}
+        try:
+            self._note_identities(places)
+            for partition in partitions:
+                partition.offset = self._offset_of((partition.topic, partition.partition))
+            consumer.incremental_assign(partitions)
+        except KafkaException as error:
+            # An exception would get lost on its way out of a callback: `take` raises it.
+            self._fault = error.args[0]
+            return
+        # A group that is new, or whose offsets were lost, knows no partition to which nothing comes. Of the others it
+        # may have been told already what is being committed.
+        quiet = (places & self._positions.keys()) - self._under_way()
+        self._tell_group({place: self._positions[place] for place in quiet})
+        self._move(places)
+        self.assigned |= places
+        log.info("partitions_assigned", partitions=_named(partitions))
+
+    def _offset_of(self, place: Place) -> int:
+        """Return from where a partition is read."""
+        # What stands at 0 begins with the oldest message there is, also where that is another by now.
+        return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
+
+    def _under_way(self) -> set[Place]:
+        """Return the partitions of which messages were read that are not committed."""
+        return {place for haul in self._hauls for place in haul.newest}
+
+    def _note_identities(self, places: set[Place]) -> None:
+        """Note the identities of the topics of some partitions, and begin those anew that have another one."""
+        identities = self._identify({topic for topic, _ in places})
+        news = news_of(identities, self._positions, places | self._under_way())
+        for topic in sorted(
+            {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
+        ):
+            log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
+        self._positions |= news
+        self._noted |= news
+
+    def _check_identities(self) -> None:
+        """Check that the topics that are read are those that they were.
+
+        Raises:
+            BrokerError: one was deleted and made anew: it has other messages under the same offsets.
+        """
+        for topic, identity in self._identify({topic for topic, _ in self.assigned}).items():
+            known = self._positions.get((topic, IDENTITY))
+            if known is None:
+                self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity
+            elif known != identity:
+                raise BrokerError(f"topic {topic} was deleted and made anew: a new start reads it from its beginning")
+
+    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        places = {(partition.topic, partition.partition) for partition in partitions}
+        self._move(places)
+        self.assigned -= places
+        log.info("partitions_revoked", partitions=_named(partitions))
+
+
+def _named(partitions: list[TopicPartition]) -> list[str]:
+    return sorted(f"{partition.topic}/{partition.partition}" for partition in partitions)
+
+
+def _timestamp_ms(message: Message) -> int | None:
+    kind, timestamp = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp

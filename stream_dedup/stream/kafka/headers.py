@@ -1,0 +1,47 @@
+"""Headers of messages, as they come and as they go on, and how large a message is with them.
+
+Knows librdkafka's form of them and which are ours; knows nothing of what ours say.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from confluent_kafka import Message
+
+from stream_dedup.article import Origin
+from stream_dedup.decode import Header, Reason, UndecodableError
+from stream_dedup.settings import OWN_HEADERS
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+def message_size(value: bytes | None, key: bytes | None, headers: Sequence[tuple[str, str | bytes | None]]) -> int:
+    """Return the bytes of a message."""
+    return len(value or b"") + len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
+
+
+def trace_headers(origin: Origin | None) -> Headers:
+    """Return the trace context of the message that an output is caused by, as headers of that."""
+    return [*origin.trace.headers()] if origin is not None and origin.trace is not None else []
+
+
+def incoming_headers(message: Message) -> list[Header] | None:
+    """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
+    try:
+        # The consumer hands over a list, though its types allow a dictionary.
+        headers = cast("list[Header]", message.headers() or [])
+    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
+        return None
+    return [(name, value) for name, value in headers if not name.startswith(OWN_HEADERS)]
+
+
+def readable_headers(message: Message) -> list[Header]:
+    """Return the headers of a message, as far as an output repeats them.
+
+    Raises:
+        UndecodableError: one cannot be read.
+    """
+    headers = incoming_headers(message)
+    if headers is None:
+        raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is no UTF-8")
+    return headers

@@ -1,0 +1,184 @@
+"""Single messages of topics: one at an offset, or the newest; read outside of any group.
+
+Knows offsets and how long to wait; knows nothing of what messages hold.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from stream_dedup.article import Origin
+from stream_dedup.settings import Settings
+from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
+from stream_dedup.stream.kafka.places import place_of
+
+_SECONDS = 2.0  # that an answer of the broker is waited for
+_POLL_SECONDS = 0.1
+_AT_ONCE = 256
+# Else a reader asks for more as soon as it has some, and whoever comes next waits for that answer.
+_NO_MORE = {"queued.min.messages": "1", "fetch.queue.backoff.ms": "5"}
+BEHIND = 2  # of each message that is read before the end of a partition: transactions leave marks among them
+
+
+class Messages:
+    """Reads single messages; safe between threads, one of which waits for the other.
+
+    Args:
+        settings: the way to the broker.
+
+    Raises:
+        SettingsError: a property of librdkafka is refused.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._consumer: Consumer | None = None
+        self._known: set[str] = set()  # topics of which the consumer has heard where they are
+        self._lock = threading.Lock()
+
+    def at(self, origin: Origin) -> Message | None:
+        """Return the message at an offset; None where the topic has it no more.
+
+        Raises:
+            BrokerError: the broker does not answer in time, or refuses.
+        """
+        with self._lock:
+            consumer = self._opened()
+            self._look_for(origin.topic, consumer)
+            with _assigned(consumer, [TopicPartition(origin.topic, origin.partition, origin.offset)]):
+                message = next(_events(consumer, [origin.topic]))
+        return message if message.error() is None and message.offset() == origin.offset else None
+
+    def newest(self, topic: str, count: int) -> list[Message]:
+        """Return the newest messages of a topic, the newest last; fewer where a partition has fewer.
+
+        Raises:
+            BrokerError: the broker does not answer in time, or refuses.
+        """
+        with self._lock:
+            consumer = self._opened()
+            bounds = [bound for bound in bounds_of(consumer, topic) if bound[1] < bound[2]]
+            places = [
+                TopicPartition(topic, partition, max(low, high - BEHIND * count)) for partition, low, high in bounds
+            ]
+            to_end = {(topic, partition): high for partition, _, high in bounds}
+            found = []
+            with _assigned(consumer, places):
+                events = _events(consumer, [topic])
+                while to_end:
+                    message = next(events)
+                    if message.error() is None:
+                        found.append(message)
+                    # Where a partition is written to all the time, its end is told again and again, or never.
+                    place = place_of(message)
+                    if message.error() is not None or int(message.offset() or 0) + 1 >= to_end.get(place, 0):
+                        to_end.pop(place, None)
+        return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
+
+    def close(self) -> None:
+        """Leave the broker."""
+        with self._lock:
+            if self._consumer is not None:
+                self._consumer.close()
+                self._consumer = None
+                self._known.clear()
+
+    def _look_for(self, topic: str, consumer: Consumer) -> None:
+        """Ask where a topic is: librdkafka alone may find that out a second after its first assignment."""
+        if topic not in self._known:
+            partitions_of(consumer, topic)
+            self._known.add(topic)
+
+    def _opened(self) -> Consumer:
+        if self._consumer is None:
+            self._consumer = make_consumer(self._settings, {**browsing_properties(self._settings), **_NO_MORE})
+        return self._consumer
+
+
+def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
+    """Return each partition of a topic with its first offset and the one behind its last; none of a missing topic.
+
+    Raises:
+        BrokerError: the broker does not answer in time, or refuses.
+    """
+    bounds = []
+    for partition in partitions_of(consumer, topic):
+        with _told(topic):
+            offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
+        bounds.append((partition, *(offsets or (0, 0))))
+    return bounds
+
+
+def partitions_of(consumer: Consumer, topic: str) -> list[int]:
+    """Return the partitions of a topic, none of a missing one.
+
+    Raises:
+        BrokerError: the broker does not answer in time, or refuses.
+    """
+    with _told(topic):
+        return list(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
+
+
+WAY = "see kafka.bootstrap.servers"
+# What says that no broker was reached at all.
+_SILENT = {
+    KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
+    KafkaError._RESOLVE,  # noqa: SLF001  # the same
+    KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+}
+ENDS = {
+    KafkaError._PARTITION_EOF,  # noqa: SLF001  # librdkafka's own codes have this form
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same; the offset is gone
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
+
+
+@contextmanager
+def _told(topic: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise broker_error(f"cannot read the topic {topic}", error.args[0]) from None
+
+
+@contextmanager
+def _assigned(consumer: Consumer, places: list[TopicPartition]) -> Iterator[None]:
+    """Read from some places as long as the context lasts: a reader that waits at an end asks again and again."""
+    consumer.assign(places)
+    try:
+        yield
+    finally:
+        consumer.unassign()
+
+
+def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
+    """Yield the messages of the assigned partitions, and those with an error of `ENDS` that tell an end of one.
+
+    Raises:
+        BrokerError: nothing comes in time, or the broker refuses.
+    """
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        for message in _polled(consumer):
+            error = message.error()
+            if error is None or error.code() in ENDS:
+                yield message
+            elif not passes(error):
+                raise broker_error(f"cannot read {', '.join(topics)}", error)
+    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {WAY}")
+
+
+def _polled(consumer: Consumer) -> Iterator[Message]:
+    """Yield what comes: `consume` waits its whole time for as many as it is asked for, so at first it is for one."""
+    yield from consumer.consume(1, _POLL_SECONDS)
+    yield from consumer.consume(_AT_ONCE, 0.0)
+
+
+def broker_error(what: str, error: KafkaError) -> BrokerError:
+    """Return an error of the broker as one that says what could not be done, and where to look."""
+    advice = refusal_of(error) or (WAY if error.code() in _SILENT else "")
+    return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

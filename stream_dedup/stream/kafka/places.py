@@ -1,0 +1,49 @@
+"""Places in the input: where a state stands in each partition, and by which identity it knows a topic.
+
+Knows names, numbers and offsets; knows nothing of who reads or writes.
+"""
+
+from collections.abc import Collection, Mapping
+
+from confluent_kafka import Message, TopicPartition
+
+Place = tuple[str, int]  # topic and partition
+IDENTITY = -1  # in place of a partition: the position is what tells the topic from one that was made anew
+
+
+def place_of(message: Message) -> Place:
+    """Return the topic and partition of a message."""
+    return str(message.topic()), int(message.partition() or 0)
+
+
+def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
+    """Return those positions of a state that are offsets in the input."""
+    return {place: offset for place, offset in positions.items() if place[1] != IDENTITY}
+
+
+def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
+    """Return the positions of a state as a group keeps them."""
+    return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
+
+
+def news_of(
+    identities: Mapping[str, int], positions: Mapping[Place, int], places: Collection[Place]
+) -> dict[Place, int]:
+    """Return what a state is to be told of topics: the identities that it does not know.
+
+    Of a topic that it knows by another identity, one that was made anew, also that it stands at the beginning of each
+    partition.
+
+    Args:
+        identities: of the topics, by name.
+        positions: of the state.
+        places: further partitions, of which something was read.
+    """
+    news: dict[Place, int] = {}
+    for topic, identity in identities.items():
+        known = positions.get((topic, IDENTITY))
+        if known not in {None, identity}:
+            news |= {place: 0 for place in {*positions, *places} if place[0] == topic}
+        if known != identity:
+            news[topic, IDENTITY] = identity
+    return news

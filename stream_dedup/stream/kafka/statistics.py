@@ -1,0 +1,115 @@
+"""What librdkafka's clients tell of themselves, as metrics.
+
+Knows the JSON of librdkafka's statistics (its STATISTICS.md); knows nothing of who the clients are.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.stream.kafka.clients import Told
+
+_CONNECTED = "UP"
+_MICROSECOND = 1e-6
+
+
+@contextmanager
+def client_statistics(metrics: Metrics, client: str) -> Iterator[Told]:
+    """Return what a client is to call with its statistics; what it is doing now is not shown any more at the end.
+
+    Args:
+        metrics: what is moved.
+        client: label of the client: consumer, producer or changelog.
+    """
+    try:
+        yield ClientMeter(metrics, client)
+    finally:
+        _forget(metrics, client)
+
+
+class ClientMeter:
+    """Moves the metrics of one client: call it with its statistics. It never raises.
+
+    Args:
+        metrics: what is moved.
+        client: label of the client.
+    """
+
+    def __init__(self, metrics: Metrics, client: str) -> None:
+        self._metrics = metrics
+        self._client = client
+        self._counted: dict[str, int] = {}
+        self._complaints = Complaints()
+
+    def __call__(self, statistics: str) -> None:
+        """Take the statistics, as JSON."""
+        try:
+            self._show(orjson.loads(statistics))
+        except (LookupError, TypeError, ValueError) as error:  # what another librdkafka tells is no reason to end
+            kind = type(error).__name__
+            self._complaints.warning("kafka_statistics_not_read", error=kind, client=self._client, detail=str(error))
+
+    def _show(self, told: Mapping[str, Any]) -> None:
+        metrics, client, brokers = self._metrics, self._client, [*told["brokers"].values()]
+        metrics.kafka_received_bytes.labels(client).inc(self._more("rx", told["rx_bytes"]))
+        metrics.kafka_sent_bytes.labels(client).inc(self._more("tx", told["tx_bytes"]))
+        timeouts = sum(broker["req_timeouts"] for broker in brokers)
+        metrics.kafka_request_timeouts.labels(client).inc(self._more("timeouts", timeouts))
+        errors = sum(broker["txerrs"] + broker["rxerrs"] for broker in brokers)
+        metrics.kafka_transmission_errors.labels(client).inc(self._more("errors", errors))
+        metrics.kafka_connected_brokers.labels(client).set(len(_connected(brokers)))
+        self._show_round_trips([broker["rtt"] for broker in brokers if broker["rtt"]["cnt"]])
+        if client == "producer":
+            metrics.kafka_producer_queue_messages.set(told["msg_cnt"])
+            metrics.kafka_producer_queue_bytes.set(told["msg_size"])
+        elif client == "consumer":
+            metrics.kafka_fetch_queue_messages.set(_fetched(told["topics"]))
+
+    def _more(self, name: str, total: int) -> int:
+        """Return by how much a total of the client has grown; it is less where a broker is not listed any more."""
+        before = self._counted.get(name, 0)
+        self._counted[name] = total
+        return max(0, total - before)
+
+    def _show_round_trips(self, windows: Sequence[Mapping[str, int]]) -> None:
+        gauge, client = self._metrics.kafka_round_trip_seconds, self._client
+        if not windows:
+            _forget_round_trips(self._metrics, client)
+            return
+        mean = sum(window["sum"] for window in windows) / sum(window["cnt"] for window in windows)
+        gauge.labels(client, "mean").set(mean * _MICROSECOND)
+        # Of several brokers the slowest: quantiles cannot be added up.
+        gauge.labels(client, "p99").set(max(window["p99"] for window in windows) * _MICROSECOND)
+
+
+def _connected(brokers: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the numbers of the brokers that are connected."""
+    # Addresses to begin with have -1, and so have coordinators, which are listed a second time.
+    return {broker["nodeid"] for broker in brokers if broker["state"] == _CONNECTED and broker["nodeid"] >= 0}
+
+
+def _fetched(topics: Mapping[str, Any]) -> int:
+    """Return how many messages wait to be read."""
+    partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
+    # Each partition tells the length of the queue that all have in common.
+    return max((partition["fetchq_cnt"] for partition in partitions), default=0)
+
+
+def _forget(metrics: Metrics, client: str) -> None:
+    """Show no more of a client than its totals."""
+    metrics.kafka_connected_brokers.remove(client)
+    _forget_round_trips(metrics, client)
+    if client == "producer":
+        metrics.kafka_producer_queue_messages.set(0)
+        metrics.kafka_producer_queue_bytes.set(0)
+    elif client == "consumer":
+        metrics.kafka_fetch_queue_messages.set(0)
+
+
+def _forget_round_trips(metrics: Metrics, client: str) -> None:
+    for stat in ("mean", "p99"):
+        metrics.kafka_round_trip_seconds.remove(client, stat)

@@ -1,0 +1,108 @@
+"""The messages of topics as they are committed, old ones first if wanted; read outside of any group.
+
+Knows offsets and ends of partitions; knows nothing of what messages hold.
+"""
+
+import time
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from stream_dedup.closing import SelfClosing
+from stream_dedup.settings import Settings
+from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes
+from stream_dedup.stream.kafka.messages import BEHIND, ENDS, WAY, bounds_of, broker_error
+from stream_dedup.stream.kafka.places import place_of
+
+_POLL_SECONDS = 0.1
+_SILENT_SECONDS = 10.0  # after which a broker counts as gone that still owes what is there to begin with
+_AT_ONCE = 256
+_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own codes have this form
+
+
+class Tail(SelfClosing):
+    """Follows topics. Use it as a context manager, or call `close`.
+
+    Args:
+        settings: the way to the broker.
+        topics: that are followed, all of their partitions.
+
+    Raises:
+        SettingsError: a property of librdkafka is refused.
+    """
+
+    def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
+        self._topics = topics
+        # A message that is deleted before it is read is passed over.
+        properties = {**browsing_properties(settings), "auto.offset.reset": "earliest"}
+        self._consumer: Consumer = make_consumer(settings, properties)
+
+    def messages(self, last: int | None = 0, *, endless: bool = True) -> Iterator[Message]:
+        """Yield messages, in the order of each partition.
+
+        Args:
+            last: how many of those that are there to begin with, the newest by their times; None for all.
+            endless: whether to wait for more where the topics end.
+
+        Raises:
+            BrokerError: a topic is missing, or the broker does not answer in time, or refuses.
+        """
+        places = self._places(last)
+        self._consumer.assign(places)
+        to_end = {(place.topic, place.partition) for place in places}
+        if last is None and endless:
+            to_end.clear()
+        newest: deque[Message] = deque()
+        events = self._events(to_end)
+        while to_end:
+            message = next(events)
+            if message.error() is not None:
+                to_end.discard(place_of(message))
+            elif last is None:
+                yield message
+            else:
+                newest.append(message)
+        yield from sorted(newest, key=_time_of)[-last:] if last else ()
+        if endless:
+            yield from (message for message in events if message.error() is None)
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _places(self, last: int | None) -> list[TopicPartition]:
+        bounds = {topic: bounds_of(self._consumer, topic) for topic in self._topics}
+        missing = [topic for topic, partitions in bounds.items() if not partitions]
+        if missing:
+            raise BrokerError(
+                f"no topic {', '.join(missing)}: the service makes it when it starts; see output.* and shadow.*"
+            )
+        return [
+            TopicPartition(topic, partition, low if last is None else max(low, high - BEHIND * last))
+            for topic, partitions in bounds.items()
+            for partition, low, high in partitions
+        ]
+
+    def _events(self, to_end: Collection[tuple[str, int]]) -> Iterator[Message]:
+        """Yield messages, and those without content that tell the ends of partitions.
+
+        Args:
+            to_end: partitions that are read to their end; once there are none silence may last.
+        """
+        heard = time.monotonic()
+        while True:
+            for message in self._consumer.consume(_AT_ONCE, _POLL_SECONDS):
+                error = message.error()
+                if error is None or error.code() == _EOF:
+                    yield message
+                    heard = time.monotonic()
+                elif error.code() not in ENDS and not passes(error):
+                    raise broker_error(f"cannot read {', '.join(self._topics)}", error)
+            if to_end and time.monotonic() - heard > _SILENT_SECONDS:
+                told = f"nothing has come for {_SILENT_SECONDS:.0f} s"
+                raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WAY}")
+
+
+def _time_of(message: Message) -> int:
+    return message.timestamp()[1]

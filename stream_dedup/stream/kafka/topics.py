@@ -1,0 +1,339 @@
+"""The topics on the broker: those of the outputs, the changelog, and the one whose partition is the ownership.
+
+Knows their names and how each must be configured; knows nothing of what is written to them.
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeVar
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.settings import Settings, is_expression, takes_in
+from stream_dedup.stream.kafka.clients import BrokerError, make_admin, refusal_of
+
+_ADMIN_SECONDS = 20.0
+_SLICE_SECONDS = 1.0  # of a wait
+_UNKNOWN_SECONDS = 10.0
+_UNKNOWN_PAUSE_SECONDS = 0.1
+_COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
+_FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between two commits
+_DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
+_OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
+_DIGEST = "[0-9a-f]{8}"  # of settings, as the name of a changelog ends
+_KAFKAS_OWN = "__"  # what the names of its own topics begin with
+_LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name goes on behind it
+
+_CLUSTERS = {"cleanup.policy": "compact"}
+_CHANGELOG = {
+    # `delete` lets the owner cut off the beginning: Kafka refuses that to a topic which is compacted only. Neither
+    # time nor size may delete anything: the index would be lost with it.
+    "cleanup.policy": "compact,delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "min.cleanable.dirty.ratio": "0.3",
+    "segment.bytes": str(64 << 20),
+    "max.compaction.lag.ms": str(24 * 3_600_000),
+    # A replica that was away for longer than this may miss that a key was deleted.
+    "delete.retention.ms": str(7 * 24 * 3_600_000),
+    "max.message.bytes": str(8 << 20),
+}
+
+_Answer = TypeVar("_Answer")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StateTopics:
+    """The topics of an index.
+
+    Attributes:
+        owner: whoever holds its one partition writes to the index.
+        changelog: every change of the index, in order.
+    """
+
+    owner: str
+    changelog: str
+
+
+def state_topics(settings: Settings, digest: str) -> StateTopics:
+    """Return the names of the index's topics.
+
+    Args:
+        settings: `state.name`, or else the consumer group, names the index.
+        digest: of the settings on which the meaning of the state depends.
+    """
+    return StateTopics(f"{_state_name(settings)}.owner", f"{_changelog_prefix(settings)}{digest}")
+
+
+def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
+    """Return the topics that are read: those that are named, and of those there are what an expression takes in.
+
+    No expression takes in topics of the index itself, which would read what it writes, or Kafka's own.
+
+    Args:
+        settings: names and expressions.
+        existing: topics that there are.
+    """
+    own = state_topics(settings, "")
+    changelog = re.compile(re.escape(own.changelog) + _DIGEST)
+    others = [
+        name
+        for name in existing
+        if name != own.owner and not changelog.fullmatch(name) and not name.startswith(_KAFKAS_OWN)
+    ]
+    named = [name for name in settings.input.topics if not is_expression(name)]
+    expressions = filter(is_expression, settings.input.topics)
+    found = {name for wanted in expressions for name in others if takes_in(wanted, name)}
+    return sorted(found.union(named))
+
+
+def _state_name(settings: Settings) -> str:
+    name = settings.state.name or settings.input.group
+    legal = re.sub(r"[^a-zA-Z0-9._-]", "_", name)[:_LONGEST_NAME]
+    # Any text can name a group: two that differ only in what no topic can be called must not share an index.
+    return legal if legal == name else f"{legal}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
+
+
+def _changelog_prefix(settings: Settings) -> str:
+    return f"{_state_name(settings)}.changelog."
+
+
+class Topics:
+    """The topics on the broker.
+
+    Args:
+        settings: their names and the way to the broker.
+        while_waiting: called about once a second while the broker has not answered; may raise to give up.
+    """
+
+    def __init__(self, settings: Settings, while_waiting: Callable[[], None] = lambda: None) -> None:
+        self._settings = settings
+        self._while_waiting = while_waiting
+        self._refusal: KafkaError | None = None
+        self._admin = make_admin(settings, self._told)
+        self._complaints = Complaints(_COMPLAINT_SECONDS)
+
+    def prepare(self, state: StateTopics) -> None:
+        """Create the topics that are missing, and check those of the state that are there.
+
+        Raises:
+            BrokerError: the broker cannot be reached, a topic is missing and cannot be created, or one would not keep
+                the state.
+        """
+        existing = self._existing()
+        wanted = self._wanted(state)
+        missing = sorted(wanted.keys() - existing.keys())
+        if missing and not self._settings.output.create:
+            raise BrokerError(f"no topic {', '.join(missing)}: create it, or set output.create = true")
+        self._check(state, existing)
+        self._create([wanted[name] for name in missing])
+
+    def room(self, topic: str) -> int:
+        """Return how much a message may bring along to a topic: bytes of value, key and headers together.
+
+        Where the broker does not tell, for want of rights, Kafka's default is assumed.
+        """
+        try:
+            limit = int(self._configuration(topic)["max.message.bytes"])
+        except (KafkaException, KeyError, ValueError) as error:
+            log.warning("topic_limit_unknown", topic=topic, assumed=_DEFAULT_MAX_MESSAGE, error=str(error))
+            limit = _DEFAULT_MAX_MESSAGE
+        return max(limit - _OWN_BYTES, limit // 2)
+
+    def exists(self, topic: str) -> bool:
+        """Tell whether a topic is there.
+
+        Raises:
+            BrokerError: the broker cannot be reached.
+        """
+        return topic in self._existing()
+
+    def identity(self, topic: str) -> str:
+        """Return a topic's name with the id that Kafka gave it when it was made: a topic made anew has another one.
+
+        Raises:
+            BrokerError: the broker does not tell.
+        """
+        try:
+            described = self._patiently(lambda: self._admin.describe_topics(TopicCollection([topic]))[topic])
+        except KafkaException as error:
+            raise BrokerError(f"cannot describe {topic}: {error.args[0].str()}") from None
+        return f"{topic}/{described.topic_id}"
+
+    def identities(self, names: Collection[str]) -> dict[str, int]:
+        """Return a number for each of some topics, by their ids: made anew a topic has another one.
+
+        Of a topic that is not there, or of which the broker does not tell in time, there is none; nor of one without
+        an id, as on brokers from before there were any.
+        """
+        wanted = TopicCollection(sorted(names))
+        asked = self._admin.describe_topics(wanted, request_timeout=_IDENTITY_SECONDS) if names else {}
+        found: dict[str, int] = {}
+        deadline = time.monotonic() + _IDENTITY_SECONDS
+        for name, future in asked.items():
+            with suppress(KafkaException, TimeoutError):
+                topic_id = future.result(max(0.0, deadline - time.monotonic())).topic_id
+                if topic_id.get_most_significant_bits() or topic_id.get_least_significant_bits():
+                    found[name] = int.from_bytes(blake2b(str(topic_id).encode(), digest_size=7).digest())
+        return found
+
+    def other_changelogs(self, digest: str) -> list[str]:
+        """Return the changelogs which this index has under other settings, by name.
+
+        Raises:
+            BrokerError: the broker cannot be reached.
+        """
+        prefix = _changelog_prefix(self._settings)
+        return sorted(name for name in self._existing() if name.startswith(prefix) and name != prefix + digest)
+
+    def forget(self, topic: str, offset: int) -> bool:
+        """Delete the records of a topic's only partition that lie before an offset, and tell whether that was done.
+
+        They are behind what a start needs, and only take room: so a refusal is no error.
+        """
+        place = TopicPartition(topic, 0, offset)
+        try:
+            self._admin.delete_records([place], request_timeout=_FORGET_SECONDS)[place].result(2 * _FORGET_SECONDS)
+        except (KafkaException, TimeoutError) as error:
+            self._complain(topic, error)
+            return False
+        return True
+
+    def _complain(self, topic: str, error: KafkaException | TimeoutError) -> None:
+        fault = error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001  # librdkafka's name
+        needed = {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: "the right Delete on the topic",
+            KafkaError.POLICY_VIOLATION: "cleanup.policy = compact,delete and retention.ms = -1",
+        }.get(fault.code(), "")
+        self._complaints.warning(
+            "changelog_not_trimmed", error=fault.name(), topic=topic, detail=fault.str(), needed=needed
+        )
+
+    def _wanted(self, state: StateTopics) -> dict[str, NewTopic]:
+        output = self._settings.output
+        shadow = (self._settings.shadow.topic,) if self._settings.shadow.enabled else ()
+        return {
+            **{name: NewTopic(name, -1, -1) for name in (output.unique, output.duplicates, output.dead, *shadow)},
+            output.clusters: NewTopic(output.clusters, -1, -1, config=_CLUSTERS),
+            state.owner: NewTopic(state.owner, 1, -1),
+            state.changelog: NewTopic(state.changelog, 1, -1, config=_CHANGELOG),
+        }
+
+    def _create(self, topics: list[NewTopic]) -> None:
+        for name, future in self._admin.create_topics(topics).items() if topics else ():
+            try:
+                self._result(future)
+                log.info("topic_created", topic=name)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise BrokerError(f"cannot create topic {name}: {_why_not(error.args[0])}") from None
+
+    def _check(self, state: StateTopics, existing: Mapping[str, int]) -> None:
+        for name in (state.owner, state.changelog):
+            if existing.get(name, 1) != 1:
+                raise BrokerError(f"topic {name} has {existing[name]} partitions, it must have 1: {_remedy(name)}")
+        if state.changelog in existing:
+            self._check_retention(state.changelog)
+
+    def _check_retention(self, changelog: str) -> None:
+        try:
+            found = self._configuration(changelog)
+        except KafkaException as error:
+            log.warning("changelog_configuration_unknown", topic=changelog, error=error.args[0].str())
+            return
+        policies = {policy.strip() for policy in found.get("cleanup.policy", "compact").split(",")}
+        if "compact" not in policies:
+            raise BrokerError(
+                f"topic {changelog} has cleanup.policy = {found['cleanup.policy']}, it must be compact or "
+                f"compact,delete: {_remedy(changelog)}"
+            )
+        for name in ("retention.ms", "retention.bytes") if "delete" in policies else ():
+            if found.get(name, "-1") != "-1":
+                raise BrokerError(
+                    f"topic {changelog} has {name} = {found[name]}, so that Kafka would delete the state; it must be "
+                    f"-1: {_remedy(changelog)}"
+                )
+
+    def _configuration(self, topic: str) -> dict[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        entries = self._patiently(lambda: self._admin.describe_configs([resource])[resource])
+        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+    def _existing(self) -> dict[str, int]:
+        """Return how many partitions each topic has."""
+        self._refusal = None
+        deadline = time.monotonic() + _ADMIN_SECONDS
+        while True:
+            try:
+                # In short calls: a signal is heard between two of them only.
+                topics = self._admin.list_topics(timeout=_SLICE_SECONDS).topics
+                return {name: len(topic.partitions) for name, topic in topics.items()}
+            except KafkaException as error:
+                self._check_refusal()
+                if time.monotonic() < deadline:
+                    self._while_waiting()
+                    continue
+                servers = self._settings.kafka["bootstrap.servers"]
+                raise BrokerError(
+                    f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
+                    "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
+                ) from None
+
+    def _told(self, error: KafkaError) -> None:
+        if refusal_of(error):
+            self._refusal = error
+
+    def _check_refusal(self) -> None:
+        """Do not wait for who will not let this client in."""
+        self._admin.poll(0)
+        if self._refusal is not None:
+            servers, error = self._settings.kafka["bootstrap.servers"], self._refusal
+            raise BrokerError(f"the broker at {servers} lets nobody in ({error.str()}): {refusal_of(error)}") from None
+
+    def _patiently(self, ask: Callable[[], "Future[_Answer]"]) -> _Answer:
+        """Ask about a topic that should exist until the broker knows it: that may take a moment after it was made."""
+        deadline = time.monotonic() + _UNKNOWN_SECONDS
+        while True:
+            try:
+                return self._result(ask())
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+                    raise
+            time.sleep(_UNKNOWN_PAUSE_SECONDS)
+
+    def _result(self, future: "Future[_Answer]") -> _Answer:
+        """Return an answer of the broker; raise as the client does where there is none in time."""
+        deadline = time.monotonic() + _ADMIN_SECONDS
+        while True:
+            try:
+                return future.result(_SLICE_SECONDS)
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    # The client itself goes on waiting for a minute; this exception has no words.
+                    silence = f"no answer within {_ADMIN_SECONDS:.0f} s"
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, silence)) from None  # noqa: SLF001  # librdkafka's name
+            self._while_waiting()
+
+
+def _why_not(error: KafkaError) -> str:
+    if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+        return f"{error.str()} It takes the right Create; or create the topic beforehand, with output.create = false"
+    return error.str()
+
+
+def _remedy(topic: str) -> str:
+    return f"correct it, or delete {topic} and let the service create it, or choose another state.name"

@@ -1,0 +1,474 @@
+"""The producer: outputs, changelog and input offsets in one transaction, or in order where there are none.
+
+Knows which error of a transaction means what; knows nothing of what is written, nor of what the state makes of it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from typing import NoReturn
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.settings import Settings
+from stream_dedup.stream import protocol
+from stream_dedup.stream.kafka.clients import BrokerError, Told, make_producer, passes
+from stream_dedup.stream.kafka.headers import Headers
+
+_SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
+_PAUSE_SECONDS = 0.1  # before the same call again
+_FULL_QUEUE_SECONDS = 0.05
+_REPORTS_SERVED = 64  # messages after which the reports on earlier ones are heard
+_STUCK_SECONDS = 10.0  # after which a call that heeds no timeout is given up
+_CLOSE_SECONDS = 2.0  # for the end of a transaction that is open at the end
+_CONNECT_SECONDS = 5.0
+_ANY_PARTITION = -1  # librdkafka chooses one by the key
+
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001  # librdkafka's own codes have this form
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+    }
+)
+
+# What the group of the owners says to whom it has given up.
+_GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
+
+# The same batch would be refused again, so that it is no use to try: what to do instead.
+_REFUSED = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes (producer.batch.size must not lie above it)",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes, or its segment.bytes",
+    KafkaError.INVALID_MSG: "look into the broker's log",
+    KafkaError.INVALID_RECORD: "a compacted topic takes no message without a key",
+    KafkaError.POLICY_VIOLATION: "look into the broker's policies",
+    KafkaError.TOPIC_EXCEPTION: "choose another topic",
+    KafkaError._UNKNOWN_TOPIC: "create the topic",  # noqa: SLF001  # the same
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Write on the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the consumer group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "grant the right IdempotentWrite on the cluster",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant the rights Write and Describe on the transactional id, or "
+    "set commit.guarantee = at_least_once",
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: "set kafka.producer.transaction.timeout.ms to what the broker's "
+    "transaction.max.timeout.ms allows, and commit.deadline_seconds below it",
+    KafkaError._UNSUPPORTED_FEATURE: "set commit.guarantee = at_least_once",  # noqa: SLF001  # the same
+    KafkaError.UNSUPPORTED_VERSION: "set commit.guarantee = at_least_once",
+}
+
+_QUEUE_TOO_SMALL = "raise kafka.producer.queue.buffering.max.kbytes"
+
+log = structlog.get_logger()
+
+_Report = Callable[[KafkaError | None, Message], None]
+
+
+class AbortedError(Exception):
+    """The transaction was aborted: nothing of it counts, and the batch can be decided again."""
+
+
+class StuckError(AbortedError):
+    """A call of librdkafka does not come back. Nothing of the transaction counts, but a new writer is needed."""
+
+
+class FencedError(BrokerError):
+    """Another writer was opened under the same transactional id: the index is its own from now on.
+
+    Kafka says the same where a transaction lasted longer than `transaction.timeout.ms`, after a process was suspended.
+    """
+
+
+class OutcomeUnknownError(BrokerError):
+    """The commit was asked for, and nobody knows whether it was done. The changelog will tell the next start."""
+
+
+class Writer:
+    """Writes the outputs of a batch and what it changes, all or nothing where `commit.guarantee` is `exactly_once`.
+
+    A transaction is `begin`, any number of `send`, and `commit`. Whatever raises in between has aborted it, unless the
+    error says that the process must end.
+
+    Args:
+        settings: the guarantee, the deadline and the way to the broker.
+        transactional_id: whoever opens a writer of the same id later fences this one.
+        changelog: the topic of the records.
+        while_waiting: called at least about every second while the broker is waited for; may raise to give up.
+        told: called with the client's statistics; None where they are not wanted.
+        ask_group: waits some seconds for the group of the owners to say that it counts this process in, and returns
+            whether it has; raises what librdkafka says where it does not.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        transactional_id: str,
+        changelog: str,
+        while_waiting: Callable[[], None],
+        told: Told | None = None,
+        ask_group: Callable[[float], bool] = lambda _: True,
+    ) -> None:
+        self._exactly_once = settings.commit.guarantee == "exactly_once"
+        self._id = transactional_id
+        self._changelog = changelog
+        self._while_waiting = while_waiting
+        self._ask_group = ask_group
+        self._seconds = settings.commit.deadline_seconds
+        self._producer = make_producer(settings, transactional_id if self._exactly_once else "", told)
+        self._complaints = Complaints()
+        self._unserved = 0  # messages since reports were last heard
+        self._fault: KafkaError | None = None
+        self._behind: int | None = None
+        self._committing = False
+        self._in_transaction = False
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, as far as is known."""
+        return self._in_transaction
+
+    def open(self) -> None:
+        """Connect. Whoever wrote under the same id is fenced, and what it left open is aborted.
+
+        Raises:
+            FencedError: yet another process did the same in the meantime.
+            BrokerError: no answer within `commit.deadline_seconds`, or a refusal.
+        """
+        if not self._exactly_once:
+            self._find_broker()
+            return
+        try:
+            self._until(self._producer.init_transactions, self._deadline())
+        except KafkaException as error:
+            raise self._final("cannot begin to write", error.args[0]) from None
+
+    def begin(self) -> None:
+        """Begin a transaction.
+
+        Raises:
+            AbortedError: another process may have taken over, where there are no transactions.
+            FencedError: another process has taken over.
+            BrokerError: the producer is of no use any more.
+        """
+        self._fault = self._behind = None
+        if not self._exactly_once:
+            self._check_owner(self._deadline())
+            return
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise self._final("cannot begin a transaction", error.args[0]) from None
+        self._in_transaction = True
+        protocol.reached(protocol.Step.BEGUN)
+
+    def send(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Put a message on its way.
+
+        Raises:
+            AbortedError: the transaction was aborted; nothing of it counts.
+            FencedError: another process has taken over.
+            BrokerError: the broker refuses the message for good, or it is too large.
+        """
+        self._produce(topic, key, value, self._delivered, headers)
+
+    def commit(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        offsets: Mapping[tuple[str, int], int],
+        group: object | None,
+    ) -> int | None:
+        """Write the records to the changelog, and commit them with all that was sent.
+
+        Without transactions the outputs are confirmed before the first record goes out, and the offsets are left out.
+
+        Args:
+            records: keys and values.
+            offsets: the next to read, by topic and partition.
+            group: the metadata of the input's consumer, as of now.
+
+        Returns:
+            The offset behind the last record; None if there were none.
+
+        Raises:
+            AbortedError: the transaction was aborted; nothing of it counts.
+            StuckError: it will be aborted by the next writer; this one is of no use any more.
+            FencedError: another process has taken over.
+            OutcomeUnknownError: the broker did not say whether it committed.
+            BrokerError: the broker refuses something for good.
+        """
+        deadline = self._deadline()
+        if not self._exactly_once:
+            self._confirm(deadline)
+            self._check_owner(deadline)
+        for key, value in records:
+            self._produce(self._changelog, key, value, self._logged, partition=0)
+        protocol.reached(protocol.Step.LOGGED)
+        self._confirm(deadline)
+        protocol.reached(protocol.Step.CONFIRMED)
+        if self._exactly_once:
+            self._send_offsets(offsets, group, deadline)
+            self._commit_transaction(deadline)
+        return self._behind
+
+    def abort(self) -> None:
+        """Take back what was sent since `begin`, as far as it can be.
+
+        Raises:
+            FencedError: another process has taken over.
+            BrokerError: no answer within `commit.deadline_seconds`.
+        """
+        if not self._exactly_once:
+            self._producer.purge()
+            self._served(partial(self._producer.flush, _SLICE_SECONDS))
+        elif self._in_transaction:
+            try:
+                self._until(self._producer.abort_transaction, self._deadline())
+            except KafkaException as error:
+                raise self._final("cannot abort a transaction", error.args[0]) from None
+            self._in_transaction = False
+        self._fault = None
+
+    def hear(self) -> None:
+        """Hear what the client tells while no transaction is open; of an error the next one is told too."""
+        if not self._in_transaction:
+            with suppress(KafkaException, SystemError):
+                self._producer.poll(0)
+
+    def close(self) -> None:
+        """End what is open, as far as the broker lets it within a moment, and forget what is not sent yet."""
+        if self._in_transaction:
+            # A commit that was asked for cannot be taken back: only its end can be waited for.
+            end = self._producer.commit_transaction if self._committing else self._producer.abort_transaction
+            try:
+                self._until(end, time.monotonic() + _CLOSE_SECONDS, while_waiting=lambda: None)
+                self._in_transaction = False
+            except KafkaException as error:
+                # The next writer of the id ends it, or the broker after transaction.timeout.ms.
+                log.warning("transaction_left_open", id=self._id, error=error.args[0].str())
+        self._producer.purge()
+        try:
+            self._producer.flush(_SLICE_SECONDS)
+        except (KafkaException, SystemError) as error:
+            log.debug("producer_closed", error=str(error))
+
+    def _find_broker(self) -> None:
+        """Let the producer find the broker now: the first batch need not wait for it."""
+        try:
+            self._producer.list_topics(self._changelog, timeout=_CONNECT_SECONDS)
+        except KafkaException as error:
+            log.warning("producer_waits", error=error.args[0].str())
+
+    def _produce(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        report: _Report,
+        headers: Headers | None = None,
+        partition: int = _ANY_PARTITION,
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, report, headers=headers)
+                break
+            except BufferError:
+                if len(self._producer) == 0:
+                    self.abort()
+                    raise BrokerError(f"{_QUEUE_TOO_SMALL}: a message to {topic} is larger than that") from None
+                # The queue is full: a slow broker slows the reading.
+                self._served(partial(self._producer.flush, _FULL_QUEUE_SECONDS))
+                self._check_reports()
+                self._while_waiting()
+            except KafkaException as error:
+                # It says only that it refuses when an earlier message has failed: the reports know why.
+                self._served(partial(self._producer.poll, 0))
+                self._give_up(f"cannot write to {topic}", self._fault or error.args[0])
+        self._unserved += 1
+        if self._unserved >= _REPORTS_SERVED:
+            self._unserved = 0
+            self._served(partial(self._producer.poll, 0))
+
+    def _confirm(self, deadline: float) -> None:
+        """Wait until the broker has confirmed all that was sent."""
+        while self._served(partial(self._producer.flush, _SLICE_SECONDS)):
+            self._check_reports()
+            if time.monotonic() > deadline:
+                self._give_up("no confirmation", KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
+            self._while_waiting()
+        self._check_reports()
+
+    def _send_offsets(self, offsets: Mapping[tuple[str, int], int], group: object | None, deadline: float) -> None:
+        if not offsets or group is None:
+            return
+        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        try:
+            self._until(
+                lambda seconds: self._beside(
+                    partial(self._producer.send_offsets_to_transaction, places, group, seconds)
+                ),
+                deadline,
+            )
+        except KafkaException as error:
+            self._give_up("cannot commit the input's offsets", error.args[0])
+        protocol.reached(protocol.Step.OFFSETS_SENT)
+
+    def _check_owner(self, deadline: float) -> None:
+        """Make sure that nobody has taken over, where the broker fences nobody.
+
+        Who stood still does not know it yet, and the records of two writers are no changelog any more.
+        """
+        while True:
+            try:
+                if self._ask_group(_PAUSE_SECONDS):
+                    return
+            except KafkaException as error:
+                fault = error.args[0]
+                if fault.code() in _GIVEN_UP:
+                    what = "the group of the owners has given this process up"
+                    self._complaints.warning("transaction_aborted", error=fault.name(), what=what, detail=fault.str())
+                    raise AbortedError(f"{what}: {fault.str()} ({fault.name()})") from None
+                if not passes(fault):
+                    raise self._final("cannot find out whether another process has taken over", fault) from None
+                time.sleep(_PAUSE_SECONDS)
+            if time.monotonic() > deadline:
+                self._give_up("no answer of the group of the owners", KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
+            self._while_waiting()
+
+    def _commit_transaction(self, deadline: float) -> None:
+        self._committing = True
+        try:
+            self._until(self._producer.commit_transaction, deadline)
+        except KafkaException as error:
+            fault = error.args[0]
+            if fault.fatal():
+                raise self._final("cannot commit", fault) from None
+            # Not even an error that asks for an abort says that the broker did not commit before: librdkafka may abort
+            # by taking a new epoch, which succeeds on a transaction that is committed.
+            raise OutcomeUnknownError(
+                f"the broker did not say whether it committed ({fault.str()}): the next start finds out"
+            ) from None
+        self._committing = self._in_transaction = False
+        protocol.reached(protocol.Step.COMMITTED)
+
+    def _until(
+        self, call: Callable[[float], object], deadline: float, while_waiting: Callable[[], None] | None = None
+    ) -> None:
+        """Make a call again and again until it succeeds.
+
+        Raises:
+            KafkaException: an error that does not pass, or has not passed at the deadline.
+        """
+        while True:
+            try:
+                call(min(_SLICE_SECONDS, max(deadline - time.monotonic(), _PAUSE_SECONDS)))
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+            (while_waiting or self._while_waiting)()
+            time.sleep(_PAUSE_SECONDS)
+
+    def _beside(self, call: Callable[[], object]) -> None:
+        """Make a call in a thread of its own: librdkafka heeds no timeout in it while a coordinator is silent.
+
+        Raises:
+            KafkaException: as the call does.
+            StuckError: it does not come back.
+        """
+        errors: list[KafkaException] = []
+
+        def make() -> None:
+            try:
+                call()
+            except KafkaException as error:
+                errors.append(error)
+
+        thread = Thread(target=make, name="offsets", daemon=True)
+        thread.start()
+        thread.join(_SLICE_SECONDS)
+        began = time.monotonic()
+        while thread.is_alive():
+            if time.monotonic() - began > _STUCK_SECONDS:
+                # When a coordinator that went away is back, the call may go on waiting for minutes.
+                raise StuckError("librdkafka does not come back with the input's offsets")
+            self._while_waiting()
+            thread.join(_SLICE_SECONDS)
+        for error in errors:
+            raise error
+
+    def _served(self, call: Callable[[], int]) -> int:
+        """Let librdkafka report. A fatal error comes out as an exception, wrapped or lost if a report came behind."""
+        try:
+            return call()
+        except (KafkaException, SystemError) as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KafkaException):
+                cause = cause.__cause__
+            fault = cause.args[0] if cause is not None else self._refusal() or self._fault
+            if fault is None:
+                raise
+            self._give_up("cannot write", fault)
+
+    def _check_reports(self) -> None:
+        if self._fault is not None:
+            self._give_up("the broker did not take a message", self._fault)
+
+    def _give_up(self, what: str, fault: KafkaError) -> NoReturn:
+        """Abort the transaction and raise what the error means for the batch."""
+        if fault.fatal() or not self._exactly_once:
+            raise self._final(what, fault)
+        known = self._refusal() or fault
+        if known.code() in _REFUSED:
+            self._abort_refused()
+            raise self._final(what, known)
+        self.abort()
+        self._complaints.warning("transaction_aborted", error=known.name(), what=what, detail=known.str())
+        raise AbortedError(f"{what}: {known.str()} ({known.name()})")
+
+    def _abort_refused(self) -> None:
+        """Abort what was refused. Where nothing of it had reached the broker, that may be refused too."""
+        try:
+            self.abort()
+        except FencedError:
+            raise
+        except BrokerError as error:
+            log.debug("refused_transaction_not_aborted", error=str(error))
+
+    def _refusal(self) -> KafkaError | None:
+        """Return why the producer takes no more: a message that was dropped for it does not say so."""
+        if not self._exactly_once:
+            return None
+        try:
+            # Refused in a transaction, with the reason for which that failed.
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            return None if error.args[0].code() == KafkaError._STATE else error.args[0]  # noqa: SLF001  # the same
+        return None
+
+    def _final(self, what: str, fault: KafkaError) -> BrokerError:
+        """Return the error after which this writer is of no use."""
+        if fault.fatal():
+            self._in_transaction = False  # librdkafka takes no further call; the broker ends the transaction
+        if fault.code() in _FENCED:
+            return FencedError(f"{self._id}: another process writes, or this one stood still too long ({fault.str()})")
+        advice = _REFUSED.get(fault.code(), f"no success within {self._seconds:.0f} s" if fault.retriable() else "")
+        return BrokerError(f"{what}: {fault.str()} ({fault.name()}){': ' + advice if advice else ''}")
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._seconds
+
+    # librdkafka calls these with an exception pending if it has just failed for good: then any call in them fails.
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None and self._fault is None:
+            self._fault = error
+
+    def _logged(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._behind = (message.offset() or 0) + 1
+        elif self._fault is None:
+            self._fault = error

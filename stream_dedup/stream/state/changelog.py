@@ -1,0 +1,190 @@
+"""The changelog as it is read: from a position to the end, as fast as the broker gives it.
+
+Knows positions, transaction markers and what it means when an offset is gone; knows nothing of what records hold.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from stream_dedup.observe.complaints import Complaints
+from stream_dedup.settings import Settings
+from stream_dedup.stream.kafka.clients import BrokerError, Told, changelog_properties, make_consumer, passes
+
+_MOST_RECORDS = 10_000  # taken at a time
+_FIRST_RECORDS = 1  # taken at a time before it is known how large they are
+_POLL_SECONDS = 0.05
+_SLICE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.1
+
+# A topic that was created a moment ago is not known to every broker yet.
+_ABSENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001  # librdkafka's names
+
+log = structlog.get_logger()
+
+
+class LogRecord(NamedTuple):
+    """A record of the changelog; a value of None deletes the key."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+class ChangelogTruncatedError(BrokerError):
+    """The position lies before the first record that is still there: what was between them is lost to this reader."""
+
+
+class ChangelogLostError(BrokerError):
+    """The position lies behind the end: this is not the topic that was read before."""
+
+
+class ChangelogReader:
+    """Reads the committed records of a changelog's only partition.
+
+    `seek` comes first. Replay is done when `remaining` says 0: the position moves past transaction markers and aborted
+    records as well, which the last record does not.
+
+    Args:
+        settings: the way to the broker.
+        topic: the changelog.
+        while_waiting: called about every second while the broker is waited for; may raise to give up.
+        told: called with the client's statistics; None where they are not wanted.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        while_waiting: Callable[[], None] = lambda: None,
+        told: Told | None = None,
+    ) -> None:
+        self._topic = topic
+        self._while_waiting = while_waiting
+        self._seconds = settings.commit.deadline_seconds
+        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings), told)
+        self._position = self._end = 0
+        self._reads = False
+        self._record_bytes = 0.0  # of a typical record of late
+        self._complaints = Complaints()
+
+    @property
+    def position(self) -> int:
+        """The offset behind all that was read, transaction markers included."""
+        return self._position
+
+    def bounds(self) -> tuple[int, int]:
+        """Ask the broker for the first offset that is still there, and for the end: the last stable offset.
+
+        Raises:
+            BrokerError: a refusal, or no answer within `commit.deadline_seconds`.
+        """
+        place, deadline = TopicPartition(self._topic, 0), time.monotonic() + self._seconds
+        while True:
+            try:
+                first, self._end = self._consumer.get_watermark_offsets(place, timeout=_SLICE_SECONDS)
+            except KafkaException as error:
+                fault = error.args[0]
+                if not (passes(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
+                    raise BrokerError(f"cannot read {self._topic}: {fault.str()}") from None
+            else:
+                return first, self._end
+            self._while_waiting()
+            time.sleep(_PAUSE_SECONDS)
+
+    def seek(self, position: int) -> None:
+        """Read on from a position.
+
+        Raises:
+            ChangelogTruncatedError: it lies before the first offset that is still there.
+            ChangelogLostError: it lies behind the end.
+            BrokerError: the broker cannot be reached or refuses.
+        """
+        self._position = position
+        self._check_position()
+        self._consumer.assign([TopicPartition(self._topic, 0, position)])
+        self._reads = True
+
+    def read(self, seconds: float, most_bytes: int) -> list[LogRecord]:
+        """Return the next records: what is at hand, or what comes first within the waiting time.
+
+        Args:
+            seconds: how long to wait for the first.
+            most_bytes: of keys and values, after which no more are taken; the last may lie above.
+
+        Raises:
+            ChangelogTruncatedError: what is to be read next was deleted.
+            ChangelogLostError: the topic is not the one that was read before.
+            BrokerError: a refusal.
+        """
+        records: list[LogRecord] = []
+        size = 0
+        deadline = time.monotonic() + seconds
+        while size < most_bytes:
+            wait = 0.0 if records else max(0.0, min(_POLL_SECONDS, deadline - time.monotonic()))
+            chunk = self._records(self._consumer.consume(self._room(most_bytes - size), wait))
+            records += chunk
+            size += self._weigh(chunk)
+            if not chunk and (records or time.monotonic() >= deadline):
+                break
+        return records
+
+    def rest(self) -> None:
+        """Read nothing up to the next `seek`. Call it again and again: the client is heard, but fetches no more."""
+        if self._reads:
+            self._reads = False
+            self._consumer.unassign()
+        self._consumer.poll(0)
+
+    def remaining(self) -> int:
+        """Return how many offsets lie before the end that `bounds` has seen last."""
+        return max(0, self._end - self._position)
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._consumer.close()
+
+    def _room(self, size: int) -> int:
+        """Return how many records to ask for: `consume` bounds their number only, and goes on as long as some come."""
+        if not self._record_bytes:
+            return _FIRST_RECORDS
+        return max(1, min(_MOST_RECORDS, int(size / self._record_bytes)))
+
+    def _weigh(self, records: list[LogRecord]) -> int:
+        size = sum(len(record.key) + len(record.value or b"") for record in records)
+        if records:
+            # The larger of two chunks counts, and fades: a run of small records must not invite a flood of large ones.
+            self._record_bytes = max(size / len(records), 0.9 * self._record_bytes, 1.0)
+        return size
+
+    def _records(self, messages: list[Message]) -> list[LogRecord]:
+        records = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(LogRecord(message.offset() or 0, message.key() or b"", message.value()))
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
+                # Where a broker has compacted the last records and markers away, nothing else leads to the end.
+                self._position = max(self._position, message.offset() or 0)
+            else:
+                self._fail(error)
+        (place,) = self._consumer.position([TopicPartition(self._topic, 0)])
+        self._position = max(self._position, place.offset)  # negative before the first record
+        return records
+
+    def _fail(self, error: KafkaError) -> None:
+        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001  # the same
+            self._check_position()
+        elif not passes(error):
+            raise BrokerError(f"cannot read {self._topic}: {error.str()}")
+        self._complaints.warning("changelog_waits", error=error.name(), detail=error.str())
+
+    def _check_position(self) -> None:
+        first, end = self.bounds()
+        if self._position < first:
+            raise ChangelogTruncatedError(f"{self._topic} begins at {first}, the state stands at {self._position}")
+        if self._position > end:
+            raise ChangelogLostError(f"{self._topic} ends at {end}, the state stands at {self._position}")

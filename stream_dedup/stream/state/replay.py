@@ -1,0 +1,140 @@
+"""The state follows the changelog: at a start to its end, on a replica as it grows.
+
+Knows records, commits and positions; knows nothing of who writes them.
+"""
+
+import time
+from collections.abc import Callable
+
+from stream_dedup.engine.state import State
+from stream_dedup.index.changelog import Commit, CommitReader
+from stream_dedup.index.stores.store import StoreError
+from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader
+from stream_dedup.stream.state.states import check_own
+
+_READ_BYTES = 32 << 20
+_GROUP_ARTICLES = 32_768  # judged articles whose changes are written at a time
+_POLL_SECONDS = 0.1
+_MARKER_SECONDS = 10.0  # that a transaction which is committed may take to be at the end of the changelog
+
+
+class Follower:
+    """Brings a state up to the end of its changelog.
+
+    Args:
+        state: follows.
+        reader: of the changelog.
+        topic: name of the changelog, with the id that Kafka gave it.
+        heartbeat: called between groups of commits; may raise to give up.
+
+    Raises:
+        StoreError: the state was made without a changelog, or from another one.
+        ChangelogTruncatedError: the state is older than what the changelog still holds.
+        ChangelogLostError: the state is newer than the changelog.
+    """
+
+    def __init__(self, state: State, reader: ChangelogReader, topic: str, heartbeat: Callable[[], None]) -> None:
+        self._state = state
+        self._reader = reader
+        self._topic = topic
+        self._heartbeat = heartbeat
+        self._commits = CommitReader(state.index.format)
+        self._pending: list[tuple[Commit, int]] = []
+        self._stop: int | None = None
+        self.replayed = 0  # articles
+        first, _ = reader.bounds()
+        reader.seek(self._start(first))
+
+    def _start(self, first: int) -> int:
+        place = self._state.place
+        if place is None:
+            if self._state.progress.steps:
+                raise StoreError(
+                    "the state was made without a changelog, as `stream-dedup dedup` makes it: give the service a "
+                    "directory of its own (state.directory)"
+                )
+            return first
+        check_own(place, self._topic.partition("/")[0])
+        if place.topic != self._topic:
+            raise StoreError(
+                f"the state was made from the changelog {place.topic}, the broker has {self._topic}: the topic was "
+                "deleted and made anew, or this is another broker. Remove the state directory to begin with what the "
+                "changelog holds"
+            )
+        return place.offset
+
+    @property
+    def remaining(self) -> int:
+        """Records up to the end of the changelog, as last asked for."""
+        if self._stop is not None:
+            return max(0, self._stop - self._reader.position)
+        return self._reader.remaining()
+
+    @property
+    def position(self) -> int:
+        """Offset in the changelog that is read next."""
+        return self._reader.position
+
+    def catch_up(self, report: Callable[[int], None], stop: int | None = None) -> None:
+        """Follow the changelog to its end, by position, and make the state ready for decisions.
+
+        Args:
+            report: called now and then with the number of records that are left.
+            stop: offset behind the last record to follow, the end of a commit; None for the end of the changelog.
+
+        Raises:
+            ChangelogError: a record cannot be read, or some are missing.
+            ChangelogLostError: the changelog ends before `stop`.
+            BrokerError: the broker refuses, or gives no answer.
+            StoreError: the state cannot be read or written.
+        """
+        self._wait_for_end(stop or 0)
+        self._stop = stop
+        while self.remaining:
+            self.follow(_POLL_SECONDS)
+            report(self.remaining)
+        self._state.refresh()
+
+    def follow(self, seconds: float) -> None:
+        """Take what the changelog holds by now, or what comes first within some time.
+
+        Raises:
+            ChangelogError: a record cannot be read, or some are missing.
+            BrokerError: the broker refuses.
+            StoreError: the state cannot be read or written.
+        """
+        judged = self._state.progress.judged
+        for offset, key, value in self._reader.read(seconds, _READ_BYTES):
+            if self._stop is not None and offset >= self._stop:
+                break
+            commit = self._commits.feed(key, value)
+            if commit is None:
+                continue
+            self._pending.append((commit, offset + 1))
+            if commit.steps[-1].progress.judged - judged >= _GROUP_ARTICLES:
+                self._replay()
+                judged = self._state.progress.judged
+        self._replay()
+        self._heartbeat()
+
+    def _wait_for_end(self, stop: int) -> None:
+        """Ask where the changelog ends until that is not before an offset.
+
+        Raises:
+            ChangelogLostError: it stays so.
+        """
+        deadline = time.monotonic() + _MARKER_SECONDS
+        while (end := self._reader.bounds()[1]) < stop:
+            if time.monotonic() > deadline:
+                raise ChangelogLostError(f"the changelog ends at {end}, the state stands at {stop}")
+            self._heartbeat()
+            time.sleep(_POLL_SECONDS)
+
+    def _replay(self) -> None:
+        if not self._pending:
+            return
+        judged = self._state.progress.judged
+        self._state.replay(self._pending, self._topic)
+        self.replayed += self._state.progress.judged - judged
+        self._pending = []
+        self._heartbeat()

@@ -1,0 +1,158 @@
+"""A state without a service: restored from its changelog, or checked against it.
+
+Knows the changelog; knows nothing of the terminal.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shutil import disk_usage
+
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.integrity import Integrity, differences
+from stream_dedup.engine.state import State
+from stream_dedup.index.peek import is_state
+from stream_dedup.index.stores.rocks import RocksStore, open_store
+from stream_dedup.index.stores.store import StoreFullError
+from stream_dedup.scratch import Scratch, remove_abandoned
+from stream_dedup.settings import Settings
+from stream_dedup.stream.state.changelog import ChangelogReader
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.state.replay import Follower
+from stream_dedup.stream.state.states import (
+    check_old_format,
+    digest_of,
+    discard,
+    is_of_files,
+    state_directory,
+    state_to_read,
+)
+from stream_dedup.stream.kafka.topics import Topics, state_topics
+from stream_dedup.text.learnt import rule_of
+
+_VERIFY = "verify"
+_REPLAY_SHARE = 2  # of the state's files in RocksDB: with runs, and with what is being compacted
+
+Report = Callable[[str, int, int], None]  # what goes on, how much is done, of how much
+
+
+def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
+    """Bring the state directory to the end of its changelog; return how many articles were replayed.
+
+    Args:
+        settings: which state, and where it and the broker are.
+        report: called with the progress.
+        fresh: whether what the directory holds is thrown away before.
+
+    Raises:
+        StoreError: the directory is in use or that of a state of files, or cannot be read or written.
+        BrokerError: the broker refuses, or gives no answer.
+        ChangelogError: the changelog cannot be read.
+    """
+    check_old_format(settings)
+    digest = digest_of(settings)
+    directory = state_directory(settings, digest)
+    topics, names = Topics(settings), state_topics(settings, digest)
+    if not topics.exists(names.changelog):
+        raise BrokerError(f"there is no changelog {names.changelog}: nothing to restore from")
+    if fresh and is_state(directory):
+        open_store(directory, settings.state).close()  # refused while a service has it
+        discard(directory)
+    with open_store(directory, settings.state) as store:
+        state = State(store, settings, comparability(settings))
+        return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
+
+
+def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Iterator[str]:
+    """Yield a line on each fault of the state: within it, and beside what its changelog says.
+
+    A running service is not disturbed: the state is read as it is at this moment.
+
+    Args:
+        settings: which state, and where it and the broker are.
+        report: called with the progress.
+        with_changelog: whether it is compared with a replay of the changelog, on the disk of the state; the state of
+            files has none.
+
+    Raises:
+        StoreError: there is no such state, or it cannot be read.
+        StoreFullError: its disk has no room for the replay.
+        BrokerError: the broker refuses, or gives no answer.
+        ChangelogError: the changelog cannot be read.
+    """
+    digest = digest_of(settings)
+    with opened_to_read(settings) as store:
+        state = State(store, settings, comparability(settings))
+        integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
+        yield from integrity.faults(settings.idf.max_words, rule_of(settings.text))
+        if not with_changelog or is_of_files(settings):
+            return
+        place = state.place
+        if place is None:
+            if state.progress.steps:
+                yield "the state has no place in a changelog"
+            return
+        names, topics = state_topics(settings, digest), Topics(settings)
+        identity = topics.identity(names.changelog)
+        if place.topic != identity:
+            yield f"the state was made from the changelog {place.topic}, the broker has {identity}"
+            return
+        _check_room(store, settings.state.directory)
+        with (
+            Scratch(_VERIFY, settings.state.directory) as scratch,
+            RocksStore(Path(scratch) / "replay") as other_store,
+        ):
+            other = State(other_store, settings, comparability(settings))
+            catch_up(other, settings, names.changelog, identity, report, stop=place.offset)
+            yield from differences(store, other_store, lambda what, done: report(what, done, 0))
+
+
+def discard_replays(settings: Settings) -> None:
+    """Remove what a `verify` that was killed has left beside the state."""
+    remove_abandoned(_VERIFY, settings.state.directory)
+
+
+def _check_room(store: RocksStore, directory: Path) -> None:
+    """Refuse a replay that might fill the disk: a service that runs on it would end.
+
+    Raises:
+        StoreFullError: it might.
+    """
+    wanted, free = _REPLAY_SHARE * sum(store.sizes().values()), disk_usage(directory).free
+    if free < wanted:
+        raise StoreFullError(
+            f"the disk of {directory} has {free >> 20:,} MB left, a replay of the changelog to compare the state with "
+            f"may take {wanted >> 20:,} MB: make room, or leave the replay out (--offline)"
+        )
+
+
+@contextmanager
+def opened_to_read(settings: Settings) -> Iterator[RocksStore]:
+    """Open the state of the settings to read, also while a service runs on it.
+
+    Raises:
+        StoreError: there is none, or it cannot be read.
+    """
+    with RocksStore(state_to_read(settings), read_only=True) as store:
+        yield store
+
+
+def catch_up(
+    state: State, settings: Settings, changelog: str, identity: str, report: Report, stop: int | None = None
+) -> int:
+    """Bring a state to the end of its changelog, or to an offset; return how many articles were replayed.
+
+    Args:
+        state: follows.
+        settings: the way to the broker.
+        changelog: name of the topic.
+        identity: the same with the id that Kafka gave it.
+        report: called with the progress.
+        stop: offset behind the last record to follow; None for the end.
+    """
+    with closing(ChangelogReader(settings, changelog)) as reader:
+        follower = Follower(state, reader, identity, lambda: None)
+        first, end = reader.bounds()
+        total = min(end, stop if stop is not None else end) - first
+        follower.catch_up(lambda left: report("records of the changelog", total - left, total), stop)
+        return follower.replayed

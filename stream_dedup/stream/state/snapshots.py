@@ -1,0 +1,94 @@
+"""Snapshots of a state, also while a service runs on it: asked for and answered by files in the state's directory.
+
+Knows the two files; knows nothing of what a state holds. Whoever may write into the directory may ask; each who asks
+has a name for the request, which the answer bears too.
+"""
+
+import secrets
+import time
+from pathlib import Path
+
+import orjson
+import structlog
+
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import StoreError
+
+_NAME = "snapshot-{}"
+_REQUEST, _ANSWER = ".request", ".answer"
+_NAME_BYTES = 8
+_LOOK_SECONDS = 0.1
+
+log = structlog.get_logger()
+
+
+class SnapshotDesk:
+    """The service's side: looks for requests now and then and does what they ask.
+
+    Args:
+        directory: `state.directory`.
+        store: what is copied.
+        digest: names the copy in the directory that is asked for, as it names the state.
+    """
+
+    def __init__(self, directory: Path, store: RocksStore, digest: str) -> None:
+        self._directory = directory
+        self._store = store
+        self._digest = digest
+
+    def serve(self) -> None:
+        """Make the snapshots that were asked for."""
+        for request in filter(Path.is_file, sorted(self._directory.glob(_NAME.format("*") + _REQUEST))):
+            # Whatever becomes of a request, the others are served and the stream goes on.
+            try:
+                self._serve(request)
+            except OSError as error:
+                log.warning("snapshot_failed", error=str(error))
+
+    def _serve(self, request: Path) -> None:
+        try:
+            target = Path(orjson.loads(request.read_bytes())["directory"])
+            self._store.checkpoint(target / self._digest)
+            answer = {"directory": str(target), "error": None}
+            log.info("snapshot_made", directory=str(target))
+        except (StoreError, OSError, ValueError, TypeError, KeyError) as error:
+            answer = {"directory": "", "error": str(error)}
+            log.warning("snapshot_failed", error=str(error))
+        try:
+            request.unlink()
+        except FileNotFoundError:
+            return  # taken back: nobody waits for an answer
+        _write(request.with_suffix(_ANSWER), answer)
+
+
+def ask(directory: Path, target: Path, seconds: float) -> None:
+    """Ask the service that runs on a state for a snapshot, and wait for it.
+
+    Args:
+        directory: `state.directory`.
+        target: directory of the snapshot.
+        seconds: how long to wait.
+
+    Raises:
+        StoreError: the service could not, or did not answer.
+    """
+    request = directory / (_NAME.format(secrets.token_hex(_NAME_BYTES)) + _REQUEST)
+    answer = request.with_suffix(_ANSWER)
+    _write(request, {"directory": str(target.absolute())})
+    deadline = time.monotonic() + seconds
+    while not answer.is_file():
+        if time.monotonic() > deadline:
+            request.unlink(missing_ok=True)
+            raise StoreError(f"the process that holds {directory} made no snapshot within {seconds:.0f} s")
+        time.sleep(_LOOK_SECONDS)
+    told = orjson.loads(answer.read_bytes())
+    answer.unlink(missing_ok=True)
+    if told["error"]:
+        raise StoreError(f"no snapshot: {told['error']}")
+
+
+def _write(path: Path, content: dict[str, str | None]) -> None:
+    # In one go: the other side must not read the half of it.
+    part = path.with_suffix(".part")
+    part.write_bytes(orjson.dumps(content))
+    part.replace(path)

@@ -1,0 +1,129 @@
+"""Which state belongs to which settings: a directory and a changelog for each set that can be compared.
+
+Knows digests, directories and what is refused; knows nothing of what a state holds.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_dedup.engine.dedup import comparability
+from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPlace, differing_settings
+from stream_dedup.index.peek import is_state, settings_of_state
+from stream_dedup.index.stores.store import StoreError
+from stream_dedup.settings import Settings
+
+_DIGEST_BYTES = 4
+_ANY_DIGEST = 2 * _DIGEST_BYTES * "[0-9a-f]"
+
+
+def digest_of(settings: Settings) -> str:
+    """Return the digest of the settings whose fingerprints can be compared: 8 hexadecimal digits."""
+    known = {"format": FORMAT_VERSION, **comparability(settings)}
+    return hashlib.blake2b(orjson.dumps(known, option=orjson.OPT_SORT_KEYS), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def state_directory(settings: Settings, digest: str) -> Path:
+    """Return the directory of the state that belongs to settings."""
+    return settings.state.directory / digest
+
+
+def is_of_files(settings: Settings) -> bool:
+    """Tell whether the state is one that `stream-dedup dedup --state` has made: it is the directory itself.
+
+    That of a service lies in it, and has a changelog.
+    """
+    return is_state(settings.state.directory)
+
+
+def state_to_read(settings: Settings) -> Path:
+    """Return the directory of the state of the settings, a service's or one of files.
+
+    Raises:
+        StoreError: there is none.
+    """
+    if is_of_files(settings):
+        return settings.state.directory
+    directory = state_directory(settings, digest_of(settings))
+    if not is_state(directory):
+        raise StoreError(
+            f"{directory} is no state of these settings: see state.directory; `stream-dedup state restore` makes one "
+            "from the changelog of a service"
+        )
+    return directory
+
+
+def other_states(settings: Settings, digest: str) -> list[Path]:
+    """Return the directories of states that belong to other settings."""
+    # What else is there may be nothing that the service may look into, such as a file system's lost+found.
+    found = settings.state.directory.glob(_ANY_DIGEST)
+    return sorted(path for path in found if path.name != digest and is_state(path))
+
+
+def check_old_format(settings: Settings) -> None:
+    """Refuse a directory that an older version has written, which had its database in it directly.
+
+    Raises:
+        StoreError: there is one.
+    """
+    if is_state(settings.state.directory):
+        raise StoreError(
+            f"{settings.state.directory} holds a state without a changelog, of format 1 or made by `stream-dedup dedup "
+            f"--state`; the service keeps states of format {FORMAT_VERSION} with one. Choose a new directory "
+            "(state.directory): the index is made again from what the input topics hold, and what the consumer group "
+            "has decided is not published again"
+        )
+
+
+def check_own(place: ChangelogPlace | None, changelog: str) -> None:
+    """Refuse a state of another index.
+
+    Args:
+        place: of the state in its changelog, None where it has none.
+        changelog: the one that the settings name.
+
+    Raises:
+        StoreError: it was made from a changelog of another name.
+    """
+    known = place.topic.partition("/")[0] if place is not None else changelog
+    if known != changelog:
+        raise StoreError(
+            f"the state was made from the changelog {known}, the settings name {changelog}: state.name has changed, "
+            f"or input.group where that is unset. Set state.name = {known.rpartition('.changelog.')[0]} to go on with "
+            "this index, or give the other one a directory of its own (state.directory)"
+        )
+
+
+def refusal(settings: Settings, changelogs: Sequence[str], others: Sequence[Path]) -> StoreError:
+    """Return why a state of other settings is not taken, and the way out.
+
+    Args:
+        settings: of now.
+        changelogs: of other settings, on the broker.
+        others: states of other settings, in the directory.
+    """
+    there = [str(path) for path in others] or list(changelogs)
+    differing = _differing(others, comparability(settings))
+    told = f": {'; '.join(differing)}" if differing else ""
+    return StoreError(
+        f"the index has a state of other settings ({', '.join(there)}), whose fingerprints cannot be compared with "
+        f"those of now{told}. Set them back; or make a state with the settings of now from the input topics with "
+        "`stream-dedup state rebuild`; or begin a new index (state.name and state.directory)"
+    )
+
+
+def discard(directory: Path) -> None:
+    """Delete a state: the changelog has it."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _differing(others: Sequence[Path], here: Mapping[str, Any]) -> list[str]:
+    for path in others:
+        there = settings_of_state(path)
+        if there is not None:
+            return differing_settings(there, here)
+    return []

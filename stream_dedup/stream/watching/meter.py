@@ -1,0 +1,232 @@
+"""What the loop tells the metrics.
+
+Knows which event moves which metric; knows nothing of how they are shown.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
+import structlog
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+
+from stream_dedup.article import Withdrawn
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.judged import Judged
+from stream_dedup.engine.matching import SOURCES
+from stream_dedup.engine.window import span_ms
+from stream_dedup.fingerprint.drift import Drift
+from stream_dedup.index.lookup.candidates import LANDMARK, SIMHASH
+from stream_dedup.observe.metrics import Metrics
+from stream_dedup.stream.commit.pipeline import Committed
+from stream_dedup.stream.input.source import Lag, Source
+from stream_dedup.stream.kafka.places import Place
+
+_GAUGE_SECONDS = 1.0
+_REPORT_SECONDS = 30.0
+_STILL_SECONDS = 3.0  # without a look at the gauges
+
+log = structlog.get_logger()
+
+
+class Meter:
+    """Moves the metrics and reports progress in the log.
+
+    All of it is for the loop's thread, but for `refresh`.
+
+    Args:
+        metrics: what is moved.
+        engine: asked for its epoch and progress.
+    """
+
+    def __init__(self, metrics: Metrics, engine: Deduplicator) -> None:
+        self._metrics = metrics
+        self._engine = engine
+        self._gauges_at = 0.0
+        self._looked_ms = 0
+        self._reported_at = time.monotonic()
+        self._reported_judged = engine.progress.judged
+        self._blocks_read = engine.state.index.shelf.reads.blocks
+        self._outcomes: Counter[str] = Counter()
+        self._lags: Mapping[Place, Lag] = {}  # never changed: another thread reads it
+        self._ageing: set[Place] = set()  # partitions whose lag in seconds is shown
+        self._source: Source | None = None
+        self._rebalances = 0  # of that source, those that are counted
+
+    def committed(self, committed: Committed) -> None:
+        """Count a commit."""
+        metrics, judged = self._metrics, committed.judged
+        metrics.transactions.labels("committed").inc()
+        metrics.commit_messages.observe(len(committed.messages))
+        metrics.commit_bytes.observe(committed.size)
+        metrics.commit_seconds.observe(sum(committed.seconds[stage] for stage in ("produce", "transaction", "apply")))
+        # What is decided is told by its own stages; features are computed there as well, if they were not prepared.
+        for stage, seconds in chain(committed.seconds.items(), judged.seconds.items()):
+            if stage != "decide":
+                metrics.stage_seconds.labels(stage).inc(seconds)
+        metrics.articles_stripped.inc(judged.without_lines)
+        self._count_decisions(judged)
+        self._count_candidates(judged)
+        for drift in judged.drifts:
+            self._show_drift(drift)
+        for _, error in committed.dead:
+            metrics.dead_letters.labels(error.reason).inc()
+            self._outcomes["dead"] += 1
+        told = (message.timestamp() for message in committed.messages)
+        stamps_ms = np.array([stamp_ms for kind, stamp_ms in told if kind != TIMESTAMP_NOT_AVAILABLE], np.int64)
+        metrics.decision_seconds.observe_all(np.maximum(0, time.time_ns() // 1_000_000 - stamps_ms) / 1000)
+
+    def judged_in_silence(self, articles: int) -> None:
+        """Count articles that were judged only for the state to know them."""
+        self._metrics.articles_silent.inc(articles)
+
+    def aborted(self) -> None:
+        """Count a transaction that was taken back."""
+        self._metrics.transactions.labels("aborted").inc()
+
+    def tick(self, source: Source) -> None:
+        """Bring the gauges up to date and report now and then."""
+        now = time.monotonic()
+        if now - self._gauges_at >= _GAUGE_SECONDS:
+            self._gauges_at = now
+            self._show_source(source)
+            self._show_state()
+            self._show_place(self._place(), 0)
+        if now - self._reported_at >= _REPORT_SECONDS:
+            self._report(now, source)
+
+    def idle(self) -> None:
+        """Tell that the input is not read, or not any more: what comes to read it next counts from 0."""
+        self._rebalances = 0
+        self._metrics.ready.set(0)
+        self._metrics.assigned_partitions.set(0)
+        self._show_lags({})
+
+    def following(self, position: int, remaining: int) -> None:
+        """Tell how far the state has followed its changelog, and bring the gauges of the state up to date."""
+        self._show_place(position, remaining)
+        now = time.monotonic()
+        if now - self._gauges_at >= _GAUGE_SECONDS:
+            self._gauges_at = now
+            self._show_state()
+
+    def refresh(self) -> None:
+        """Bring up to date what grows by itself; from one thread at a time, whatever the loop is at."""
+        # What waited at the last look has been committed since, unless the loop stands still.
+        stands_still = time.monotonic() - self._gauges_at > _STILL_SECONDS
+        now_ms = time.time_ns() // 1_000_000 if stands_still else self._looked_ms
+        gauge = self._metrics.consumer_lag_seconds
+        ages = {
+            place: max(0, now_ms - lag.since_ms) / 1000 if lag.since_ms is not None else 0.0
+            for place, lag in self._lags.items()
+            if lag.since_ms is not None or not lag.messages
+        }
+        for topic, partition in self._ageing - ages.keys():
+            gauge.remove(topic, str(partition))
+        for (topic, partition), age in ages.items():
+            gauge.labels(topic, str(partition)).set(age)
+        self._ageing = {*ages}
+
+    def _show_place(self, position: int, remaining: int) -> None:
+        self._metrics.changelog_position.set(position)
+        self._metrics.changelog_records_remaining.set(remaining)
+
+    def _place(self) -> int:
+        place = self._engine.state.place
+        return place.offset if place is not None else 0
+
+    def _count_decisions(self, judged: Judged) -> None:
+        metrics = self._metrics
+        outcomes = Counter(
+            (
+                decision.article.origin.topic if decision.article.origin else "",
+                "unique" if decision.unique else "duplicate",
+                decision.link.relation if decision.link else "none",
+            )
+            for decision in judged.decisions
+        )
+        for (topic, decision, relation), count in outcomes.items():
+            metrics.articles.labels(topic, decision, relation).inc(count)
+            self._outcomes[decision] += count
+        for outcome in judged.outcomes:
+            if isinstance(outcome, Withdrawn):
+                metrics.withdrawals.inc()
+                self._outcomes["withdrawn"] += 1
+        metrics.successions.inc(sum(map(len, judged.successions.values())))
+        for source, count in Counter(d.link.source for d in judged.decisions if d.link).items():
+            metrics.matches.labels(source).inc(count)
+
+    def _count_candidates(self, judged: Judged) -> None:
+        metrics = self._metrics
+        for source, found, confirmed in zip(SOURCES, judged.candidates, judged.confirmed, strict=True):
+            metrics.candidates.labels(source).inc(int(found))
+            metrics.candidates_confirmed.labels(source).inc(int(confirmed))
+        # The lists of contents have room for one entry: they are always full, and no worse for it.
+        for family in (LANDMARK, SIMHASH):
+            metrics.hot_keys.labels(SOURCES[family]).inc(int(judged.hot_keys[family]))
+            metrics.longest_list_articles.labels(SOURCES[family]).set(int(judged.longest_lists[family]))
+        metrics.simhash_probes.inc(judged.probes)
+        metrics.simhash_hits.inc(judged.hits)
+
+    def _show_drift(self, drift: Drift) -> None:
+        self._metrics.epoch_drift_distance.observe_all(drift.distances.astype(np.float64))
+        self._metrics.epoch_drift_mean_distance.set(drift.mean)
+        self._metrics.epoch_drift_articles.set(len(drift.distances))
+        log.info(
+            "epoch",
+            number=drift.epoch,
+            drift_mean_bits=round(drift.mean, 2),
+            drift_most_bits=drift.most,
+            drift_articles=len(drift.distances),
+        )
+
+    def _show_source(self, source: Source) -> None:
+        metrics = self._metrics
+        if source is not self._source:
+            self._source, self._rebalances = source, 0
+        metrics.rebalances.inc(source.rebalances - self._rebalances)
+        self._rebalances = source.rebalances
+        metrics.assigned_partitions.set(len(source.assigned))
+        metrics.ready.set(bool(source.assigned))
+        self._show_lags(source.lag())
+
+    def _show_lags(self, lags: Mapping[Place, Lag]) -> None:
+        gauge = self._metrics.consumer_lag_messages
+        for topic, partition in self._lags.keys() - lags.keys():
+            gauge.remove(topic, str(partition))
+        for (topic, partition), lag in lags.items():
+            gauge.labels(topic, str(partition)).set(lag.messages)
+        self._looked_ms = time.time_ns() // 1_000_000
+        self._lags = lags
+
+    def _show_state(self) -> None:
+        metrics, engine = self._metrics, self._engine
+        progress = engine.progress
+        metrics.idf_epoch.set(engine.epoch.number)
+        metrics.idf_vocabulary_words.set(engine.vocabulary())
+        metrics.learnt_lines.set(engine.learnt_lines())
+        shelf = engine.state.index.shelf
+        metrics.index_runs.set(len(shelf.runs))
+        metrics.index_run_bytes.set(sum(run.size for run in shelf.runs))
+        metrics.index_blocks_read.inc(shelf.reads.blocks - self._blocks_read)
+        self._blocks_read = shelf.reads.blocks
+        metrics.state_articles_judged.set(progress.judged)
+        metrics.index_entries.set(progress.entries - progress.generations[0].first_entry)
+        metrics.window_generations.set(len(progress.generations))
+        metrics.window_span_seconds.set(span_ms(progress) / 1000)
+        metrics.stream_time_seconds.set(max(0, progress.stream_ms) / 1000)
+
+    def _report(self, now: float, source: Source) -> None:
+        judged = self._engine.progress.judged
+        if self._outcomes:
+            rate = (judged - self._reported_judged) / (now - self._reported_at)
+            log.info(
+                "progress",
+                per_second=round(rate, 1),
+                lag=sum(lag.messages for lag in source.lag().values()),
+                **self._outcomes,
+            )
+        self._reported_at, self._reported_judged = now, judged
+        self._outcomes.clear()
