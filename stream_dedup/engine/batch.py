@@ -6,6 +6,7 @@ Knows the order of the steps and where a batch has to be cut; knows no Kafka and
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from stream_dedup.article import (
     Withdrawal,
     Withdrawn,
 )
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import Epochs, ToCount
 from stream_dedup.engine.judge import judge, proved
@@ -105,6 +106,22 @@ class _Asked:
             owners[:] = [ids.get(name, -1) for name in names]
             siblings[:] = [urls.get(name, -1) for name in names]
         return owners, siblings
+
+
+class _Found(NamedTuple):
+    """What decides on n articles.
+
+    Attributes:
+        features: of them.
+        fingerprints: shape (n,).
+        candidates: that stand under their keys.
+        verdicts: on them.
+    """
+
+    features: Features
+    fingerprints: U64
+    candidates: Candidates
+    verdicts: Verdicts
 
 
 class Batch:
@@ -239,46 +256,56 @@ class Batch:
         scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
         floor = self._progress.generations[0].first_entry
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
-        asked = _Asked(articles, standings, times)
-        proven = self._proved(search, asked)
-        search.go_on(proven)
-        segmented, all_are = np.ones(len(articles), np.bool_), self._settings.text.segment == "all"
-        if not all_are:
-            # What is found of words changes no verdict on the others, unless it does on one before them in the batch.
-            verdicts = self._judged(search.candidates(), asked)
-            segmented = ~(proven | self._copies(verdicts, asked)) | verdicts.indexed
-        self._watch.lap("look_up")
-        while True:
-            if not all_are:
-                features = self._parts.fingerprinter.segmented(features, segmented)
-                self._watch.lap("features")
-            fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
-            self._watch.lap("simhash")
-            search.look_up_tables(fingerprints, sums, proven, segmented)
-            candidates = search.candidates()
-            self._watch.lap("look_up")
-            verdicts = self._judged(candidates, asked)
-            self._watch.lap("judge")
-            if all_are:
-                break
-            # Not those that are copies without the tables, unless later articles shall find them there. Each round
-            # settles one more at least, in their order.
-            wanted = ~(proven | (self._copies(verdicts, asked) & (verdicts.sources != SIMHASH))) | verdicts.indexed
-            if np.array_equal(wanted, segmented):
-                break
-            segmented = wanted
-        run = JudgedRun(articles, standings, features, candidates, verdicts, times, self._epochs.epoch.number)
+        found = self._found(search, _Asked(articles, standings, times), features)
+        run = JudgedRun(
+            articles, standings, found.features, found.candidates, found.verdicts, times, self._epochs.epoch.number
+        )
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
-        self._sums.count(verdicts, search, features, count)
+        self._sums.count(found.verdicts, search, found.features, count)
         new = np.array([not decision.link or decision.link.relation not in _OF_ITSELF for decision in decisions])
         unique = np.flatnonzero(new & [decision.unique for decision in decisions])
         told = np.flatnonzero(new)
-        self._stage(entries, book, times.stream[:count], ToCount(features, fingerprints, unique, told))
+        self._stage(entries, book, times.stream[:count], ToCount(found.features, found.fingerprints, unique, told))
         self._watch.lap("change")
         return decisions
+
+    def _found(self, search: Search, asked: _Asked, features: Features) -> _Found:
+        """Look up what decides on articles, with the words of those that `text.segment` names."""
+        proven = self._proved(search, asked)
+        search.go_on(proven)
+        if self._settings.text.segment == "all":
+            self._watch.lap("look_up")
+            return self._found_by_words(search, asked, features, proven, np.ones(len(proven), np.bool_))
+        # What is found of words changes no verdict on the others, unless it does on one before them in the batch.
+        verdicts = self._judged(search.candidates(), asked)
+        wanted = ~(proven | self._copies(verdicts, asked)) | verdicts.indexed
+        self._watch.lap("look_up")
+        while True:
+            features = self._parts.fingerprinter.segmented(features, wanted)
+            self._watch.lap("features")
+            found, segmented = self._found_by_words(search, asked, features, proven, wanted), wanted
+            # Not those that are copies without the tables, unless later articles shall find them there. Each round
+            # settles one more at least, in their order.
+            copies = self._copies(found.verdicts, asked) & (found.verdicts.sources != SIMHASH)
+            wanted = ~(proven | copies) | found.verdicts.indexed
+            if np.array_equal(wanted, segmented):
+                return found
+
+    def _found_by_words(
+        self, search: Search, asked: _Asked, features: Features, proven: NDArray[np.bool_], segmented: NDArray[np.bool_]
+    ) -> _Found:
+        """Look up the tables as well, of articles that are not proven to be copies and were cut into words."""
+        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
+        self._watch.lap("simhash")
+        search.look_up_tables(fingerprints, sums, proven, segmented)
+        candidates = search.candidates()
+        self._watch.lap("look_up")
+        verdicts = self._judged(candidates, asked)
+        self._watch.lap("judge")
+        return _Found(features, fingerprints, candidates, verdicts)
 
     def _proved(self, search: Search, asked: _Asked) -> NDArray[np.bool_]:
         """Tell which articles need not be looked for any further, shape (n,); see `proved`."""

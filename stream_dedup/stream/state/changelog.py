@@ -88,8 +88,9 @@ class ChangelogReader:
                 first, self._end = self._consumer.get_watermark_offsets(place, timeout=_SLICE_SECONDS)
             except KafkaException as error:
                 fault = error.args[0]
-                if not (passes(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
-                    raise BrokerError(f"cannot read {self._topic}: {fault.str()}") from None
+                if not (waits := passes(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
+                    silence = f"no broker has told of it for {self._seconds:g} s; " if waits else ""
+                    raise BrokerError(f"cannot read {self._topic}: {silence}{fault.str()}") from None
             else:
                 return first, self._end
             self._while_waiting()
