@@ -18,7 +18,8 @@ from structlog.testing import capture_logs
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import source as input_
-from stream_dedup.stream.input.source import Haul, Source
+from stream_dedup.stream.input.haul import Haul
+from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics

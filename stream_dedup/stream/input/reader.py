@@ -18,7 +18,8 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, joined
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.input.decoded import Decoded, decode_all
-from stream_dedup.stream.input.source import Haul, Source
+from stream_dedup.stream.input.haul import Haul
+from stream_dedup.stream.input.source import Source
 
 _SLICE_SECONDS = 1.0  # of a wait: signals and heartbeats wait no longer
 

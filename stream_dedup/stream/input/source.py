@@ -8,9 +8,8 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
@@ -27,8 +26,10 @@ from confluent_kafka import (
 
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings, is_expression
+from stream_dedup.stream.input.haul import Haul
+from stream_dedup.stream.input.standing import Identify, Standing
 from stream_dedup.stream.kafka.clients import BrokerError, Told, consumer_properties, make_consumer, passes
-from stream_dedup.stream.kafka.places import IDENTITY, Place, news_of, offsets_of, place_of
+from stream_dedup.stream.kafka.places import Place, offsets_of, place_of
 from stream_dedup.stream.kafka.topics import taken_in
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
@@ -41,31 +42,6 @@ _TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
 log = structlog.get_logger()
-
-
-@dataclass(slots=True, eq=False)
-class Haul:
-    """Messages on their way to one commit.
-
-    Attributes:
-        messages: in order within each partition.
-        size: bytes of them.
-        due: when their commit is due, by `time.monotonic`; None as long as there are none.
-        newest: offset of the last one by partition.
-        last: that one itself.
-        moved: whether a partition of theirs was taken away or given anew since, or has lost what was read.
-    """
-
-    messages: list[Message] = field(default_factory=list)
-    size: int = 0
-    due: float | None = None
-    newest: dict[Place, int] = field(default_factory=dict)
-    last: dict[Place, Message] = field(default_factory=dict)
-    moved: bool = False
-
-    def positions(self) -> dict[Place, int]:
-        """Return the offset behind the last message, by topic and partition."""
-        return {place: offset + 1 for place, offset in self.newest.items()}
 
 
 class Lag(NamedTuple):
@@ -93,8 +69,7 @@ class Source:
     Args:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
-        identify: returns a number for each of some topics, another one once it is made anew; those that it leaves out
-            are taken for what they were.
+        identify: see `Standing`.
         told: called with the client's statistics; None where they are not wanted.
     """
 
@@ -102,20 +77,16 @@ class Source:
         self,
         settings: Settings,
         positions: Mapping[Place, int],
-        identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
+        identify: Identify = lambda _: {},
         told: Told | None = None,
     ) -> None:
         self._settings = settings
         self._commit = settings.commit
-        self._positions = dict(positions)
-        self._noted: dict[Place, int] = {}  # positions and identities of which the state does not know yet
-        self._telling: dict[Place, int] = {}  # those that it is being told
-        self._identify = identify
         properties = consumer_properties(settings)
         # By itself the client would begin anew, or leave out what is still there.
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, told)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
-        self._first_offset = OFFSET_END if from_end else OFFSET_BEGINNING
+        self._standing = Standing(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
         self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
@@ -137,7 +108,7 @@ class Source:
         """
         if time.monotonic() < self._look_at:
             return
-        self._check_identities()
+        self._standing.check({topic for topic, _ in self.assigned})
         pause = self._look_seconds
         existing: Collection[str] = self._topics
         try:
@@ -208,16 +179,11 @@ class Source:
 
     def noted(self) -> dict[Place, int]:
         """Return what was found out about topics that the state does not know: to be told to it now."""
-        self._telling = self._noted.copy()
-        return self._telling
+        return self._standing.noted()
 
     def told(self, positions: Mapping[Place, int]) -> None:
         """Note that the state knows what `behind` or `noted` has returned last."""
-        identities = self._telling.items() & self._noted.items()
-        told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
-        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told}
-        # What was found to be made anew since then stands where it was put.
-        self._positions |= {place: offset for place, offset in positions.items() if place not in self._noted}
+        self._standing.told(positions)
 
     def group(self) -> object:
         """Return the group's metadata of now: every transaction wants its own."""
@@ -250,7 +216,7 @@ class Source:
         """Read from behind a commit: who was given a partition anew meanwhile began before it."""
         # What has been read ahead of one that stayed is not read again.
         again = (committed & self.assigned) - self._under_way()
-        places = [TopicPartition(*place, self._offset_of(place)) for place in again]
+        places = [TopicPartition(*place, self._standing.offset_of(place)) for place in again]
         try:
             self._read_from(places)
         except KafkaException as error:
@@ -307,7 +273,7 @@ class Source:
         for position in positions:
             place = position.topic, position.partition
             _, high = self._consumer.get_watermark_offsets(position, cached=True)
-            start = self._positions.get(place, 0)
+            start = self._standing.position(place)
             if high >= 0:
                 messages = max(0, high - (position.offset if position.offset >= 0 else start)) + waiting[place]
                 first = oldest.get(place)
@@ -369,9 +335,9 @@ class Source:
         """
         if place not in self.assigned:
             return
-        self._check_identities()
+        self._standing.check({topic for topic, _ in self.assigned})
         under_way = [haul.newest[place] + 1 for haul in self._hauls if place in haul.newest and not haul.moved]
-        read_to = max(offset, self._positions.get(place, 0), *under_way, 0)
+        read_to = max(offset, self._standing.position(place), *under_way, 0)
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_LOOK_SECONDS)
             if truncated := _TRUNCATED.search(told):
@@ -381,7 +347,7 @@ class Source:
             if goes_on < read_to:
                 # What was read behind it and is not committed stands under offsets that others have by now.
                 self._spoil({place})
-            self._positions[place] = goes_on
+            self._standing.go_on(place, goes_on)
             self._read_from([TopicPartition(*place, goes_on)])
         except KafkaException as error:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
@@ -404,9 +370,9 @@ class Source:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
-            self._note_identities(places)
+            self._standing.take_up(places, self._under_way())
             for partition in partitions:
-                partition.offset = self._offset_of((partition.topic, partition.partition))
+                partition.offset = self._standing.offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
         except KafkaException as error:
             # An exception would get lost on its way out of a callback: `take` raises it.
@@ -414,44 +380,14 @@ class Source:
             return
         # A group that is new, or whose offsets were lost, knows no partition to which nothing comes. Of the others it
         # may have been told already what is being committed.
-        quiet = (places & self._positions.keys()) - self._under_way()
-        self._tell_group({place: self._positions[place] for place in quiet})
+        self._tell_group(self._standing.known(places - self._under_way()))
         self._move(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
-    def _offset_of(self, place: Place) -> int:
-        """Return from where a partition is read."""
-        # What stands at 0 begins with the oldest message there is, also where that is another by now.
-        return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
-
     def _under_way(self) -> set[Place]:
         """Return the partitions of which messages were read that are not committed."""
         return {place for haul in self._hauls for place in haul.newest}
-
-    def _note_identities(self, places: set[Place]) -> None:
-        """Note the identities of the topics of some partitions, and begin those anew that have another one."""
-        identities = self._identify({topic for topic, _ in places})
-        news = news_of(identities, self._positions, places | self._under_way())
-        for topic in sorted(
-            {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
-        ):
-            log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
-        self._positions |= news
-        self._noted |= news
-
-    def _check_identities(self) -> None:
-        """Check that the topics that are read are those that they were.
-
-        Raises:
-            BrokerError: one was deleted and made anew: it has other messages under the same offsets.
-        """
-        for topic, identity in self._identify({topic for topic, _ in self.assigned}).items():
-            known = self._positions.get((topic, IDENTITY))
-            if known is None:
-                self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity
-            elif known != identity:
-                raise BrokerError(f"topic {topic} was deleted and made anew: a new start reads it from its beginning")
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}
