@@ -227,7 +227,7 @@ def _exit_code(error: Exception) -> int | None:
     from stream_dedup.index.stores.store import StoreError, StoreLockedError
     from stream_dedup.registry import RegistryError
     from stream_dedup.stream.kafka.clients import BrokerError
-    from stream_dedup.stream.output.writer import FencedError
+    from stream_dedup.stream.output.errors import FencedError
 
     asked = (UnknownArticleError, NoReasonError, LostTextError)
     ends: tuple[tuple[tuple[type[Exception], ...], int], ...] = (

@@ -10,7 +10,7 @@ from stream_dedup.observe.metrics import Metrics
 from stream_dedup.registry import RegistryUnreachableError
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.life import Life
-from stream_dedup.stream.output.writer import AbortedError, StuckError
+from stream_dedup.stream.output.errors import AbortedError, StuckError
 from stream_dedup.stream.watching.meter import Meter
 
 _PAUSE_SECONDS = 0.5  # after an aborted transaction

@@ -22,8 +22,9 @@ from stream_dedup.stream.input.reader import Intake, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.mishaps import Aborts, Outages
+from stream_dedup.stream.output.errors import AbortedError, StuckError
 from stream_dedup.stream.output.sink import Sink
-from stream_dedup.stream.output.writer import AbortedError, StuckError, Writer
+from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.rebuild import History, commit_in_silence
 from stream_dedup.stream.wire import Wire
 

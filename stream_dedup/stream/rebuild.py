@@ -22,7 +22,8 @@ from stream_dedup.stream.input.decoded import decode_all
 from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, make_consumer, passes
 from stream_dedup.stream.kafka.places import Place, news_of, place_of
 from stream_dedup.stream.kafka.topics import Topics, state_topics, taken_in
-from stream_dedup.stream.output.writer import AbortedError, Writer
+from stream_dedup.stream.output.errors import AbortedError
+from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.state.restore import Report, catch_up
 from stream_dedup.stream.state.states import check_own, digest_of, state_directory
 from stream_dedup.stream.wire import Wire

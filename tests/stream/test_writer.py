@@ -33,7 +33,8 @@ from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, SettingsError
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, check_properties, producer_properties
-from stream_dedup.stream.output.writer import AbortedError, FencedError, OutcomeUnknownError, Writer
+from stream_dedup.stream.output.errors import AbortedError, FencedError, OutcomeUnknownError
+from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.harness import create_topic, stand_still, wait_until
 

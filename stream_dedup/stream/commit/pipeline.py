@@ -22,8 +22,9 @@ from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.reader import Intake, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import Place, place_of
+from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.sink import Sink
-from stream_dedup.stream.output.writer import AbortedError, Writer
+from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
 
 

@@ -1,6 +1,6 @@
 """The producer: outputs, changelog and input offsets in one transaction, or in order where there are none.
 
-Knows which error of a transaction means what; knows nothing of what is written, nor of what the state makes of it.
+Knows the order of calls and when one is made again; knows nothing of what is written or what the state makes of it.
 """
 
 import time
@@ -18,6 +18,15 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, Told, make_producer, passes
 from stream_dedup.stream.kafka.headers import Headers
+from stream_dedup.stream.output.errors import (
+    GIVEN_UP,
+    AbortedError,
+    FencedError,
+    OutcomeUnknownError,
+    StuckError,
+    final_error,
+    is_refused,
+)
 
 _SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
 _PAUSE_SECONDS = 0.1  # before the same call again
@@ -28,62 +37,11 @@ _CLOSE_SECONDS = 2.0  # for the end of a transaction that is open at the end
 _CONNECT_SECONDS = 5.0
 _ANY_PARTITION = -1  # librdkafka chooses one by the key
 
-_FENCED = frozenset(
-    {
-        KafkaError._FENCED,  # noqa: SLF001  # librdkafka's own codes have this form
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.PRODUCER_FENCED,
-    }
-)
-
-# What the group of the owners says to whom it has given up.
-_GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
-
-# The same batch would be refused again, so that it is no use to try: what to do instead.
-_REFUSED = {
-    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes (producer.batch.size must not lie above it)",
-    KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes, or its segment.bytes",
-    KafkaError.INVALID_MSG: "look into the broker's log",
-    KafkaError.INVALID_RECORD: "a compacted topic takes no message without a key",
-    KafkaError.POLICY_VIOLATION: "look into the broker's policies",
-    KafkaError.TOPIC_EXCEPTION: "choose another topic",
-    KafkaError._UNKNOWN_TOPIC: "create the topic",  # noqa: SLF001  # the same
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Write on the topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the consumer group",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "grant the right IdempotentWrite on the cluster",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant the rights Write and Describe on the transactional id, or "
-    "set commit.guarantee = at_least_once",
-    KafkaError.INVALID_TRANSACTION_TIMEOUT: "set kafka.producer.transaction.timeout.ms to what the broker's "
-    "transaction.max.timeout.ms allows, and commit.deadline_seconds below it",
-    KafkaError._UNSUPPORTED_FEATURE: "set commit.guarantee = at_least_once",  # noqa: SLF001  # the same
-    KafkaError.UNSUPPORTED_VERSION: "set commit.guarantee = at_least_once",
-}
-
 _QUEUE_TOO_SMALL = "raise kafka.producer.queue.buffering.max.kbytes"
 
 log = structlog.get_logger()
 
 _Report = Callable[[KafkaError | None, Message], None]
-
-
-class AbortedError(Exception):
-    """The transaction was aborted: nothing of it counts, and the batch can be decided again."""
-
-
-class StuckError(AbortedError):
-    """A call of librdkafka does not come back. Nothing of the transaction counts, but a new writer is needed."""
-
-
-class FencedError(BrokerError):
-    """Another writer was opened under the same transactional id: the index is its own from now on.
-
-    Kafka says the same where a transaction lasted longer than `transaction.timeout.ms`, after a process was suspended.
-    """
-
-
-class OutcomeUnknownError(BrokerError):
-    """The commit was asked for, and nobody knows whether it was done. The changelog will tell the next start."""
 
 
 class Writer:
@@ -326,7 +284,7 @@ class Writer:
                     return
             except KafkaException as error:
                 fault = error.args[0]
-                if fault.code() in _GIVEN_UP:
+                if fault.code() in GIVEN_UP:
                     what = "the group of the owners has given this process up"
                     self._complaints.warning("transaction_aborted", error=fault.name(), what=what, detail=fault.str())
                     raise AbortedError(f"{what}: {fault.str()} ({fault.name()})") from None
@@ -422,7 +380,7 @@ class Writer:
         if fault.fatal() or not self._exactly_once:
             raise self._final(what, fault)
         known = self._refusal() or fault
-        if known.code() in _REFUSED:
+        if is_refused(known):
             self._abort_refused()
             raise self._final(what, known)
         self.abort()
@@ -453,10 +411,7 @@ class Writer:
         """Return the error after which this writer is of no use."""
         if fault.fatal():
             self._in_transaction = False  # librdkafka takes no further call; the broker ends the transaction
-        if fault.code() in _FENCED:
-            return FencedError(f"{self._id}: another process writes, or this one stood still too long ({fault.str()})")
-        advice = _REFUSED.get(fault.code(), f"no success within {self._seconds:.0f} s" if fault.retriable() else "")
-        return BrokerError(f"{what}: {fault.str()} ({fault.name()}){': ' + advice if advice else ''}")
+        return final_error(self._id, what, fault, self._seconds)
 
     def _deadline(self) -> float:
         return time.monotonic() + self._seconds

@@ -16,8 +16,9 @@ from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreFullError
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
-from stream_dedup.stream.state.changelog import ChangelogReader
 from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.topics import Topics, state_topics
+from stream_dedup.stream.state.changelog import ChangelogReader
 from stream_dedup.stream.state.replay import Follower
 from stream_dedup.stream.state.states import (
     check_old_format,
@@ -27,7 +28,6 @@ from stream_dedup.stream.state.states import (
     state_directory,
     state_to_read,
 )
-from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.text.learnt import rule_of
 
 _VERIFY = "verify"

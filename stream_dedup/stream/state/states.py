@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from stream_dedup.engine.dedup import comparability
-from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPlace, differing_settings
 from stream_dedup.index.peek import is_state, settings_of_state
+from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPlace, differing_settings
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
 

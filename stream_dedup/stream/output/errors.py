@@ -1,0 +1,81 @@
+"""What may go wrong while outputs are written: which error of librdkafka means what, and what to do about it.
+
+Knows errors; knows nothing of what is written or of when a call is made again.
+"""
+
+from confluent_kafka import KafkaError
+
+from stream_dedup.stream.kafka.clients import BrokerError
+
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001  # librdkafka's own codes have this form
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+    }
+)
+
+# What the group of the owners says to whom it has given up.
+GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
+
+# The same batch would be refused again, so that it is no use to try: what to do instead.
+_REFUSED = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes (producer.batch.size must not lie above it)",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes, or its segment.bytes",
+    KafkaError.INVALID_MSG: "look into the broker's log",
+    KafkaError.INVALID_RECORD: "a compacted topic takes no message without a key",
+    KafkaError.POLICY_VIOLATION: "look into the broker's policies",
+    KafkaError.TOPIC_EXCEPTION: "choose another topic",
+    KafkaError._UNKNOWN_TOPIC: "create the topic",  # noqa: SLF001  # the same
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Write on the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the consumer group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "grant the right IdempotentWrite on the cluster",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant the rights Write and Describe on the transactional id, or "
+    "set commit.guarantee = at_least_once",
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: "set kafka.producer.transaction.timeout.ms to what the broker's "
+    "transaction.max.timeout.ms allows, and commit.deadline_seconds below it",
+    KafkaError._UNSUPPORTED_FEATURE: "set commit.guarantee = at_least_once",  # noqa: SLF001  # the same
+    KafkaError.UNSUPPORTED_VERSION: "set commit.guarantee = at_least_once",
+}
+
+
+class AbortedError(Exception):
+    """The transaction was aborted: nothing of it counts, and the batch can be decided again."""
+
+
+class StuckError(AbortedError):
+    """A call of librdkafka does not come back. Nothing of the transaction counts, but a new writer is needed."""
+
+
+class FencedError(BrokerError):
+    """Another writer was opened under the same transactional id: the index is its own from now on.
+
+    Kafka says the same where a transaction lasted longer than `transaction.timeout.ms`, after a process was suspended.
+    """
+
+
+class OutcomeUnknownError(BrokerError):
+    """The commit was asked for, and nobody knows whether it was done. The changelog will tell the next start."""
+
+
+def is_refused(fault: KafkaError) -> bool:
+    """Tell whether the same batch would be refused again."""
+    return fault.code() in _REFUSED
+
+
+def final_error(transactional_id: str, what: str, fault: KafkaError, seconds: float) -> BrokerError:
+    """Return the error after which a writer is of no use.
+
+    Args:
+        transactional_id: of the writer.
+        what: it could not do.
+        fault: that it met.
+        seconds: for which it has tried again, where the fault passes.
+    """
+    if fault.code() in _FENCED:
+        return FencedError(
+            f"{transactional_id}: another process writes, or this one stood still too long ({fault.str()})"
+        )
+    advice = _REFUSED.get(fault.code(), f"no success within {seconds:.0f} s" if fault.retriable() else "")
+    return BrokerError(f"{what}: {fault.str()} ({fault.name()}){': ' + advice if advice else ''}")
