@@ -309,13 +309,13 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(bootstrap: str, m
         assert _read(source, source.haul(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
 
 
-def _lose_end(broker: KafkaBroker, topic: str, batches: int) -> None:
-    """Cut all but the first batches off a topic, as a leader does that has not seen the rest."""
+def _lose_end(broker: KafkaBroker, topic: str, offset: int) -> None:
+    """Cut off what a topic has from an offset on, at which a batch begins, as a leader does that has not seen it."""
     broker.kill()
     (segment,) = broker.folder.glob(f"log/{topic}-0/*.log")
     data, end = segment.read_bytes(), 0
-    for _ in range(batches):
-        end += _BATCH.unpack_from(data, end)[1] + _BATCH.size
+    while (batch := _BATCH.unpack_from(data, end))[0] < offset:
+        end += batch[1] + _BATCH.size
     os.truncate(segment, end)
     for kind in ("index", "timeindex", "snapshot"):
         for file in segment.parent.glob(f"*.{kind}"):
@@ -335,8 +335,8 @@ def test_partition_that_lost_its_end_is_read_on_there() -> None:
         create_topic(broker.bootstrap, topics.input)
         for _ in range(4):
             produce(broker.bootstrap, topics.input, _numbered(_PIECE // 2))
-        _lose_end(broker, topics.input, 3)
         behind_end, end = {(topics.input, 0): 2 * _PIECE}, 3 * _PIECE // 2
+        _lose_end(broker, topics.input, end)
         with closing(Source(settings, behind_end)) as source, capture_logs() as logged:
             haul = source.haul()
 
@@ -353,7 +353,7 @@ def test_partition_that_lost_its_end_is_read_on_there() -> None:
             produce(broker.bootstrap, topics.input, _numbered(_PIECE))
             ahead, after = source.haul(), source.haul()
             _read(source, ahead, _PIECE)
-            _lose_end(broker, topics.input, 4)
+            _lose_end(broker, topics.input, end + _PIECE)
             produce(broker.bootstrap, topics.input, _numbered(2 * _PIECE))
             assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
             assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
