@@ -18,6 +18,7 @@ _LONGEST = 64 << 20  # characters of one field, and of one line; the csv module'
 _SKIPPED = 1 << 20  # characters that are read at once of what a line has more
 _SHOWN = 1 << 10  # characters of a line that is longer
 _LINE_ENDS = "\r", "\n"
+_OTHER_MARKS = "\t;|"  # by which some programs separate columns
 _FLAGS: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -119,6 +120,8 @@ def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | 
 
 
 def _check_heading(heading: Sequence[str]) -> None:
+    if len(heading) == 1 and any(mark in heading[0] for mark in _OTHER_MARKS):
+        raise CsvError(f"its heading is one column, {heading[0][:_SHOWN]!r}: separate columns by commas")
     try:
         check_names(heading)
         check_paths(set(heading))

@@ -362,6 +362,15 @@ def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> N
     assert [record.value for record, _ in reader_for(path)(path)] == [b'{"id":"1","body":"a"}']
 
 
+@pytest.mark.parametrize("mark", "\t;|")
+def test_csv_of_other_marks_than_commas_is_refused(mark: str, tmp_path: Path) -> None:
+    """Each row would be a dead letter, since it has no body."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"id{mark}body\n1{mark}a\n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"its heading is one column, .*: separate columns by commas"):
+        list(reader_for(path)(path))
+
+
 def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     """Nobody can tell which of them is meant, in Parquet as little as in CSV."""
     path = tmp_path / "a.parquet"

@@ -4,6 +4,7 @@ Knows Markdown; knows nothing of the page or of the terminal.
 """
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 
 from stream_dedup.evaluate.findings import Finding, findings_of
@@ -89,5 +90,5 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text that stays within its cell."""
-    return " ".join(text.split()).replace("|", r"\|")
+    """Return a text that stays within its cell, and is text there: Markdown takes HTML for what it is."""
+    return " ".join(escape(text, quote=False).split()).replace("|", r"\|")

@@ -123,12 +123,12 @@ def test_plots_show_the_best_few(whole: Evaluation) -> None:
 
 
 def test_markdown_has_tables_and_plots(whole: Evaluation, tmp_path: Path) -> None:
-    """The plots it shows lie beside it, and what is in a cell does not end it."""
+    """The plots it shows lie beside it, and what is in a cell neither ends it nor is HTML."""
     report = write_markdown(whole, tmp_path).read_text(encoding="utf-8")
     for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", report):
         assert (tmp_path / name).is_file()
     assert "| seg/none/cosine | 0.50 | 0.7000 |" in report
-    assert r"KeyError: '<script>\|'" in report
+    assert r"KeyError: '&lt;script&gt;\|'" in report
     assert "**not checked**" in report
 
 
