@@ -4,6 +4,7 @@ Knows nothing else.
 """
 
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -20,4 +21,8 @@ def _ctrl_c_is_heard() -> None:
 def _logs_as_at_first() -> Iterator[None]:
     """Undo what the command line configured: its output is this test's, and closed when the test is over."""
     yield
+    for thread in threading.enumerate():
+        # It would tell how often something came once more, into the output of another test.
+        if isinstance(thread, threading.Timer) and thread.name == "complaints":
+            thread.cancel()
     structlog.reset_defaults()

@@ -466,7 +466,7 @@ def test_rebuild_knows_what_was_decided_or_says_that_nobody_does(bootstrap: str,
         wait_until(lambda: bool(service.events("partitions_assigned")), "it reads the input")
         service.stop()
     code, printed, told = site.state("rebuild", flags=(*_FLAGS, *_OTHER))
-    assert (code, "1 articles judged" in printed) == (0, True), told
+    assert (code, "1 article judged" in printed) == (0, True), told
 
 
 def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided_since(
