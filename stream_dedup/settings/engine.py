@@ -17,56 +17,60 @@ class TextSettings(Group):
 
     segmenter: Literal["compiled", "rjieba", "jieba"] = Field(
         "compiled",
-        description="Which segmenter cuts the words. `compiled` gives those of `rjieba`, several times faster.",
+        description="Word segmenter. `compiled` gives the words of `rjieba`, several times faster.",
     )
     segment: Literal["all", "unproved"] = Field(
         "all",
-        description="Which articles are cut into words. `unproved`: not those that their content or their landmarks "
-        "prove to be copies, unless later articles shall find these; their links have no Hamming distance and no "
-        "fingerprint. That saves CPU, most with a slow segmenter.",
+        description="Which articles are segmented into words. `unproved` skips those that their content or landmarks "
+        "prove to be copies, unless they are indexed for later articles; links of skipped articles have no Hamming "
+        "distance and no fingerprint. This saves CPU, especially with a slow segmenter.",
     )
-    hmm: bool = Field(True, description="Whether words that the dictionary lacks are found by jieba's model.")
-    simplify: bool = Field(True, description="Whether traditional characters count as their simplified ones.")
-    strip_html: bool = Field(True, description="Whether left-over tags and entities are removed.")
+    hmm: bool = Field(True, description="Whether jieba's model finds words that are not in the dictionary.")
+    simplify: bool = Field(True, description="Whether traditional characters are treated as their simplified forms.")
+    strip_html: bool = Field(True, description="Whether leftover HTML tags and entities are removed.")
     user_dictionary: SettingPath | None = Field(
-        None, description="Words of your own, `word [frequency] [tag]` a line, as jieba reads them."
+        None, description="File of your own words, one `word [frequency] [tag]` per line, in jieba's format."
     )
-    stop_words: SettingPath | None = Field(None, description="Stop words, one a line; none: the list that is shipped.")
+    stop_words: SettingPath | None = Field(
+        None, description="File of stop words, one per line. Unset: the list in the package."
+    )
     marker_words: SettingPath | None = Field(
-        None, description="Marker words, one a line; none: the list that is shipped."
+        None, description="File of marker words, one per line. Unset: the list in the package."
     )
     strip_boilerplate: bool = Field(
         True,
-        description="Whether links and the lines of sites (editor, copyright, disclaimer, promotion) are not compared.",
+        description="Whether the comparison ignores links and site boilerplate (editor, copyright, disclaimer, "
+        "promotion).",
     )
     boilerplate: SettingPath | None = Field(
-        None, description="Phrases of such lines, one a line; none: the list that is shipped."
+        None, description="File of boilerplate phrases, one per line. Unset: the list in the package."
     )
     learn_lines: bool = Field(
         True,
-        description="Whether lines that a site puts around its articles are learnt from the stream and not compared. A "
-        "site is a source, or the host of a URL where the source is unknown.",
+        description="Whether lines that a site puts around its articles are learnt from the stream and then ignored. "
+        "A site is a source, or the host of the URL if the source is unknown.",
     )
     learn_min: int = Field(
         20,
         ge=2,
         le=1_000_000,
         json_schema_extra=unit("articles"),
-        description="Articles of a site that begin or end with the same line, word for word, before it is learnt.",
+        description="How many of a site's articles must begin or end with exactly the same line before it is learnt.",
     )
     learn_share: float = Field(
         0.05,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Least share of the site's articles that these are.",
+        description="Minimum share of the site's articles that these must be.",
     )
     learn_max: int = Field(
         1_000_000,
         ge=1_000,
         le=10**8,
         json_schema_extra=unit("lines"),
-        description="Most lines counted. What came once is forgotten with each epoch, the rarest half when full.",
+        description="Maximum number of lines counted. Each epoch forgets lines seen only once; when the limit is "
+        "reached, the rarest half is forgotten.",
     )
 
 
@@ -77,35 +81,35 @@ class WeightSettings(Group):
     """Weights of words: tf x idf x (1 + part of speech + length + marker + title)."""
 
     profile: Literal["default", "paper2020"] = Field(
-        "default", description="Where the factors below that are not set come from."
+        "default", description="Source of the factors below that are not set."
     )
     noun: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor of a noun."
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for nouns."
     )
     verb: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor of a verb."
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for verbs."
     )
     other: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor of any other word."
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for all other words."
     )
     length: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor of the longest word of a text."
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for the longest word of a text."
     )
     marker: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor of a marker word."
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for marker words."
     )
     title: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor of a word that occurs in the title."
+        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for words that occur in the title."
     )
     prior_documents: float | None = Field(
         None,
         ge=0,
         le=1e9,
         json_schema_extra=unit("articles"),
-        description="Articles for which the dictionary's frequencies count; 0: bare counts.",
+        description="Weight of the dictionary's frequencies, as a number of articles; 0: counts only.",
     )
-    idf_floor: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Lowest idf.")
-    idf_ceiling: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Highest idf.")
+    idf_floor: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Minimum idf.")
+    idf_ceiling: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Maximum idf.")
 
     @model_validator(mode="after")
     def _floor_below_ceiling(self) -> Self:
@@ -121,29 +125,29 @@ _MOST_DOUBLINGS = 40  # of the first epoch: beyond any number of articles
 
 
 class IdfSettings(Group):
-    """Document counts and their epochs."""
+    """Document counts and the epochs in which they are used."""
 
     epoch_articles: int = Field(
         50_000,
         ge=10,
         le=10**9,
         json_schema_extra=unit("articles"),
-        description="Articles judged with one epoch of the counts.",
+        description="Number of articles judged with one epoch's counts.",
     )
     first_epoch_articles: int = Field(
         1_000,
         ge=10,
         le=10**9,
         json_schema_extra=unit("articles"),
-        description="Of the first epoch, which knows the dictionary alone; each after it is twice as long, up to "
-        "epoch_articles.",
+        description="Length of the first epoch, which uses only the dictionary. Each later epoch is twice as long, up "
+        "to `idf.epoch_articles`.",
     )
     max_words: int = Field(
         2_000_000,
         ge=1_000,
         le=10**8,
         json_schema_extra=unit("words"),
-        description="Most words counted; the rarest half is forgotten when full.",
+        description="Maximum number of words counted; when it is reached, the rarest half is forgotten.",
     )
 
     def articles_of(self, epoch: int) -> int:
@@ -154,185 +158,188 @@ class IdfSettings(Group):
 class SimhashSettings(Group):
     """The permuted SimHash tables."""
 
-    enabled: bool = Field(True, description="Whether the tables are kept and probed.")
-    tables: int = Field(4, ge=1, le=32, json_schema_extra=unit("tables"), description="Permuted tables.")
-    prefix_bits: int = Field(28, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits of a table's key.")
+    enabled: bool = Field(True, description="Whether the tables are maintained and probed.")
+    tables: int = Field(4, ge=1, le=32, json_schema_extra=unit("tables"), description="Number of permuted tables.")
+    prefix_bits: int = Field(28, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits in a table's key.")
     probes: int = Field(
         8,
         ge=1,
         le=4096,
         json_schema_extra=unit("keys"),
-        description="Keys looked up a table, the likeliest first (1: the exact key alone).",
+        description="Keys looked up per table, most likely first (1: only the exact key).",
     )
     max_distance: int = Field(
-        3, ge=0, le=32, json_schema_extra=unit("bits"), description="Largest Hamming distance of a candidate, bits."
+        3, ge=0, le=32, json_schema_extra=unit("bits"), description="Maximum Hamming distance of a candidate."
     )
     bucket_cap: int = Field(
-        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Entries kept a key, the newest."
+        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Entries visible per key, the newest."
     )
 
 
 class LandmarkSettings(Group):
     """The landmark index."""
 
-    enabled: bool = Field(True, description="Whether landmarks are kept and looked up.")
+    enabled: bool = Field(True, description="Whether landmarks are indexed and looked up.")
     keys: int = Field(
         16,
         ge=1,
         le=64,
         json_schema_extra=unit("keys"),
-        description="Smallest n-gram hashes of a text that are its landmarks, at least.",
+        description="Minimum number of a text's landmarks, which are its smallest n-gram hashes.",
     )
     spacing: int = Field(
         24,
         ge=1,
         le=100_000,
         json_schema_extra=unit("n-grams"),
-        description="Longer texts have a landmark for each of so many n-grams, so that a short text is found in a long "
-        "one: of s n-grams that two texts share about s / spacing are landmarks of both.",
+        description="N-grams per landmark in longer texts, so that a short text is found inside a long one: if two "
+        "texts share s n-grams, they share about s / spacing landmarks.",
     )
     most_keys: int = Field(
         128,
         ge=1,
         le=256,
         json_schema_extra=unit("keys"),
-        description="Landmarks of a long text, at most; never more than `sketch.size`.",
+        description="Maximum number of landmarks of a long text; never more than `sketch.size`.",
     )
     cap: int = Field(
-        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Articles kept a landmark, the newest."
+        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Articles visible per landmark, the newest."
     )
 
 
 class SketchSettings(Group):
-    """The sketch that candidates are verified with."""
+    """The sketch used to verify candidates."""
 
-    gram: int = Field(5, ge=2, le=16, json_schema_extra=unit("characters"), description="Characters of an n-gram.")
+    gram: int = Field(5, ge=2, le=16, json_schema_extra=unit("characters"), description="Characters in an n-gram.")
     size: int = Field(
-        256, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of a text's n-grams."
+        256, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of each text's n-grams."
     )
     numbers: int = Field(
-        16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of a text's numbers."
+        16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of each text's numbers."
     )
     places: int = Field(
-        8, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of the places that a text names."
+        8, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of the places that each text names."
     )
 
 
 class VerifySettings(Group):
-    """When a candidate is a match."""
+    """When a candidate counts as a match."""
 
     near_jaccard: float = Field(
-        0.33, ge=0.05, le=1, json_schema_extra=unit("share"), description="Least Jaccard of near copies."
+        0.33, ge=0.05, le=1, json_schema_extra=unit("share"), description="Minimum Jaccard similarity of a near copy."
     )
     min_containment: float = Field(
         0.6,
         ge=0.05,
         le=1,
         json_schema_extra=unit("share"),
-        description="Least containment of a cut copy or a round-up.",
+        description="Minimum containment of a cut copy or a round-up.",
     )
     cut_containment: float = Field(
         0.9,
         ge=0.5,
         le=1,
         json_schema_extra=unit("share"),
-        description="Containment from which a copy of quite another size is called contained or contains, not near.",
+        description="Containment at or above which a copy that differs much in size is called `contained` or "
+        "`contains` instead of `near`.",
     )
     cut_jaccard: float = Field(
         0.75,
         ge=0.05,
         le=1,
         json_schema_extra=unit("share"),
-        description="Jaccard below which it is of quite another size.",
+        description="Jaccard similarity below which a copy counts as differing much in size.",
     )
     min_grams: int = Field(
         10,
         ge=1,
         le=1000,
         json_schema_extra=unit("n-grams"),
-        description="Texts with fewer n-grams are compared as wholes only.",
+        description="Texts with fewer n-grams are only compared as a whole.",
     )
     numbers_overlap: float = Field(
         0.5,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Least share of the numbers, and of the names of places, that a copy keeps; below, it is another "
-        "bulletin.",
+        description="Minimum share of the numbers, and of the place names, that a copy must keep; below it, the text "
+        "is a different bulletin.",
     )
     numbers_min: int = Field(
         3,
         ge=1,
         le=1000,
         json_schema_extra=unit("numbers"),
-        description="Fewer numbers than these in a text say nothing, nor do fewer numbers and places together.",
+        description="Numbers are compared only if both texts have at least this many. The same minimum applies to "
+        "numbers and places taken together.",
     )
     places_min: int = Field(
         2,
         ge=1,
         le=1000,
         json_schema_extra=unit("places"),
-        description="Fewer places than these in a text say nothing: reposts swap the name of one.",
+        description="Places are compared only if both texts name at least this many; reposts may swap a single place "
+        "name.",
     )
     numbers_jaccard: float = Field(
         0.95,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="From this Jaccard on, differing numbers are taken for misprints.",
+        description="Jaccard similarity at or above which different numbers count as misprints.",
     )
     numbers_grams: int = Field(
         12,
         ge=1,
         le=100_000,
         json_schema_extra=unit("n-grams"),
-        description="N-grams of another text that a differing number or place can explain; where more differ, the text "
-        "was edited, and its numbers with it.",
+        description="Changed n-grams that one differing number or place can explain. If more differ, the text was "
+        "edited, including its numbers, and is still a copy.",
     )
     variant_jaccard: float = Field(
         0.6,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="A copy below this, of whose text less than `cut_containment` is in the original, has drifted and "
-        "is indexed beside it.",
+        description="A copy with a lower Jaccard similarity, less than `cut_containment` of which is in the original, "
+        "has drifted and is indexed as well.",
     )
     chain_jaccard: float = Field(
         0.4,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Least Jaccard of a copy of a drifted copy, unless it is a cut one: along a chain of edits what is "
-        "shared with the original gets less.",
+        description="Minimum Jaccard similarity of a copy of a drifted copy, unless it is a cut one: along a chain of "
+        "edits, less and less of the original is left.",
     )
     duplicates: list[Relation] = Field(
         [relation for relation in Relation if relation is not Relation.REVISION],
-        description="Relations that make an article a duplicate; with others it stays unique.",
+        description="Relations that make an article a duplicate; with any other it stays unique.",
     )
 
     same_url: bool = Field(
         True,
-        description="Whether another text under a known URL is a revision, whatever its id, and no copy of the text "
-        "before it. Without it no URL is kept, and none withdraws.",
+        description="Whether a different text under a known URL is a revision, whatever its id, and never a copy of "
+        "the earlier text. If false, URLs are not stored and cannot withdraw articles.",
     )
 
     _split_relations = field_validator("duplicates", mode="before")(split_commas)
 
 
 class WindowSettings(Group):
-    """How long articles are remembered, in the time of the stream: that of the newest article so far."""
+    """How long articles are remembered, in stream time (the time of the newest article so far)."""
 
     days: float = Field(
         14.0,
         ge=0.001,
         le=36_500,
         json_schema_extra=unit("days"),
-        description="Age at which an article is no longer compared with, by its time of publication.",
+        description="Maximum age, by publication time, of the articles that a new one is compared with.",
     )
     late: Literal["judge", "dead"] = Field(
         "judge",
-        description="What becomes of an article that is older than that when it comes: judged and remembered from its "
-        "arrival on, or a dead letter.",
+        description="What happens to an article that is older than the window on arrival: it is judged and remembered "
+        "from its arrival on, or it becomes a dead letter.",
     )
 
 
@@ -340,17 +347,18 @@ class ClusterSettings(Group):
     """Which article of a cluster is the canonical one."""
 
     canonical: Literal["first_seen", "first_published", "preferred_source", "longest"] = Field(
-        "first_seen", description="The article that links name, among those of a cluster; the first seen of equals."
+        "first_seen", description="Which article of a cluster the links name; of equals, the first seen."
     )
     preferred_sources: list[str] = Field(
-        [], description="Sources in order of preference, for `preferred_source`; all others come after them."
+        [], description="Sources in order of preference, for `preferred_source`; all others rank after them."
     )
     variants: int = Field(
         8,
         ge=1,
         le=16,
         json_schema_extra=unit("entries"),
-        description="Entries of a cluster in the index, from which on drifted copies are not indexed any more.",
+        description="Number of a cluster's entries in the index from which further drifted copies are no longer "
+        "indexed.",
     )
 
     _split_sources = field_validator("preferred_sources", mode="before")(split_commas)

@@ -32,13 +32,13 @@ class Settings(EngineSettings):
     log: LogSettings = LogSettings()
     kafka: dict[str, str] = Field(
         {},
-        description="Properties of librdkafka, passed through; those that begin with consumer. or producer. go to "
-        "that client alone.",
+        description="Properties passed to librdkafka unchanged. Those that begin with `consumer.` or `producer.` go "
+        "only to that client.",
     )
     registry: dict[str, str] = Field(
         {},
-        description="Properties of confluent-kafka's client of the schema registry, passed through; `url` is needed "
-        "where a format is not `json`.",
+        description="Properties passed to confluent-kafka's schema registry client unchanged. `url` is required if "
+        "any format is not `json`.",
     )
 
     @field_validator("registry", mode="before")

@@ -15,50 +15,57 @@ _SHORTEST_TOKEN = 16
 
 
 class HttpSettings(Group):
-    """Metrics and health."""
+    """Metrics and health probes."""
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(
-        9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free one."
+        9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free port."
     )
     stuck_seconds: float = Field(
         60.0,
         ge=3,  # waits for the broker go round about once a second, some every other
         le=3600,
         json_schema_extra=unit("seconds"),
-        description="Silence of the poll loop after which /healthz fails and the stacks of all threads are logged.",
+        description="How long the poll loop may be silent before /healthz fails and the stacks of all threads are "
+        "logged.",
     )
 
 
 class ApiSettings(Group):
-    """The HTTP API and its page, which read the state and change nothing."""
+    """The HTTP API and its web page, which only read the state."""
 
-    enabled: bool = Field(False, description="Whether the service starts it, in a process of its own.")
+    enabled: bool = Field(False, description="Whether the service starts the API, as a separate process.")
     host: str = Field(
-        "127.0.0.1", min_length=1, description="Address to listen on; any but the machine's own wants a token."
+        "127.0.0.1", min_length=1, description="Address to listen on; any except loopback requires a token."
     )
-    port: int = Field(9109, ge=0, le=65535, description="Port; 0: any free one.")
+    port: int = Field(9109, ge=0, le=65535, description="Port; 0: any free port.")
     token: str = Field(
         "",
         repr=False,
-        description="What `Authorization: Bearer` must name, at least 16 characters; empty: nobody is asked.",
+        description="Token that clients must send as `Authorization: Bearer`, at least 16 characters. Empty: no "
+        "authentication.",
     )
     refresh_ms: int = Field(
         100,
         ge=20,
         le=60_000,
         json_schema_extra=unit("milliseconds"),
-        description="Between two looks at what the service has written: answers are so old at most. Where nobody has "
-        "asked for ten seconds it looks once a second.",
+        description="Interval at which the API reads what the service has written: the maximum age of answers. After "
+        "ten seconds without requests it reads once a second.",
     )
     max_body_bytes: int = Field(
-        1 << 20, ge=1 << 10, le=64 << 20, json_schema_extra=unit("bytes"), description="Of a request; beyond: 413."
+        1 << 20,
+        ge=1 << 10,
+        le=64 << 20,
+        json_schema_extra=unit("bytes"),
+        description="Maximum size of a request body; a larger one gets 413.",
     )
     nice: int = Field(
         0,
         ge=0,
         le=19,
-        description="How far it steps back behind the stream where the cores are busy (nice); answers then wait.",
+        description="Niceness of the API process. With a higher value it yields to the stream while the cores are "
+        "busy, and answers wait.",
     )
 
     @model_validator(mode="after")
@@ -71,15 +78,15 @@ class ApiSettings(Group):
 
 
 class ShadowSettings(Group):
-    """Other thresholds, judged beside those in force and without effect."""
+    """Other thresholds, tried beside those in force without any effect on the output."""
 
     enabled: bool = Field(
         False,
-        description="Whether the stream is judged a second time, on a state of its own that begins as a copy of the "
+        description="Whether the stream is judged a second time, on a separate state that starts as a copy of the "
         "live one.",
     )
     verify: Annotated[dict[str, JsonValue], SomeOf(VerifySettings)] = Field(
-        {}, description="The thresholds of `verify` that differ, by their names; the others are those in force."
+        {}, description="Thresholds that differ from `verify`, by name; the others are those in force."
     )
     topic: str = Field(
         "articles.shadow", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of disagreements."
@@ -89,32 +96,33 @@ class ShadowSettings(Group):
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Of the disagreements, those that are sent: by the hash of the article's id. All are counted.",
+        description="Share of the disagreements that is sent, selected by the hash of the article's id. All are "
+        "counted.",
     )
 
 
 class LogSettings(Group):
     """Logs."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is written.")
-    format: Literal["console", "json"] = Field("console", description="For people or for machines.")
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Minimum level that is logged.")
+    format: Literal["console", "json"] = Field("console", description="`console` is for people, `json` for machines.")
 
 
 class TracingSettings(Group):
-    """OpenTelemetry spans of commits and of sampled messages; they take the extra `otel`."""
+    """OpenTelemetry spans of commits and of sampled messages. Requires the extra `otel`."""
 
-    enabled: bool = Field(False, description="Whether spans are made and sent.")
+    enabled: bool = Field(False, description="Whether spans are created and sent.")
     endpoint: str = Field(
         "",
-        description="URL of the collector, OTLP over HTTP, without a path: `http://collector:4318`. Empty: what "
-        "OTEL_EXPORTER_OTLP_ENDPOINT says.",
+        description="URL of the collector (OTLP over HTTP), without a path: `http://collector:4318`. Empty: the value "
+        "of OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
     sample: float = Field(
         0.01,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Of the commits without a sampled message, those that get a trace; those with one always do.",
+        description="Share of the commits without a sampled message that get a trace. Commits with one always do.",
     )
 
     # Of the whole group, so that the value is not shown: it may hold what must not be.

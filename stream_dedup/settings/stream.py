@@ -36,25 +36,25 @@ def takes_in(wanted: str, topic: str) -> bool:
 
 
 class FieldSettings(Group):
-    """Where in the incoming JSON each field stands, as dotted paths."""
+    """Where each field is in the incoming JSON, as a dotted path."""
 
-    id: str = Field("id", min_length=1, description="Path of the article's id; a string or an integer.")
+    id: str = Field("id", min_length=1, description="Path of the article's id, a string or an integer.")
     title: str = Field("title", min_length=1, description="Path of the title.")
     body: str = Field("body", min_length=1, description="Path of the text that is compared.")
-    url: str = Field("url", min_length=1, description="Path of the URL; an article without id is named by it.")
+    url: str = Field("url", min_length=1, description="Path of the URL, which names an article without an id.")
     source: str = Field("source", min_length=1, description="Path of the publisher's name.")
     published_at: str = Field(
         "published_at",
         min_length=1,
-        description="Path of the time of publication: ISO 8601, or seconds or milliseconds since 1970.",
+        description="Path of the publication time: ISO 8601, or seconds or milliseconds since 1970.",
     )
     deleted: str = Field(
-        "deleted", min_length=1, description="Path of a flag: true withdraws the article of that id or URL."
+        "deleted", min_length=1, description="Path of a flag; true withdraws the article with that id or URL."
     )
     scope: str = Field(
         "",
-        description="Path of the scope (a tenant, a channel, a language) within which alone articles are compared; a "
-        "string or an integer. Empty: none is looked for.",
+        description="Path of the scope (a tenant, a channel, a language), a string or an integer. Articles are "
+        "compared only within a scope. Empty: no scope is read.",
     )
 
     @field_validator("*")
@@ -66,71 +66,77 @@ class FieldSettings(Group):
 
 
 class InputSettings(Group):
-    """What is read, and which articles are out of bounds."""
+    """What is read, and the limits that articles must respect."""
 
     topics: list[str] = Field(
         ["articles.in"],
         min_length=1,
-        description="Topics to read; one that begins with ^ is a regular expression, of Python's kind, by which their "
-        "names begin. It takes in none of the index's own topics.",
+        description="Topics to read. A name that begins with ^ is a Python regular expression, applied from the start "
+        "of topic names; the index's own topics are always excluded.",
     )
     group: str = Field(
         "stream-dedup", min_length=1, pattern=r"\S", json_schema_extra=form("not blank"), description="Consumer group."
     )
     format: FormatName = Field(
         "json",
-        description="Format of the values; all but `json` in Confluent's wire format, by schemas of `registry.url`.",
+        description="Format of the message values. All except `json` use Confluent's wire format and the schemas of "
+        "`registry.url`.",
     )
     formats: dict[str, FormatName] = Field(
         {},
-        description="Formats of single topics, for those of another one: names, or those of the regular expressions in "
+        description="Formats of topics that differ from `input.format`, by name or by a regular expression in "
         "`input.topics`.",
     )
-    validate_schema: bool = Field(
-        True, description="Whether values of the format `json-schema` are checked against their schema."
-    )
+    validate_schema: bool = Field(True, description="Whether `json-schema` values are validated against their schema.")
     cloudevents: Literal["ignore", "accept"] = Field(
         "ignore",
-        description="accept: attributes of CloudEvents, in headers or around the data, can be named by `input.fields` "
-        "as `ce_id`, `ce_time`, ...; of events in structured mode the data is taken.",
+        description="`accept`: `input.fields` can refer to CloudEvents attributes, in headers or around the data, as "
+        "`ce_id`, `ce_time`, ...; for structured-mode events, the data is read as the article.",
     )
     fields: FieldSettings = FieldSettings()
     scope_header: str = Field(
         "",
-        description="Header of a message that holds its scope, in UTF-8; it goes before `input.fields.scope`. Empty: "
-        "none is looked for.",
+        description="Message header with the scope, in UTF-8. It takes precedence over `input.fields.scope`. Empty: "
+        "no header is read.",
     )
     scope_missing: Literal["unscoped", "dead"] = Field(
         "unscoped",
-        description="What becomes of a message without a scope: compared with its like alone, or a dead letter.",
+        description="What happens to a message without a scope: it is compared only with others without one, or "
+        "becomes a dead letter.",
     )
     utc_offset: str = Field(
         "+08:00",
         pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$",
         json_schema_extra=form("a sign, two digits of hours up to 14, a colon and two of minutes, such as +08:00"),
-        description="Time zone of times that do not name theirs.",
+        description="Time zone of times that do not specify one.",
     )
     max_message_bytes: int = Field(
-        8 << 20, ge=1024, le=1 << 30, json_schema_extra=unit("bytes"), description="Largest message that is decoded."
+        8 << 20,
+        ge=1024,
+        le=1 << 30,
+        json_schema_extra=unit("bytes"),
+        description="Maximum size of a message that is decoded.",
     )
     max_body_chars: int = Field(
         1_000_000,
         ge=100,
         le=100_000_000,
         json_schema_extra=unit("characters"),
-        description="Longest body that is judged.",
+        description="Maximum length of a body that is judged.",
     )
     max_title_chars: int = Field(
-        2_000, ge=1, le=1_000_000, json_schema_extra=unit("characters"), description="Longest title."
+        2_000, ge=1, le=1_000_000, json_schema_extra=unit("characters"), description="Maximum length of a title."
     )
-    max_id_bytes: int = Field(512, ge=16, le=4096, json_schema_extra=unit("bytes"), description="Longest id, in UTF-8.")
+    max_id_bytes: int = Field(
+        512, ge=16, le=4096, json_schema_extra=unit("bytes"), description="Maximum length of an id in UTF-8."
+    )
     max_future_seconds: int = Field(
         86_400,
         ge=0,
         le=10**10,
         json_schema_extra=unit("seconds"),
-        description="How far ahead of the clock a time of publication may be. A message's own timestamp that is "
-        "further ahead counts as none.",
+        description="How far a publication time may be ahead of the clock. A message timestamp further ahead is "
+        "ignored.",
     )
 
     _split_topics = field_validator("topics", mode="before")(split_commas)
@@ -198,97 +204,104 @@ class OutputSettings(Group):
         "articles.dead",
         pattern=TOPIC,
         json_schema_extra=TOPIC_FORM,
-        description="Topic of messages that cannot be judged.",
+        description="Topic of dead letters: messages that cannot be judged.",
     )
     clusters: str = Field(
         "articles.clusters",
         pattern=TOPIC,
         json_schema_extra=TOPIC_FORM,
-        description="Compacted topic of clusters, by the canonical article's id.",
+        description="Compacted topic of clusters, keyed by the canonical article's id.",
     )
     format: FormatName = Field(
         "json",
-        description="Format of links and clusters. Unique articles and dead letters are what came in, to the byte.",
+        description="Format of links and clusters. Unique articles and dead letters keep the incoming bytes.",
     )
     register_schemas: bool = Field(
         True,
-        description="Whether the schemas of links and clusters are registered (TOPIC-value); else they must be there.",
+        description="Whether the service registers the schemas of links and clusters (as TOPIC-value); if not, they "
+        "must already exist.",
     )
     create: bool = Field(
         True,
-        description="Whether missing topics are created: outputs with the broker's defaults, clusters and the state's "
-        "compacted.",
+        description="Whether missing topics are created: outputs with the broker's defaults, the clusters and state "
+        "topics as compacted.",
     )
 
 
 class CommitSettings(Group):
-    """When decisions are committed, and with which guarantee. What comes first of articles, bytes and time commits."""
+    """When decisions are committed, and with which guarantee. The first limit reached triggers a commit."""
 
     guarantee: Literal["exactly_once", "at_least_once"] = Field(
         "exactly_once",
-        description="exactly_once: outputs, changelog and input offsets in one Kafka transaction. at_least_once: for "
-        "brokers without transactions; after a kill the outputs of a commit may come twice, under the same keys.",
+        description="`exactly_once`: outputs, changelog and input offsets in one Kafka transaction. `at_least_once`: "
+        "for brokers without transactions; after a kill, the outputs of a commit may appear twice, under the same "
+        "keys.",
     )
     articles: int = Field(
-        2048, ge=1, le=4096, json_schema_extra=unit("messages"), description="Messages after which a commit is due."
+        2048,
+        ge=1,
+        le=4096,
+        json_schema_extra=unit("messages"),
+        description="Messages after which a commit is due.",
     )
     bytes: int = Field(
         32 << 20,
         ge=1 << 20,
         le=1 << 30,
         json_schema_extra=unit("bytes"),
-        description="Size of the messages after which a commit is due.",
+        description="Bytes of messages after which a commit is due.",
     )
     interval_ms: int = Field(
         25,
         ge=1,
         le=10_000,
         json_schema_extra=unit("milliseconds"),
-        description="Time from the first message after which a commit is due.",
+        description="Time after its first message when a commit is due.",
     )
     deadline_seconds: float = Field(
         60.0,
         ge=5,
         le=240,
         json_schema_extra=unit("seconds"),
-        description="How long a commit may take, and how often a passing fault of the broker is tried again, before it "
-        "is given up.",
+        description="How long a commit may take, including retries after transient broker errors, before it is "
+        "abandoned.",
     )
 
 
 class StateSettings(Group):
-    """Where and how the index is kept: on Kafka as a changelog, and in a directory as a RocksDB database."""
+    """Where and how the index is stored: on Kafka as a changelog, and in a directory as a RocksDB database."""
 
     directory: SettingPath = Field(
         Path("state"),
-        description="Directory of the databases, one for each set of settings whose fingerprints can be compared.",
+        description="Directory of the databases, one for each set of settings that fingerprints depend on.",
     )
     name: str = Field(
         "",
         pattern=r"^[a-zA-Z0-9._-]{0,200}$",
         json_schema_extra=form("at most 200 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen"),
-        description="Name of the index on Kafka: its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
-        "process at a time writes under it. Empty: that of `input.group`, with what no topic can be called replaced.",
+        description="Name of the index on Kafka. Its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
+        "process at a time writes to them. Empty: `input.group`, with characters that topic names cannot contain "
+        "replaced.",
     )
     lag_records: int = Field(
         1_000,
         ge=1,
         le=10**9,
         json_schema_extra=unit("records"),
-        description="A replica which is this far behind the changelog, or less, counts as warm.",
+        description="A replica at most this far behind the changelog counts as warm.",
     )
     cache_bytes: int = Field(
-        256 << 20, ge=1 << 20, le=1 << 40, json_schema_extra=unit("bytes"), description="Block cache of RocksDB."
+        256 << 20, ge=1 << 20, le=1 << 40, json_schema_extra=unit("bytes"), description="Size of RocksDB's block cache."
     )
     write_buffer_bytes: int = Field(
         32 << 20,
         ge=1 << 20,
         le=1 << 32,
         json_schema_extra=unit("bytes"),
-        description="Memory of each write buffer (two a family at most).",
+        description="Size of each write buffer (at most two per column family).",
     )
     sync: bool = Field(
         False,
-        description="Whether each commit waits for the disk. Without it a power cut (not a kill) repeats the last "
-        "moments of the stream.",
+        description="Whether each commit is flushed to disk. If not, a power failure (not a kill) makes the service "
+        "repeat the last moments of the stream.",
     )
