@@ -13,10 +13,10 @@ _HEAD = """# Events of the log
 Every line of the log is one of these events, with `timestamp` (UTC), `level` and `event`.
 [How logs are written](README.md#logs).
 
-Those with ↻ are told once for all that are alike in `error` within half a minute: the first at once, the others at the
-end of it, as the last of them with `repeated`, their number.
+Events marked ↻ are limited. The first is logged at once. Those with the same `error` that follow within half a minute
+are combined: at its end the last of them is logged, with their number in `repeated`.
 
-The page is made of `stream_dedup/observe/events.py` by `make events-page`.
+`make events-page` generates this page from `stream_dedup/observe/events.py`.
 """
 
 

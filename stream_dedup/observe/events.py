@@ -29,172 +29,196 @@ class Event:
 
 
 _START_AND_END = (
-    Event("starting", "info", "The state is open and the HTTP port listens.", ("http", "state")),
-    Event("tracing", "info", "Spans are made, and sent to a collector.", ("endpoint",)),
-    Event("restoring", "info", "Every 5 s while the changelog is replayed.", ("records_remaining", "articles")),
-    Event("restored", "info", "The changelog was replayed: so many articles.", ("articles", "seconds")),
-    Event("started", "info", "The start is done: it stands by, or is about to read.", ("judged", "idf_epoch")),
-    Event("stopping", "info", "It was stopped in the middle of something that takes long.", ("detail",)),
-    Event("stopped", "info", "It has ended in order.", ("judged",)),
+    Event("starting", "info", "The state is open and the HTTP port is listening.", ("http", "state")),
+    Event("tracing", "info", "Spans are created and sent to a collector.", ("endpoint",)),
+    Event("restoring", "info", "Logged every 5 s while the changelog is replayed.", ("records_remaining", "articles")),
+    Event(
+        "restored",
+        "info",
+        "The changelog has been replayed; `articles` is the number of articles.",
+        ("articles", "seconds"),
+    ),
+    Event(
+        "started",
+        "info",
+        "The start is complete: the process is a standby, or is about to read.",
+        ("judged", "idf_epoch"),
+    ),
+    Event("stopping", "info", "The process was stopped during a long operation.", ("detail",)),
+    Event("stopped", "info", "The process has shut down cleanly.", ("judged",)),
     Event(
         "failed",
         "error",
-        "It ends with this exit code. Only in JSON; the console shows `error:` and the message.",
+        "The process exits with this code. Only in JSON; the console shows `error:` and the message.",
         ("error", "exit_code"),
         "see the exit codes",
     ),
     Event(
         "state_discarded",
         "warning",
-        "The state is damaged, or older than what the changelog holds: it is deleted and restored.",
+        "The state is damaged, or older than what the changelog holds. It is deleted and restored.",
         ("state", "error", "then"),
-        "more than once: look at the disk",
+        "if repeated, check the disk",
     ),
     Event(
         "judged_again_in_silence",
         "warning",
-        "The group has decided messages that the state does not know: they are judged without being published.",
+        "The state lacks messages that the group has already decided. They are judged again without being published.",
         ("messages", "reason"),
-        "after a change of settings, or where state and changelog were lost: nothing; else find out who moved the "
+        "after a change of settings, or if state and changelog were lost: nothing; otherwise find out who moved the "
         "group's offsets",
     ),
 )
 
 _ROLES = (
-    Event("ownership_gained", "info", "This process may write to the index now.", ("group", "term")),
-    Event("ownership_lost", "info", "Another one may.", ("group", "term")),
-    Event("active", "info", "It reads the input and decides, so long after it was its turn.", ("term", "seconds")),
-    Event("topics_taken_in", "info", "It reads these topics from now on.", ("topics",)),
+    Event("ownership_gained", "info", "This process may now write to the index.", ("group", "term")),
+    Event("ownership_lost", "info", "Another process may now write to the index.", ("group", "term")),
+    Event(
+        "active",
+        "info",
+        "The process reads the input and decides; `seconds` is the time since it was its turn.",
+        ("term", "seconds"),
+    ),
+    Event("topics_taken_in", "info", "The process now reads these topics.", ("topics",)),
     Event(
         "topic_made_anew",
         "warning",
-        "A topic of the input was deleted and made anew: it has other messages under the same offsets.",
+        "An input topic was deleted and recreated, so its offsets hold other messages.",
         ("topic", "then"),
     ),
     Event(
         "input_lost",
         "warning",
-        "The broker has no message any more where a partition was read to: it is read on where it goes on. Behind that "
-        "place the messages between were deleted before they were read; before it the broker has lost some that were "
-        "read, as after an unclean election, and new ones come under their offsets.",
+        "The broker no longer has a message at the position where a partition was read (`read_to`); reading continues "
+        "at `goes_on`. If that is later, the messages in between were deleted before they were read. If it is "
+        "earlier, the broker has lost messages that were read, for example after an unclean election, and new ones "
+        "get their offsets.",
         ("topic", "partition", "read_to", "goes_on"),
-        "deleted: a longer `retention.ms` of the topic, or less lag; lost: look at the brokers, and have the producers "
-        "send again what was not acknowledged by all replicas",
+        "deleted: raise the topic's `retention.ms`, or reduce the lag; lost: check the brokers, and have the "
+        "producers resend what was not acknowledged by all replicas",
     ),
-    Event("partitions_assigned", "info", "Partitions of the input were given to it.", ("partitions",)),
-    Event("partitions_revoked", "info", "They were taken away.", ("partitions",)),
+    Event("partitions_assigned", "info", "Input partitions were assigned to the process.", ("partitions",)),
+    Event("partitions_revoked", "info", "Input partitions were revoked.", ("partitions",)),
 )
 
 _STREAM = (
     Event(
         "progress",
         "info",
-        "Every 30 s with input: articles a second, messages still to be read, and outcomes since the line before.",
+        "Logged every 30 s while there is input: articles per second, messages still to be read, and outcomes since "
+        "the previous line.",
         ("per_second", "lag", "unique", "duplicate", "withdrawn", "dead"),
     ),
     Event(
         "epoch",
         "info",
-        "An IDF epoch began; how far fingerprints of the newest articles moved.",
+        "An IDF epoch has begun. The fields say how far the fingerprints of the newest articles moved.",
         ("number", "drift_mean_bits", "drift_most_bits", "drift_articles"),
         "a mean over 2 after the first epochs: see the metric `epoch_drift_mean_distance`",
     ),
     Event(
         "message_not_decoded",
         "error",
-        "A fault of the service: the message is a dead letter (`internal`). `detail` is where, and never what it says.",
+        "A fault of the service has turned the message into a dead letter (`internal`). `detail` says where, never "
+        "the exception's text.",
         ("error", "detail", "topic", "partition", "offset"),
-        "report it; `log.level = debug` tells all of it",
+        "report it; `log.level = debug` shows everything",
         limited=True,
     ),
-    Event("message_fault", "debug", "The exception behind it, which may hold text of the article.", ("exception",)),
+    Event("message_fault", "debug", "The exception behind it, which may contain text of the article.", ("exception",)),
     Event(
         "registry_out_of_reach",
         "warning",
         "Messages wait for a schema; nothing is lost.",
         ("error", "detail"),
-        "mend the schema registry, or the way to it",
+        "fix the schema registry, or the network path to it",
         limited=True,
     ),
-    Event("changelog_trimmed", "info", "What has expired was cut off the changelog.", ("begins", "done")),
+    Event("changelog_trimmed", "info", "Expired records were removed from the changelog.", ("begins", "done")),
 )
 
 _KAFKA = (
     Event(
         "kafka_client",
         "warning",
-        "A warning of librdkafka, in its own words: it tries again by itself.",
+        "A warning of librdkafka, in its own words. It retries by itself.",
         ("error", "detail"),
-        "again and again: the broker, or the way to it",
+        "if repeated, check the broker or the network path to it",
         limited=True,
     ),
-    Event("kafka_client_debug", "debug", "What else librdkafka says; more of it by `kafka.debug`.", ("detail",)),
+    Event("kafka_client_debug", "debug", "Other messages of librdkafka; `kafka.debug` enables more.", ("detail",)),
     Event(
         "kafka_statistics_not_read",
         "warning",
-        "librdkafka's statistics are not as expected: metrics `kafka_*` of that client stand still.",
+        "librdkafka's statistics have an unexpected form: the metrics `kafka_*` of that client stop changing.",
         ("error", "client", "detail"),
         "report it, with the version of confluent-kafka",
         limited=True,
     ),
-    Event("topic_created", "info", "A topic was missing.", ("topic",)),
+    Event("topic_created", "info", "A missing topic was created.", ("topic",)),
     Event(
         "topic_limit_unknown",
         "warning",
-        "The broker does not tell how large a message the topic takes: Kafka's default is assumed.",
+        "The broker does not report the topic's maximum message size. Kafka's default is assumed.",
         ("topic", "assumed", "error"),
         "grant the right DescribeConfigs on the topic",
     ),
     Event(
         "changelog_configuration_unknown",
         "warning",
-        "The broker does not tell how the changelog is configured: that it keeps the state is not checked.",
+        "The broker does not report the changelog's configuration. The service cannot check that it retains the state.",
         ("topic", "error"),
         "grant the right DescribeConfigs on the topic",
     ),
     Event(
         "changelog_not_trimmed",
         "warning",
-        "What has expired stays in the changelog, which grows. Told once a day.",
+        "Expired records remain in the changelog, which grows. Logged once a day.",
         ("error", "topic", "detail", "needed"),
-        "grant what `needed` says",
+        "grant the rights in `needed`",
         limited=True,
     ),
     Event(
         "transaction_aborted",
         "warning",
-        "A commit was taken back; the same messages are decided again.",
+        "A commit was rolled back; the same messages are decided again.",
         ("error", "what", "detail"),
-        "after a rebalance or a restart of the broker: nothing; without end: the broker's log",
+        "after a rebalance or a broker restart: nothing; if it does not end: check the broker's log",
         limited=True,
     ),
     Event(
         "writer_renewed",
         "warning",
-        "A call of librdkafka did not come back: its producer is given up, and another one opened.",
+        "A call to librdkafka did not return. Its producer is abandoned and another one opened.",
         ("error", "detail"),
-        "often: the coordinator of the transactions is unwell",
+        "if frequent, check the transaction coordinator",
         limited=True,
     ),
     Event(
         "transaction_left_open",
         "warning",
-        "At the end a transaction could not be aborted: the next writer does it, or the broker after its timeout.",
+        "A transaction could not be aborted at shutdown. The next writer aborts it, or the broker does after its "
+        "timeout.",
         ("id", "error"),
     ),
     Event(
         "producer_waits",
         "warning",
-        "The producer does not find the broker yet.",
+        "The producer cannot reach the broker yet.",
         ("error",),
         "see `kafka_client`",
     ),
-    Event("producer_closed", "debug", "What the producer said as it was closed.", ("error",)),
-    Event("refused_transaction_not_aborted", "debug", "Nothing of a refused transaction had come in.", ("error",)),
+    Event("producer_closed", "debug", "What the producer reported as it was closed.", ("error",)),
+    Event(
+        "refused_transaction_not_aborted",
+        "debug",
+        "Nothing of a refused transaction had arrived, so there was nothing to abort.",
+        ("error",),
+    ),
     Event(
         "input_waits",
         "warning",
-        "The input cannot be read for a moment.",
+        "The input cannot be read at the moment.",
         ("error", "detail"),
         "see `kafka_client`",
         limited=True,
@@ -202,7 +226,7 @@ _KAFKA = (
     Event(
         "ownership_waits",
         "warning",
-        "The group of the owner cannot be reached for a moment.",
+        "The owner group cannot be reached at the moment.",
         ("error", "detail"),
         "see `kafka_client`",
         limited=True,
@@ -210,7 +234,7 @@ _KAFKA = (
     Event(
         "changelog_waits",
         "warning",
-        "The changelog cannot be read for a moment.",
+        "The changelog cannot be read at the moment.",
         ("error", "detail"),
         "see `kafka_client`",
         limited=True,
@@ -218,61 +242,80 @@ _KAFKA = (
     Event(
         "group_commit_failed",
         "warning",
-        "Without transactions: the group's offsets were not written, which only monitors of its lag look at.",
+        "Without transactions: the group's offsets were not written. Only lag monitors use them.",
         ("error", "detail"),
-        "again and again: the rights on the group",
+        "if repeated, check the rights on the group",
         limited=True,
     ),
 )
 
 _STATE = (
-    Event("snapshot_made", "info", "`stream-dedup state snapshot` has its copy.", ("directory",)),
-    Event("snapshot_failed", "warning", "It has none.", ("error",), "room on the disk, and rights on the directory"),
-    Event("space_reclaimed", "debug", "The disk got back what has expired.", ("before_generation", "seconds")),
-    Event("space_not_reclaimed", "warning", "It did not; the next time tries again.", ("error",), "look at the disk"),
+    Event("snapshot_made", "info", "`stream-dedup state snapshot` has made its copy.", ("directory",)),
+    Event(
+        "snapshot_failed",
+        "warning",
+        "`stream-dedup state snapshot` has failed.",
+        ("error",),
+        "check the disk space and the rights on the directory",
+    ),
+    Event(
+        "space_reclaimed", "debug", "The disk space of expired data was reclaimed.", ("before_generation", "seconds")
+    ),
+    Event(
+        "space_not_reclaimed",
+        "warning",
+        "Expired disk space was not reclaimed. The service tries again next time.",
+        ("error",),
+        "check the disk",
+    ),
 )
 
 _SHADOW = (
-    Event("shadow_begins", "info", "The shadow begins with a copy of the live state.", ("judged", "state")),
-    Event("shadow_goes_on", "info", "It goes on where it was.", ("judged",)),
-    Event("shadow_discarded", "info", "Its state does not stand where the live one does.", ("judged", "live")),
-    Event("shadow_unreadable", "warning", "Its state cannot be read: it begins anew.", ("error",)),
+    Event("shadow_begins", "info", "The shadow starts with a copy of the live state.", ("judged", "state")),
+    Event("shadow_goes_on", "info", "The shadow continues where it was.", ("judged",)),
+    Event(
+        "shadow_discarded",
+        "info",
+        "The shadow's state is not at the live state's position and is discarded.",
+        ("judged", "live"),
+    ),
+    Event("shadow_unreadable", "warning", "The shadow's state cannot be read, so the shadow starts over.", ("error",)),
     Event(
         "shadow_ended",
         "warning",
-        "The shadow has failed and judges no more; the stream goes on.",
+        "The shadow has failed and no longer judges. The stream continues.",
         ("error", "detail"),
-        "a restart begins it anew; where it comes again, report it",
+        "restart to start it over; if it fails again, report it",
     ),
-    Event("shadow_fault", "debug", "The exception behind it, which may hold text of an article.", ("exception",)),
+    Event("shadow_fault", "debug", "The exception behind it, which may contain text of an article.", ("exception",)),
 )
 
 _API = (
-    Event("api_waits", "info", "The API listens, but there is no state to read yet.", ("api", "detail")),
-    Event("answering", "info", "The API answers.", ("api",)),
-    Event("api_ended", "warning", "The API's process has ended and is started again.", ("exit_code", "then")),
+    Event("api_waits", "info", "The API is listening, but there is no state to read yet.", ("api", "detail")),
+    Event("answering", "info", "The API is ready to answer.", ("api",)),
+    Event("api_ended", "warning", "The API's process has ended and is restarted.", ("exit_code", "then")),
     Event(
         "api_not_started",
         "warning",
-        "The system has no room for the API's process, which is tried again.",
+        "The system cannot start the API's process; the service tries again.",
         ("error", "then"),
-        "memory, and the number of processes that are allowed",
+        "check the memory and the limit on processes",
     ),
-    Event("api_not_served", "error", "It cannot listen.", ("error",), "another `api.port`"),
+    Event("api_not_served", "error", "The API cannot listen on its port.", ("error",), "use another `api.port`"),
     Event(
         "question_not_answered",
         "warning",
-        "A question was answered with 503.",
+        "A request was answered with 503.",
         ("error", "detail"),
-        "as `detail` says: broker, registry or state",
+        "see `detail`: broker, registry or state",
         limited=True,
     ),
     Event(
         "state_not_read",
         "warning",
-        "The state cannot be read; it is looked for again.",
+        "The state cannot be read; the API tries again.",
         ("error", "detail", "then"),
-        "while a service restores it: nothing",
+        "while a service is restoring it: nothing",
         limited=True,
     ),
 )
@@ -281,50 +324,57 @@ _FAULTS = (
     Event(
         "loop_stuck",
         "error",
-        "The poll loop is silent for `http.stuck_seconds`; `stack` shows what all threads are at. Told once each time.",
+        "The poll loop has been silent for `http.stuck_seconds`; `stack` shows where all threads are. Logged once "
+        "each time.",
         ("seconds", "stack"),
-        "keep the line, it says where; /healthz fails, so that whoever probes it restarts the process",
+        "keep this line, it shows where; /healthz fails, so a liveness probe restarts the process",
     ),
-    Event("loop_goes_on", "warning", "It goes on, after so long.", ("seconds",), "see `loop_stuck`"),
+    Event("loop_goes_on", "warning", "The poll loop has resumed, after this time.", ("seconds",), "see `loop_stuck`"),
     Event(
         "interpreter_held",
         "error",
-        "Native code kept the interpreter for `http.stuck_seconds`, so that nothing else could run. The stacks stand "
+        "Native code held the interpreter for `http.stuck_seconds`, so that nothing else could run. The stacks are "
         "above, as plain text.",
         ("seconds",),
-        "a disk that does not answer is the likeliest cause",
+        "most likely a disk that does not respond",
     ),
-    Event("stacks_asked_for", "warning", "Somebody has sent SIGUSR1.", ("stack",)),
+    Event("stacks_asked_for", "warning", "Somebody sent SIGUSR1.", ("stack",)),
     Event(
         "crashed",
         "error",
-        "A fault of the service: it ends with exit code 1. `exception` shows where, not what it says: see "
+        "A fault of the service: it exits with code 1. `exception` shows where, but not the message, for which see "
         "`exception_in_full`.",
         ("error", "exception"),
-        "start it again, it continues where it was; report it",
+        "start it again, it resumes where it was; report it",
     ),
-    Event("thread_crashed", "error", "The same in a thread.", ("thread", "error", "exception"), "report it"),
+    Event(
+        "thread_crashed",
+        "error",
+        "An uncaught exception in a thread, logged like `crashed`.",
+        ("thread", "error", "exception"),
+        "report it",
+    ),
     Event(
         "exception_lost",
         "error",
-        "An exception where nobody could be told of it: in a destructor, or in a callback.",
+        "An exception that could not be passed on, in a destructor or a callback.",
         ("error", "detail", "exception"),
         "report it",
     ),
     Event(
         "exception_in_full",
         "debug",
-        "The exception of the event before, with what it says, which may hold text of an article.",
+        "The exception of the previous event with its message, which may contain text of an article.",
         ("exception",),
     ),
     Event(
         "library_warning",
         "warning",
-        "What a library logs of its own, from warnings on.",
+        "What a library logs, at level warning or above.",
         ("error", "detail", "exception"),
         limited=True,
     ),
-    Event("python_warning", "warning", "A warning of Python.", ("error", "detail"), limited=True),
+    Event("python_warning", "warning", "A warning from Python.", ("error", "detail"), limited=True),
 )
 
 GROUPS = {
