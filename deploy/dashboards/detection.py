@@ -185,8 +185,8 @@ _SHADOW = Section(
             ),
             unit="percentunit",
             stacked=True,
-            about="As shares of those that both judged. `duplicate` and `unique` are what an article is in the shadow "
-            "only.",
+            about="As shares of the articles that both judged. `duplicate` and `unique` say what an article is only in "
+            "the shadow.",
         ),
         lines(
             "Whether it judges",
@@ -206,6 +206,6 @@ _SHADOW = Section(
 DETECTION = Page(
     "stream-dedup-detection",
     "stream_dedup: detection",
-    "What is found and by what, drift of the fingerprints, and what other thresholds would change.",
+    "What is found and by which index, fingerprint drift, and what other thresholds would change.",
     [_NOW, _SHARES, _SOURCES, _DRIFT, _SHADOW],
 )

@@ -31,7 +31,7 @@ _NOW = Section(
             decimals=0,
             limits=[(0.03, YELLOW), (0.1, GREEN)],
             base=RED,
-            about="Of the process that has least of it.",
+            about="For the process with the least.",
         ),
         number(
             "Block cache",
@@ -43,14 +43,14 @@ _NOW = Section(
             unit="percentunit",
             decimals=1,
             base=BLUE,
-            about="Share of the look-ups of blocks that the cache answers.",
+            about="Share of block lookups served from the cache.",
         ),
         number(
             "Writes",
             Series("max(stream_dedup_rocksdb_write_stopped{$of})"),
             unit="none",
             limits=[(1, RED)],
-            about="0: they go through.",
+            about="0: writes are not held up.",
         ),
     ],
 )
@@ -114,14 +114,14 @@ _STORE = Section(
             Series("max by (family) (stream_dedup_rocksdb_live_bytes{$of})", "{{family}}"),
             unit="bytes",
             stacked=True,
-            about="Of the largest process: a standby has the same.",
+            about="For the largest process; a standby has the same.",
         ),
         lines(
             "Memory by part",
             Series("max by (part) (stream_dedup_rocksdb_memory_bytes{$of})", "{{part}}"),
             unit="bytes",
             stacked=True,
-            about="Of the largest process.",
+            about="For the largest process.",
         ),
         lines(
             "Share of blocks that the cache has",
@@ -173,7 +173,7 @@ _DISK = Section(
                 "{{instance}} in a day",
             ),
             unit="bytes",
-            about="If it goes on like the last six hours.",
+            about="If the trend of the last six hours continues.",
         ),
         lines("Memory", Series("stream_dedup_memory_bytes{$of}", "{{instance}} {{kind}}"), unit="bytes"),
     ],
@@ -182,6 +182,6 @@ _DISK = Section(
 INDEX = Page(
     "stream-dedup-index",
     "stream_dedup: index and RocksDB",
-    "What is remembered, how it is found again, the store under it and its disk.",
+    "What is remembered, how it is looked up, the store beneath it and its disk.",
     [_NOW, _KEPT, _FOUND, _STORE, _DISK],
 )

@@ -62,7 +62,7 @@ _NOW = Section(
             Series("max(stream_dedup_registry_waiting{$of})"),
             unit="none",
             limits=[(1, RED)],
-            about="0: nothing waits for it, or there is none.",
+            about="0: nothing is waiting for it, or there is no registry.",
         ),
         number(
             "Client errors",
@@ -73,7 +73,7 @@ _NOW = Section(
             unit="none",
             limits=[(1, YELLOW), (100, RED)],
             decimals=0,
-            about="In the time that is shown.",
+            about="Within the time range shown.",
         ),
     ],
 )
@@ -134,7 +134,7 @@ _CLIENTS = Section(
             "Round trip of 99% of the requests",
             Series('max by (client) (stream_dedup_kafka_round_trip_seconds{$of, stat="p99"})', "{{client}}"),
             unit="s",
-            about="Of the slowest process.",
+            about="For the slowest process.",
         ),
         lines(
             "Received",
@@ -184,7 +184,7 @@ _STATE = Section(
             Series("deriv(stream_dedup_changelog_position{$of}[$__rate_interval])", "{{instance}}"),
             unit="suffix: /s",
             least=None,
-            about="Records a second. A standby has the rate of the active process, a moment later.",
+            about="Records per second. A standby has the active process's rate, a moment later.",
         ),
         lines(
             "Records left to follow",
@@ -205,6 +205,6 @@ _STATE = Section(
 KAFKA = Page(
     "stream-dedup-kafka",
     "stream_dedup: Kafka and state",
-    "Transactions, commits, clients of Kafka, the changelog and restoring.",
+    "Transactions, commits, Kafka clients, the changelog and restores.",
     [_NOW, _COMMITS, _CLIENTS, _STATE],
 )

@@ -27,7 +27,7 @@ _NOW = Section(
             unit="none",
             limits=[(1, GREEN), (2, RED)],
             base=RED,
-            about="How many processes read the input. It has to be one: the others stand by.",
+            about="How many processes read the input. It must be one; the others are standbys.",
         ),
         number(
             "Standing by",
@@ -57,14 +57,14 @@ _NOW = Section(
             Series("max(stream_dedup_consumer_lag_seconds{$of})"),
             unit="s",
             limits=[(30, YELLOW), (300, RED)],
-            about="Of all partitions that which is furthest behind.",
+            about="For the partition that is furthest behind.",
         ),
         number(
             "99% decided within",
             _QUANTILES[2],
             unit="s",
             limits=[(1, YELLOW), (5, RED)],
-            about="The objective is a second.",
+            about="The objective is one second.",
         ),
         number(
             "Dead letters",
@@ -81,8 +81,8 @@ _NOW = Section(
             limits=[(0, YELLOW), (0.25, GREEN)],
             base=RED,
             decimals=0,
-            about="Of the messages of 30 days 1% may be decided later than a second after their timestamp. What is "
-            "left of that; below 0 it is more.",
+            about="In 30 days, 1% of the messages may be decided more than a second after their timestamp. This is what "
+            "is left of that budget; below 0 it is exceeded.",
         ),
         states(
             "Alerts",
@@ -95,7 +95,7 @@ _NOW = Section(
             ),
             names={1: ("warning", YELLOW), 2: ("critical", RED)},
             height=5,
-            about="Alerts that fire, of the rules in deploy/prometheus/rules. What each means: deploy/runbook.md.",
+            about="Firing alerts of the rules in deploy/prometheus/rules. deploy/runbook.md explains each.",
         ),
     ],
 )
@@ -125,7 +125,7 @@ _RATE = Section(
             Series(_MESSAGES, "decided"),
             unit="suffix: /s",
             colours={"come": YELLOW, "decided": GREEN},
-            about="What comes is what is decided and by how much the backlog grows.",
+            about="Messages that come are those that are decided plus the growth of the backlog.",
         ),
     ],
 )
@@ -174,7 +174,7 @@ _DURATION = Section(
             Series("sum by (stage) (rate(stream_dedup_stage_seconds_total{$of}[$__rate_interval]))", "{{stage}}"),
             unit="none",
             stacked=True,
-            about="Seconds a second: 1 is a thread that does nothing else.",
+            about="Seconds per second: 1 is one thread fully busy.",
         ),
     ],
 )
@@ -204,7 +204,7 @@ _LAG = Section(
             Series("max(job:stream_dedup_slow_decisions:share6h{$index})", "6 hours"),
             unit="percentunit",
             limits=[(0.01, YELLOW), (0.144, RED)],
-            about="The objective is 1%. At 14.4% the budget of 30 days is gone after two.",
+            about="The objective is 1%. At 14.4% the 30-day budget is used up after two days.",
         ),
     ],
 )
