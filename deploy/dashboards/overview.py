@@ -81,8 +81,8 @@ _NOW = Section(
             limits=[(0, YELLOW), (0.25, GREEN)],
             base=RED,
             decimals=0,
-            about="In 30 days, 1% of the messages may be decided more than a second after their timestamp. This is what "
-            "is left of that budget; below 0 it is exceeded.",
+            about="In 30 days, 1% of the messages may be decided more than a second after their timestamp. This is "
+            "what is left of that budget; below 0 it is exceeded.",
         ),
         states(
             "Alerts",
