@@ -445,8 +445,8 @@ class Process:
     role = gauge(
         "0 or 1",
         "1 for the process's current role.",
-        "No process is active: look at the logs of all. Restoring for long (replaying the changelog, or judging in "
-        "silence what the group has decided): `/readyz` says how much is left.",
+        "No process is active: look at the logs of all. Restoring for long (replaying the changelog, or silently "
+        "judging what the group has decided): `/readyz` says how much is left.",
         Label("role", ("restoring", "standby", "active")),
     )
     ready = gauge(
