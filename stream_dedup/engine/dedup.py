@@ -167,13 +167,7 @@ class Deduplicator(SelfClosing):
             StoreError: the store cannot be written, or the engine is closed; nothing has changed then.
             ValueError: since the change was decided, another one was applied, or this one already: decide again.
         """
-        self.state.apply(change.base, change.steps, change.writes, positions or {}, place)
-        self.state.counts, self.state.epoch, self.state.sample = change.counts, change.epoch, change.sample
-        self.state.lines = change.lines
-        for documents, delta in change.counted:
-            self.state.counts.add(documents, delta)
-        for delta in change.counted_lines:
-            self.state.lines.add(delta)
+        self.state.apply(change, positions or {}, place)
 
     def commit_of(self, change: Change, positions: Positions) -> Commit:
         """Return a change as the changelog keeps it.

@@ -6,6 +6,7 @@ Knows how changes are made and how a changelog is replayed; knows nothing of how
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from stream_dedup.engine.judged import Change
 from stream_dedup.fingerprint.drift import DriftSample
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.lookup.multi import MultiIndex
@@ -25,7 +26,7 @@ from stream_dedup.index.records.ledger import (
 )
 from stream_dedup.index.runs.shelf import is_removed_put
 from stream_dedup.index.steps import Step, joined, step_writes
-from stream_dedup.index.stores.store import Family, FileStore, Overlay, Put, StoreError, Write
+from stream_dedup.index.stores.store import Family, FileStore, Overlay, Put, StoreError
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.learnt import rule_of
 
@@ -82,37 +83,31 @@ class State:
         """Return the changelog offset before which nothing is needed any more, None where that is not known."""
         return load_starts(self.store).get(self.progress.live[0])
 
-    def apply(
-        self,
-        base: Progress,
-        steps: Sequence[Step],
-        writes: Sequence[Write],
-        positions: Positions,
-        place: ChangelogPlace | None,
-    ) -> None:
-        """Make a change with one atomic write.
+    def apply(self, change: Change, positions: Positions, place: ChangelogPlace | None) -> None:
+        """Make a change: with one atomic write, and in the counts in memory.
 
         Args:
-            base: how far the state had come when it was decided.
-            steps: of the change.
-            writes: that make them.
+            change: not made yet.
             positions: next input offset by topic and partition, of those that it moves.
             place: next offset in the changelog, if there is one.
 
         Raises:
             StoreError: the store cannot be written, or was closed; nothing has changed then.
-            ValueError: a change was made since this one was decided: another one, or this one already.
+            ValueError: since it was decided another change was made, or this one already.
         """
         self.check_open()
-        if base != self.progress:
+        if change.base != self.progress:
             raise ValueError(
                 "this change was decided on another state than that of now: it, or another change, was applied since; "
                 "decide again"
             )
         self.index.shelf.settle(self.progress)
-        places = [place.put(), *self._starts(base, [(Commit(steps, positions), place.offset)])] if place else []
-        self.store.write([*writes, *position_puts(positions), *places])
-        self._advance(steps, place)
+        puts = [*position_puts(positions)]
+        if place is not None:
+            puts += [place.put(), *self._starts(change.base, [(Commit(change.steps, positions), place.offset)])]
+        self.store.write([*change.writes, *puts])
+        self._advance(change.steps, place)
+        self._count(change)
 
     def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
         """Make commits that stand in the changelog, with one atomic write; very many at once, faster, with several.
@@ -168,6 +163,13 @@ class State:
         self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
         self.lines = load_lines(self.store, rule_of(self._settings.text), self.epoch.number)
         self.sample = DriftSample()  # the articles of one before may be of an earlier epoch
+
+    def _count(self, change: Change) -> None:
+        self.counts, self.epoch, self.sample, self.lines = change.counts, change.epoch, change.sample, change.lines
+        for documents, words in change.counted:
+            self.counts.add(documents, words)
+        for lines in change.counted_lines:
+            self.lines.add(lines)
 
     def _check_order(self, steps: Sequence[Step]) -> None:
         number = self.progress.steps

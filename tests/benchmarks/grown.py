@@ -11,6 +11,7 @@ import numpy as np
 
 from stream_dedup.compiled.hashing import I64, U64, mix64
 from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.judged import Change
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import SmallSketches
@@ -81,8 +82,10 @@ class Filling:
 
     def apply(self, step: Step) -> None:
         """Make a step."""
-        base = self.state.progress
-        self.state.apply(base, [step], list(step_writes(self.state.store, self.state.index, base, step)), {}, None)
+        state = self.state
+        writes = list(step_writes(state.store, state.index, state.progress, step))
+        change = Change([step], writes, state.progress, state.counts, state.epoch, [], state.sample, state.lines, [])
+        state.apply(change, {}, None)
 
     def question(self, number: int) -> "Question":
         """Return a batch of a stream: new articles, and copies of entries of all ages."""
