@@ -4,7 +4,7 @@ Knows the order of the steps and where a batch has to be cut; knows no Kafka and
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import Epochs, ToCount
 from stream_dedup.engine.judge import judge, proved
-from stream_dedup.engine.judged import Change, Judged, Outcome
+from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
 from stream_dedup.engine.links import JudgedRun
 from stream_dedup.engine.matching import Verdicts
 from stream_dedup.engine.members import ClusterBook
@@ -46,32 +46,6 @@ from stream_dedup.stopwatch import Stopwatch
 
 _OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to what was seen under the same id or URL
 _NO_TIMES: I64 = np.empty(0, np.int64)
-
-
-@dataclass(slots=True)
-class _Sums:
-    """What the runs of a batch add up to."""
-
-    steps: list[Step] = field(default_factory=list)
-    successions: dict[int, list[Succession]] = field(default_factory=dict)
-    clusters: dict[str, Cluster | None] = field(default_factory=dict)
-    candidates: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
-    confirmed: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
-    hot_keys: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
-    longest_lists: I64 = field(default_factory=lambda: np.zeros(3, np.int64))
-    probes: int = 0
-    hits: int = 0
-    without_lines: int = 0
-
-    def count(self, verdicts: Verdicts, search: Search, features: Features, articles: int) -> None:
-        """Add what the first articles of a run met in the index, and what was taken out of them."""
-        self.without_lines += int(features.lines.taken[:articles].sum())
-        self.candidates = self.candidates + verdicts.candidates[:articles].sum(axis=0)
-        self.confirmed = self.confirmed + verdicts.confirmed[:articles].sum(axis=0)
-        self.hot_keys = self.hot_keys + verdicts.hot[:articles].sum(axis=0)
-        self.longest_lists = np.maximum(self.longest_lists, verdicts.longest[:articles].max(axis=0))
-        self.probes += int(search.probes[:articles].sum())
-        self.hits += int(search.hits[:articles].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +115,22 @@ class Batch:
     def __init__(
         self, parts: Parts, state: State, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None
     ) -> None:
-        self._prepared = prepared
-        self._withdrawals = 0  # among the items that have their outcomes
         self._parts = parts
         self._settings = parts.settings
         self._index = state.index
         self._items = items
+        self._prepared = prepared
         self._base = self._progress = state.progress
         self._store = Overlay(state.store)
         self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample, state.lines)
         self._pending = Pending(state.index)
         self._outcomes: list[Outcome] = []
+        self._withdrawals = 0  # among the items that have their outcomes
+        self._steps: list[Step] = []
+        self._successions: dict[int, list[Succession]] = {}  # by the places of outcomes
+        self._clusters: dict[str, Cluster | None] = {}
+        self._tally = Tally()
         self._watch = Stopwatch()
-        self._successions: Sequence[tuple[int, Succession]] = []  # of the last run
-        self._sums = _Sums()
 
     def judged(self) -> Judged:
         """Return the outcomes and the change."""
@@ -163,13 +139,24 @@ class Batch:
                 self._withdraw([item for item in items if isinstance(item, Withdrawal)])
             else:
                 self._judge([item for item in items if isinstance(item, Article)])
-        if not self._sums.steps:
+        if not self._steps:
             # Also a commit of nothing but dead letters is a step of the state: the input goes on.
             entries = NewEntries(self._index.format, self._progress.entries)
             self._stage(entries, self._book(entries))
+        return Judged(
+            self._outcomes,
+            self._change(),
+            self._successions,
+            self._clusters,
+            self._tally,
+            self._epochs.drifts,
+            self._watch.seconds,
+        )
+
+    def _change(self) -> Change:
         epochs = self._epochs
-        change = Change(
-            self._sums.steps,
+        return Change(
+            self._steps,
             self._store.staged,
             self._base,
             epochs.counts,
@@ -178,21 +165,6 @@ class Batch:
             epochs.sample,
             epochs.lines,
             epochs.counted_lines,
-        )
-        return Judged(
-            self._outcomes,
-            change,
-            self._sums.successions,
-            self._sums.clusters,
-            self._sums.candidates,
-            self._sums.confirmed,
-            self._sums.hot_keys,
-            self._sums.longest_lists,
-            self._sums.probes,
-            self._sums.hits,
-            epochs.drifts,
-            self._sums.without_lines,
-            self._watch.seconds,
         )
 
     # ------------------------------------------------------------------------------------------------ articles
@@ -221,9 +193,7 @@ class Batch:
         features, start = self._features(articles, places - self._withdrawals), 0
         while start < len(articles):
             part = features.part(start, len(articles))
-            decisions = self._run(articles[start:], part, times.at(np.arange(start, len(articles))))
-            for place, succession in self._successions:
-                self._sums.successions.setdefault(int(places[start + place]), []).append(succession)
+            decisions = self._run(articles[start:], part, times.at(np.arange(start, len(articles))), places[start:])
             start += len(decisions)
             yield from decisions
 
@@ -246,8 +216,15 @@ class Batch:
         last = self._parts.window.begins_generation(times[:room], self._progress)
         return room if last is None else last + 1
 
-    def _run(self, articles: Sequence[Article], features: Features, times: Times) -> list[Decision]:
-        """Judge the first articles of some, as many as go together, and stage what they change."""
+    def _run(self, articles: Sequence[Article], features: Features, times: Times, places: I64) -> list[Decision]:
+        """Judge the first articles of some, as many as go together, and stage what they change.
+
+        Args:
+            articles: n of them.
+            features: of them.
+            times: of them.
+            places: of their outcomes, shape (n,).
+        """
         live = self._progress.live
         standings = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
         if len(standings) < len(articles):
@@ -264,7 +241,9 @@ class Batch:
         book = self._book(entries)
         decisions = self._parts.linker.decide(self._store, run, book, entries)
         count = len(decisions)
-        self._sums.count(found.verdicts, search, found.features, count)
+        self._count(found, search, count)
+        for place, succession in book.successions:
+            self._successions.setdefault(int(places[place]), []).append(succession)
         new = np.array([not decision.link or decision.link.relation not in _OF_ITSELF for decision in decisions])
         unique = np.flatnonzero(new & [decision.unique for decision in decisions])
         told = np.flatnonzero(new)
@@ -337,6 +316,17 @@ class Batch:
         """Tell which articles are found to be copies, shape (n,)."""
         return ~asked.standings.revised & self._parts.duplicates[verdicts.relations]
 
+    def _count(self, found: _Found, search: Search, articles: int) -> None:
+        """Count what the first articles of a run met in the index, and what was taken out of them."""
+        tally, verdicts = self._tally, found.verdicts
+        tally.candidates += verdicts.candidates[:articles].sum(axis=0)
+        tally.confirmed += verdicts.confirmed[:articles].sum(axis=0)
+        tally.hot_keys += verdicts.hot[:articles].sum(axis=0)
+        np.maximum(tally.longest_lists, verdicts.longest[:articles].max(axis=0), out=tally.longest_lists)
+        tally.probes += int(search.probes[:articles].sum())
+        tally.hits += int(search.hits[:articles].sum())
+        tally.without_lines += int(found.features.lines.taken[:articles].sum())
+
     # ------------------------------------------------------------------------------------------------ withdrawals
 
     def _withdraw(self, withdrawals: Sequence[Withdrawal]) -> None:
@@ -386,9 +376,8 @@ class Batch:
         self._store.write(list(step_writes(self._store, self._index, before, step)))
         self._pending.add(fixed, step.numbers())
         self._progress = progress
-        self._sums.steps.append(step)
-        self._successions = book.successions
-        self._sums.clusters |= book.published
+        self._steps.append(step)
+        self._clusters |= book.published
 
     def _after(self, before: Progress, times: I64, entries: int) -> Progress:
         """Return how far the state has come after some articles.

@@ -4,7 +4,9 @@ Knows what is handed on; knows nothing of how it is found.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from stream_dedup.article import Decision, Succession, Unjudged, Withdrawn
 from stream_dedup.compiled.hashing import I64
@@ -56,6 +58,35 @@ class Change:
         return self.progress.generation != self.base.generation
 
 
+def _of_each_kind() -> I64:
+    return np.zeros(3, np.int64)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the articles of a batch met in the index, and how many of them had lines of their sites.
+
+    The kinds of keys are content, landmark and SimHash.
+
+    Attributes:
+        candidates: by the kind of key that found them, shape (3,).
+        confirmed: those of them that matched, shape (3,).
+        hot_keys: keys looked up whose posting lists are full, by kind, shape (3,); a content has room for one entry.
+        longest_lists: articles under the fullest key looked up, by kind, shape (3,).
+        probes: keys of the SimHash tables looked up.
+        hits: those of them under which there are entries.
+        without_lines: articles out of which lines of their site were taken.
+    """
+
+    candidates: I64 = field(default_factory=_of_each_kind)
+    confirmed: I64 = field(default_factory=_of_each_kind)
+    hot_keys: I64 = field(default_factory=_of_each_kind)
+    longest_lists: I64 = field(default_factory=_of_each_kind)
+    probes: int = 0
+    hits: int = 0
+    without_lines: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A batch judged.
@@ -66,14 +97,8 @@ class Judged:
         successions: changes of canonical articles, in order, by the place of the outcome that led to them.
         clusters: the clusters that changed, by the name of their canonical article; None where nothing is called by it
             any more.
-        candidates: candidates by family (content, landmark, SimHash), shape (3,).
-        confirmed: those of them that matched, shape (3,).
-        hot_keys: keys looked up whose posting lists are full, by family, shape (3,); a content has room for one entry.
-        longest_lists: articles under the fullest key looked up, by family, shape (3,).
-        probes: keys of the SimHash tables looked up.
-        hits: those of them under which there are entries.
+        tally: what its articles met in the index.
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
-        without_lines: articles out of which lines of their site were taken.
         seconds: time by stage.
     """
 
@@ -81,14 +106,8 @@ class Judged:
     change: Change
     successions: Mapping[int, Sequence[Succession]]
     clusters: Mapping[str, Cluster | None]
-    candidates: I64
-    confirmed: I64
-    hot_keys: I64
-    longest_lists: I64
-    probes: int
-    hits: int
+    tally: Tally
     drifts: Sequence[Drift]
-    without_lines: int
     seconds: Mapping[str, float]
 
     @property

@@ -130,7 +130,7 @@ def ask(settings: EngineSettings, articles: Sequence[Article]) -> Linked:
         for start in range(0, len(articles), BATCH):
             judged = engine.process(articles[start : start + BATCH])
             decisions += judged.decisions
-            candidates += int(judged.candidates.sum())
+            candidates += int(judged.tally.candidates.sum())
             stages.update(judged.seconds)
         spent = time.process_time() - begin
     return Linked(*_links(decisions, places), candidates, _seconds(stages, spent))

@@ -38,8 +38,8 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
         with Deduplicator(settings=EngineSettings(), store=RocksStore(directory)) as engine:
             for start in range(0, _ARTICLES, _BATCH):
                 judged = engine.decide(articles[start : start + _BATCH])
-                totals["candidates"] += int(judged.candidates.sum())
-                totals["confirmed"] += int(judged.confirmed.sum())
+                totals["candidates"] += int(judged.tally.candidates.sum())
+                totals["confirmed"] += int(judged.tally.confirmed.sum())
                 totals["written"] += sum(_bytes(list(judged.change.writes)))
                 engine.apply(judged.change)
                 # Merges end when they end: here they end before the next batch, so that the counts are the same.

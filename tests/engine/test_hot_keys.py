@@ -46,7 +46,7 @@ def _judged(engine_settings: EngineSettings, size: int) -> list[Judged]:
 
 
 def _sum(judged: Iterable[Judged]) -> list[int]:
-    return [int(total) for total in np.sum([one.hot_keys for one in judged], axis=0)]
+    return [int(total) for total in np.sum([one.tally.hot_keys for one in judged], axis=0)]
 
 
 def _landmarks() -> list[list[int]]:
@@ -80,7 +80,7 @@ def test_hot_landmarks_are_those_that_enough_articles_had_before(size: int) -> N
     assert hot > 100
     assert _sum(judged)[LANDMARK] == hot
     assert _sum(judged)[SIMHASH] == 0
-    assert max(int(one.longest_lists[LANDMARK]) for one in judged) == _CAP
+    assert max(int(one.tally.longest_lists[LANDMARK]) for one in judged) == _CAP
 
 
 @pytest.mark.parametrize("size", [1, 7, 60])
@@ -95,7 +95,7 @@ def test_hot_buckets_are_those_that_enough_articles_had_before(size: int) -> Non
 
 def test_longest_list_is_that_of_the_fullest_key() -> None:
     """Article by article: as many articles as stand under the fullest of its landmarks, up to the cap."""
-    longest = [int(one.longest_lists[LANDMARK]) for one in _judged(_LANDMARKS_ONLY, 1)]
+    longest = [int(one.tally.longest_lists[LANDMARK]) for one in _judged(_LANDMARKS_ONLY, 1)]
     assert longest == [max(row) for row in _met(_landmarks())]
     assert longest[:3] == [0, 1, 2]
 
@@ -104,7 +104,7 @@ def test_longest_list_is_that_of_the_fullest_key() -> None:
 def test_candidates_of_a_flood_are_bounded(engine_settings: EngineSettings, keys: int) -> None:
     """However many bulletins there are, each is compared with no more than the cap for each of its keys."""
     most = [len(own) * _CAP for own in (_landmarks() if keys == LANDMARK else _prefixes())]
-    found = [int(one.candidates[keys]) for one in _judged(engine_settings, 1)]
+    found = [int(one.tally.candidates[keys]) for one in _judged(engine_settings, 1)]
     assert all(count <= bound for count, bound in zip(found, most, strict=True))
     assert max(found) >= _CAP
     assert max(most) < len(_flood())
@@ -115,7 +115,7 @@ def test_exact_copies_fill_the_only_place_of_their_content() -> None:
     body = _flood()[0].body
     with Deduplicator(settings=settings()) as engine:
         judged = [engine.process([Article(str(place), body)]) for place in range(10)]
-    assert [int(one.candidates[CONTENT]) for one in judged] == [0] + [1] * 9
+    assert [int(one.tally.candidates[CONTENT]) for one in judged] == [0] + [1] * 9
 
 
 def test_ordinary_articles_meet_no_full_list() -> None:
@@ -123,4 +123,4 @@ def test_ordinary_articles_meet_no_full_list() -> None:
     with Deduplicator(settings=settings()) as engine:
         texts = bulletins(Random(1))[:20]
         judged = engine.process([Article(text.id, text.body) for text in texts])
-    assert judged.hot_keys[[LANDMARK, SIMHASH]].tolist() == [0, 0]
+    assert judged.tally.hot_keys[[LANDMARK, SIMHASH]].tolist() == [0, 0]

@@ -95,7 +95,7 @@ def test_what_is_prepared_changes_nothing(size: int, prepare: Prepare, segment: 
     assert records_ahead == records
     kinds = {type(outcome) for one in plain for outcome in one.outcomes}
     assert {Unjudged, Withdrawn} < kinds
-    assert sum(one.without_lines for one in plain) > 200
+    assert sum(one.tally.without_lines for one in plain) > 200
 
 
 def test_features_are_computed_in_their_turn_only_where_other_lines_are_known_by_then() -> None:
@@ -103,7 +103,7 @@ def test_features_are_computed_in_their_turn_only_where_other_lines_are_known_by
     judged, _ = _run(_at_once, 20, _GROUPS)
     again = [place for place, one in enumerate(judged) if "features" in one.seconds]
     plain, _ = _run(None, 20, _GROUPS)
-    first = next(place for place, one in enumerate(plain) if one.without_lines)
+    first = next(place for place, one in enumerate(plain) if one.tally.without_lines)
     assert again
     assert all(first <= place <= first + 1 for place in again)
 

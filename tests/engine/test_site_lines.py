@@ -74,7 +74,7 @@ def test_frames_attract_until_they_are_learnt() -> None:
         assert _links(first.decisions) == [None, None, *(f"5-{number % 2}" for number in range(2, _EPOCH))]
         assert _links(second.decisions) == [None] * _EPOCH
         assert engine.learnt_lines() == sum(len(frame.split("\n")) - 1 for pair in _SITES.values() for frame in pair)
-        assert (first.without_lines, second.without_lines) == (0, _EPOCH)
+        assert (first.tally.without_lines, second.tally.without_lines) == (0, _EPOCH)
 
 
 def test_reposts_are_found_with_and_without_a_frame() -> None:
@@ -134,7 +134,7 @@ def test_lines_are_restored_from_the_changelog() -> None:
                 assert contents(late) == contents(live)
                 expected = live.decide(more)
                 assert [one.decide(more).decisions for one in (copy, late)] == [expected.decisions] * 2
-                assert expected.without_lines == 40
+                assert expected.tally.without_lines == 40
     assert len(list(commits(log, CommitReader(live.state.index.format)))) == 6
 
 
@@ -164,8 +164,8 @@ def test_lines_are_learnt_of_a_host_and_within_a_scope() -> None:
         hosts = {"江边日报": "https://jiang.example/", "山城晚报": "https://shan.example/"}
         stream = [replace(one, source="", url=f"{hosts[one.source]}{one.id}", scope="甲") for one in _stream(70)]
         engine.add_batch(stream[:_EPOCH])
-        assert engine.process(stream[_EPOCH:]).without_lines == 10
-        assert engine.process([replace(one, scope="") for one in stream[:50]]).without_lines == 0
+        assert engine.process(stream[_EPOCH:]).tally.without_lines == 10
+        assert engine.process([replace(one, scope="") for one in stream[:50]]).tally.without_lines == 0
 
 
 def test_story_that_a_site_repeats_teaches_nothing() -> None:

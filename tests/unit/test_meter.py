@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from deploy.demo.samples.corpus import BaseText, Form
 from stream_dedup.article import Article, Origin
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.engine.judged import Judged
+from stream_dedup.engine.judged import Judged, Tally
 from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.observe.metrics import Metrics
@@ -49,7 +49,7 @@ def test_hot_keys_add_up_and_the_longest_list_is_that_of_the_last_commit(make_en
         longest.append(_value(metrics, "longest_list_articles", source="landmark"))
     assert longest == [0, 1, 2, 2, 2]
     hot = _value(metrics, "hot_keys_total", source="landmark")
-    assert hot == sum(int(one.hot_keys[1]) for one in judged)
+    assert hot == sum(int(one.tally.hot_keys[1]) for one in judged)
     assert hot >= 3
     assert _value(metrics, "hot_keys_total", source="simhash") == 0
     assert _value(metrics, "hot_keys_total", source="content") is None
@@ -60,7 +60,7 @@ def test_articles_without_their_sites_lines_add_up(make_engine: Maker) -> None:
     engine, (judged, *_) = _flooded(make_engine)
     metrics = Metrics()
     for without_lines in (3, 0, 4):
-        one = replace(judged, without_lines=without_lines)
+        one = replace(judged, tally=Tally(without_lines=without_lines))
         Meter(metrics, engine).committed(Committed([], 0, one, [], _SECONDS))
     assert _value(metrics, "articles_stripped_total") == 7
 

@@ -14,7 +14,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from stream_dedup.article import Withdrawn
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.engine.judged import Judged
+from stream_dedup.engine.judged import Judged, Tally
 from stream_dedup.engine.matching import SOURCES
 from stream_dedup.engine.window import span_ms
 from stream_dedup.fingerprint.drift import Drift
@@ -66,9 +66,9 @@ class Meter:
         for stage, seconds in chain(committed.seconds.items(), judged.seconds.items()):
             if stage != "decide":
                 metrics.stage_seconds.labels(stage).inc(seconds)
-        metrics.articles_stripped.inc(judged.without_lines)
+        metrics.articles_stripped.inc(judged.tally.without_lines)
         self._count_decisions(judged)
-        self._count_candidates(judged)
+        self._count_candidates(judged.tally)
         for drift in judged.drifts:
             self._show_drift(drift)
         for _, error in committed.dead:
@@ -158,17 +158,17 @@ class Meter:
         for source, count in Counter(d.link.source for d in judged.decisions if d.link).items():
             metrics.matches.labels(source).inc(count)
 
-    def _count_candidates(self, judged: Judged) -> None:
+    def _count_candidates(self, tally: Tally) -> None:
         metrics = self._metrics
-        for source, found, confirmed in zip(SOURCES, judged.candidates, judged.confirmed, strict=True):
+        for source, found, confirmed in zip(SOURCES, tally.candidates, tally.confirmed, strict=True):
             metrics.candidates.labels(source).inc(int(found))
             metrics.candidates_confirmed.labels(source).inc(int(confirmed))
         # The lists of contents have room for one entry: they are always full, and no worse for it.
-        for family in (LANDMARK, SIMHASH):
-            metrics.hot_keys.labels(SOURCES[family]).inc(int(judged.hot_keys[family]))
-            metrics.longest_list_articles.labels(SOURCES[family]).set(int(judged.longest_lists[family]))
-        metrics.simhash_probes.inc(judged.probes)
-        metrics.simhash_hits.inc(judged.hits)
+        for kind in (LANDMARK, SIMHASH):
+            metrics.hot_keys.labels(SOURCES[kind]).inc(int(tally.hot_keys[kind]))
+            metrics.longest_list_articles.labels(SOURCES[kind]).set(int(tally.longest_lists[kind]))
+        metrics.simhash_probes.inc(tally.probes)
+        metrics.simhash_hits.inc(tally.hits)
 
     def _show_drift(self, drift: Drift) -> None:
         self._metrics.epoch_drift_distance.observe_all(drift.distances.astype(np.float64))
