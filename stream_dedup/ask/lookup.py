@@ -12,7 +12,7 @@ from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, M
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
-from stream_dedup.engine.clusters import Cluster, found, largest
+from stream_dedup.engine.clusters import Cluster, largest
 from stream_dedup.engine.members import member_of
 from stream_dedup.engine.versions import load_records, since
 from stream_dedup.index.records.generations import newest
@@ -137,7 +137,7 @@ class Lookup:
         cluster, names = self._cluster(number), {name}
         if cluster is None:
             # Also what is left of a cluster that has ended: nobody stands for the others any more.
-            cluster = found(number, member_of(name, asked, NOT_INDEXED, active=False), asked.first_ms)
+            cluster = Cluster.founded(number, member_of(name, asked, NOT_INDEXED, active=False), asked.first_ms)
         else:
             names |= {*joins, *(member.id for member in cluster.members), *self._names([number]).values()}
         records = {name: record for name, record in self._records(names).items() if record.cluster == number}

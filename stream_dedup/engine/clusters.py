@@ -114,6 +114,17 @@ class Cluster(NamedTuple):
     other_members: int
     members: tuple[Member, ...]
 
+    @classmethod
+    def founded(cls, number: int, member: Member, first_ms: int | None) -> "Cluster":
+        """Return a cluster of one article.
+
+        Args:
+            number: of the cluster.
+            member: the article.
+            first_ms: when its first text was seen, milliseconds since 1970 in UTC; None where unknown.
+        """
+        return cls(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
+
     def join(self, member: Member, policy: Policy, living: Living = _anyone) -> "Cluster":
         """Return the cluster with one copy more, or with another text of a member that is kept.
 
@@ -245,17 +256,6 @@ class Cluster(NamedTuple):
         self, canonical: str, members: tuple[Member, ...], sources: Mapping[str, int], others: int
     ) -> "Cluster":
         return Cluster(self.number, canonical, self.copies - 1, self.first_ms, self.last_ms, sources, others, members)
-
-
-def found(number: int, member: Member, first_ms: int | None) -> Cluster:
-    """Return a cluster of one article.
-
-    Args:
-        number: of the cluster.
-        member: the article.
-        first_ms: when its first text was seen, milliseconds since 1970 in UTC; None where unknown.
-    """
-    return Cluster(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
 
 
 def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:

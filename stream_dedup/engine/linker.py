@@ -75,7 +75,7 @@ class _Linking:
         known = self._run.standings.versions
         for place, row in enumerate(self._run.verdicts.rows.tolist()):
             if row == NO_ROW and place not in known:
-                self._found(place)
+                self._note_founder(place)
                 links.append(None)
                 continue
             self._book.place = place
@@ -95,7 +95,7 @@ class _Linking:
     def _is_unique(self, link: Link) -> bool:
         return link.relation not in self._duplicates
 
-    def _found(self, place: int) -> None:
+    def _note_founder(self, place: int) -> None:
         """Write down an article that is like no other, and whose id nobody has seen: it founds a cluster."""
         number = self._add(place, self._entries.next, indexed=self._indexed[place])
         self._note_new(place, number, number, None)
@@ -125,8 +125,7 @@ class _Linking:
         seen, characters = seen_ms(article.origin, article.published_ms), len(article.body)
         name = self._run.standings.names[place]
         member = Member(name, number, indexed, article.published_ms, seen, characters, article.source)
-        moment = Moment(self._decided[place], self._floors[place])
-        self._book.join(cluster, match.name, match.number, member, None, moment)
+        self._book.join(cluster, match.name, match.number, member, None, self._moment(place))
         self._note_new(place, cluster, number, link.relation if link else None)
         self._note_join(place, match, link)
         if indexed:
@@ -147,30 +146,19 @@ class _Linking:
 
     def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
         """Write down what became of any article: a copy, or one of its own."""
-        name, book, old = self._run.standings.names[place], self._book, version.record
-        moment = Moment(self._decided[place], self._floors[place])
+        name, book, moment = self._run.standings.names[place], self._book, self._moment(place)
         if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
-            # A copy of nothing but its own copies is indexed after all, as the text of any article that goes on.
-            self._indexed[place] = book.reindexed = True
-            self._entries.texts["flags"][place] &= _OF_NO_COPY
-        indexed = self._indexed[place]
-        if old is not None and not self._stays(name, old, match, own=own):
-            book.leave(name, old, SuccessionReason.MOVED, moment)
-            old = None
+            self._index_after_all(place)
+        old = self._staying(name, version.record, match, moment, own=own)
         cluster, founder, founding = self._cluster(name, old, match, own=own)
-        known = book.cluster(cluster)
-        before = known.member(name) if known is not None and old is not None else None
-        reserve = before is not None and before.entry != NOT_INDEXED and not before.active
-        if old is not None and before is not None and reserve:
-            # Whoever is to stand in stands in with its newest text.
-            book.removed.append(before.entry)
-            old = old._replace(entries=tuple([entry for entry in old.entries if entry != before.entry]))
+        before = self._member(cluster, name) if old is not None else None
+        if old is not None and before is not None and _in_reserve(before):
+            old = self._without_reserve(old, before.entry)
         number = NOT_INDEXED
-        if indexed or reserve or (book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)):
-            number = self._add(place, cluster, indexed=indexed)
-        entries = self._kept(number, old)
-        record = self._record(place, version, link, cluster, entries, old)
-        member = member_of(name, record, number, active=indexed)
+        if self._wants_entry(place, cluster, before):
+            number = self._add(place, cluster, indexed=self._indexed[place])
+        record = self._record(place, version, link, cluster, self._kept(number, old), old)
+        member = member_of(name, record, number, active=self._indexed[place])
         if before is not None and number == NOT_INDEXED:
             member = member._replace(entry=before.entry, active=before.active)
         if own:
@@ -180,9 +168,26 @@ class _Linking:
             if match is not None:
                 self._note_join(place, match, link)
         book.note(name, record, version.url_names)
-        if indexed:
+        if self._indexed[place]:
             book.seal(cluster)
         self._links.places.append((cluster, number))
+
+    def _moment(self, place: int) -> Moment:
+        return Moment(self._decided[place], self._floors[place])
+
+    def _index_after_all(self, place: int) -> None:
+        """Index a copy of nothing but its own copies, as the text of any article that goes on."""
+        self._indexed[place] = self._book.reindexed = True
+        self._entries.texts["flags"][place] &= _OF_NO_COPY
+
+    def _staying(
+        self, name: str, old: ArticleRecord | None, match: Matched | None, moment: Moment, *, own: bool
+    ) -> ArticleRecord | None:
+        """Return what was known of an article that stays in its cluster; take any other out of its own."""
+        if old is None or self._stays(name, old, match, own=own):
+            return old
+        self._book.leave(name, old, SuccessionReason.MOVED, moment)
+        return None
 
     def _stays(self, name: str, old: ArticleRecord, match: Matched | None, *, own: bool) -> bool:
         """Tell whether an article with a new text stays in the cluster that it was in."""
@@ -199,6 +204,27 @@ class _Linking:
             return match.cluster, match.name, match.number
         number = old.cluster if old is not None else self._entries.next
         return number, name, number
+
+    def _member(self, cluster: int, name: str) -> Member | None:
+        known = self._book.cluster(cluster)
+        return known.member(name) if known is not None else None
+
+    def _without_reserve(self, old: ArticleRecord, entry: int) -> ArticleRecord:
+        """Remove the entry that is kept in reserve: whoever is to stand in stands in with its newest text."""
+        self._book.removed.append(entry)
+        return old._replace(entries=tuple([kept for kept in old.entries if kept != entry]))
+
+    def _wants_entry(self, place: int, cluster: int, before: Member | None) -> bool:
+        """Tell whether a text gets an entry: in the index, or in reserve for its cluster.
+
+        Args:
+            place: of the text.
+            cluster: number of its cluster.
+            before: the article as a member of that, as it was until now.
+        """
+        if self._indexed[place] or (before is not None and _in_reserve(before)):
+            return True
+        return self._book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)
 
     def _add(self, place: int, cluster: int, *, indexed: bool) -> int:
         """Add the entry of an article and return its number."""
@@ -238,3 +264,7 @@ class _Linking:
             article.source,
             article.origin,
         )
+
+
+def _in_reserve(member: Member) -> bool:
+    return member.entry != NOT_INDEXED and not member.active

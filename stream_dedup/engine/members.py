@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from stream_dedup.article import Succession, SuccessionReason
-from stream_dedup.engine.clusters import Cluster, Living, Member, Policy, found
+from stream_dedup.engine.clusters import Cluster, Living, Member, Policy
 from stream_dedup.engine.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
 from stream_dedup.engine.window import Moment
 from stream_dedup.index.entries.entries import RESERVE, SEALED, Entries, EntryFormat
@@ -156,7 +156,7 @@ class ClusterBook:
             moment: of now.
         """
         stored = self.cluster(number)
-        before = stored or self._found(number, founder, founding)
+        before = stored or self._founded(number, founder, founding)
         after = self._joined(before, member, old, moment)
         self._change(number, stored, after, SuccessionReason.POLICY, before, moment)
 
@@ -254,10 +254,10 @@ class ClusterBook:
         values = newest(self._store, Family.URLS, list(map(key_of, urls)), self._live)
         self._owners |= zip(urls, map(unpacked_names, values), strict=True)
 
-    def _found(self, number: int, name: str, entry: int) -> Cluster:
+    def _founded(self, number: int, name: str, entry: int) -> Cluster:
         record = self.record(name)
         first_ms = record.first_ms if record is not None else None
-        return found(number, member_of(name, record, entry, active=True), first_ms)
+        return Cluster.founded(number, member_of(name, record, entry, active=True), first_ms)
 
     def _write(self, name: str, record: ArticleRecord | None) -> None:
         self._records[name] = record

@@ -19,16 +19,7 @@ from stream_dedup.article import (
     SuccessionReason,
     Withdrawal,
 )
-from stream_dedup.engine.clusters import (
-    MOST_MEMBERS,
-    MOST_SOURCES,
-    Cluster,
-    Member,
-    Policy,
-    cluster_fields,
-    found,
-    policy_of,
-)
+from stream_dedup.engine.clusters import MOST_MEMBERS, MOST_SOURCES, Cluster, Member, Policy, cluster_fields, policy_of
 from stream_dedup.index.records.records import NOT_INDEXED
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
@@ -61,7 +52,7 @@ def _member(
 
 def _cluster(members: Sequence[Member], policy: Policy | None = None) -> Cluster:
     """Return the cluster of members that have come in order, called by the first."""
-    cluster = found(7, members[0], members[0].seen_ms)
+    cluster = Cluster.founded(7, members[0], members[0].seen_ms)
     for member in members[1:]:
         cluster = cluster.join(member, policy or _policy())
     return cluster
@@ -80,7 +71,7 @@ def _without(cluster: Cluster, name: str, source: str = "", policy: Policy | Non
 def test_cluster_of_one_is_its_founder() -> None:
     """A founder is canonical, has no copies, and was seen first and last."""
     founder = _member("a", seen_ms=7, source="石桥网")
-    assert found(7, founder, 7) == Cluster(7, "a", 0, 7, 7, {"石桥网": 1}, 0, (founder,))
+    assert Cluster.founded(7, founder, 7) == Cluster(7, "a", 0, 7, 7, {"石桥网": 1}, 0, (founder,))
 
 
 def test_copy_that_joins_is_counted() -> None:
@@ -274,7 +265,7 @@ def test_successor_stays_against_its_equals() -> None:
 
 def test_cluster_of_one_ends_with_it() -> None:
     """Nothing is left when the only article is withdrawn."""
-    assert found(7, _member("a"), None).leave("a", "", _policy()) is None
+    assert Cluster.founded(7, _member("a"), None).leave("a", "", _policy()) is None
 
 
 def test_copies_that_are_not_kept_leave_too() -> None:
@@ -337,7 +328,7 @@ def test_entry_of_a_member_can_change() -> None:
 @given(st.lists(_MEMBERS, min_size=1, max_size=20), st.integers(0, 2**62), st.sampled_from(_POLICIES))
 def test_clusters_come_back_as_they_were(members: list[Member], number: int, canonical: str) -> None:
     """Any cluster is the same after packing and unpacking."""
-    cluster = found(number, members[0], members[0].seen_ms)
+    cluster = Cluster.founded(number, members[0], members[0].seen_ms)
     for member in members[1:]:
         cluster = cluster.join(member, _policy(canonical))
     assert Cluster.unpack(cluster.pack()) == cluster
@@ -367,7 +358,7 @@ def test_cluster_is_that_of_all_its_members(steps: list[tuple[bool, int, int]], 
     """
     policy = _policy(canonical)
     start = _member("0", source="s0", characters=10**6, published_ms=10**6)
-    cluster, model = found(7, start, start.seen_ms), {"0": start}
+    cluster, model = Cluster.founded(7, start, start.seen_ms), {"0": start}
     for step, (joins, number, source) in enumerate(steps):
         name, rank = str(number), step * 7919 % 99_991
         if joins:

@@ -27,7 +27,7 @@ from stream_dedup.decode.protobuf import ProtobufFormat
 from stream_dedup.encode import Encoder, JsonEncoder
 from stream_dedup.encode.registered import RegisteredEncoder, registration
 from stream_dedup.encode.shapes import CLUSTER, LINK
-from stream_dedup.engine.clusters import Member, cluster_fields, found
+from stream_dedup.engine.clusters import Cluster, Member, cluster_fields
 from stream_dedup.registry import RegistryError
 from stream_dedup.registry import client as registry_client
 from stream_dedup.registry.client import Registry
@@ -46,8 +46,8 @@ LINKS = {
     "succession": succession_fields(Succession("a", "b", SuccessionReason.POLICY), NOON_MS),
 }
 CLUSTERS = {
-    "of one source": cluster_fields(found(1, Member("a", 1, True, None, NOON_MS, 2, "甲报"), None), NOON_MS),
-    "of no time": cluster_fields(found(1, Member("a", 1, True, None, None, 2, ""), None), NOON_MS),
+    "of one source": cluster_fields(Cluster.founded(1, Member("a", 1, True, None, NOON_MS, 2, "甲报"), None), NOON_MS),
+    "of no time": cluster_fields(Cluster.founded(1, Member("a", 1, True, None, None, 2, ""), None), NOON_MS),
 }
 _READERS: dict[str, Callable[[SchemaRegistryClient], Any]] = {
     "avro": AvroDeserializer,
