@@ -11,7 +11,7 @@ from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.compare import RELATIONS, Match, compare, duplicates_of, limits_of
-from stream_dedup.engine.judge import JUDGE, judge
+from stream_dedup.engine.judge import JUDGE, Cases, judge
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.index.entries.entries import UNSEGMENTED
 from stream_dedup.index.lookup.candidates import Candidates, Search
@@ -103,8 +103,8 @@ def similar(one: Asked, view: View, settings: EngineSettings, floor_ms: int, lef
     candidates, limits, duplicates = _candidates(one, view), limits_of(settings), duplicates_of(settings)
     rows, place, floors = candidates.rows, len(candidates.names), np.array([floor_ms])
     owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
-    caps, modes, siblings = view.index.caps(), np.array([JUDGE]), np.full(place + 1, -1)
-    verdicts = judge(candidates, modes, owners, siblings, floors, floors, caps, limits, duplicates)
+    cases = Cases(np.array([JUDGE]), owners, np.full(place + 1, -1), floors, floors)
+    verdicts = judge(candidates, cases, view.index.caps(), limits, duplicates)
     matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0
     found = {

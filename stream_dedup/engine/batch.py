@@ -24,7 +24,7 @@ from stream_dedup.article import (
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import Epochs, ToCount
-from stream_dedup.engine.judge import judge, proved
+from stream_dedup.engine.judge import Cases, judge, proved
 from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
 from stream_dedup.engine.links import JudgedRun
 from stream_dedup.engine.matching import Verdicts
@@ -62,7 +62,12 @@ class _Asked:
     standings: Standings
     times: Times
 
-    def owners(self, candidates: Candidates) -> tuple[I64, I64]:
+    def cases(self, candidates: Candidates) -> Cases:
+        """Return what each of them is judged by."""
+        times = self.times
+        return Cases(self.standings.modes, *self._owners(candidates), times.floors, times.renewals)
+
+    def _owners(self, candidates: Candidates) -> tuple[I64, I64]:
         """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
 
         Both of shape (rows,).
@@ -290,27 +295,12 @@ class Batch:
         """Tell which articles need not be looked for any further, shape (n,); see `proved`."""
         candidates, parts = search.candidates(), self._parts
         return ~asked.standings.revised & proved(
-            candidates,
-            asked.standings.modes,
-            *asked.owners(candidates),
-            asked.times.floors,
-            self._index.caps(),
-            parts.limits,
-            parts.duplicates,
+            candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates
         )
 
     def _judged(self, candidates: Candidates, asked: _Asked) -> Verdicts:
-        times, parts = asked.times, self._parts
-        return judge(
-            candidates,
-            asked.standings.modes,
-            *asked.owners(candidates),
-            times.floors,
-            times.renewals,
-            self._index.caps(),
-            parts.limits,
-            parts.duplicates,
-        )
+        parts = self._parts
+        return judge(candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates)
 
     def _copies(self, verdicts: Verdicts, asked: _Asked) -> NDArray[np.bool_]:
         """Tell which articles are found to be copies, shape (n,)."""

@@ -3,6 +3,8 @@
 Knows in which order articles are judged and which of them are worth indexing; knows nothing of storage or of ids.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from stream_dedup.compiled.hashing import I64
@@ -16,63 +18,57 @@ from stream_dedup.index.records.records import outlived
 JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
 
 
-def judge(
-    candidates: Candidates,
-    modes: I64,
-    owners: I64,
-    siblings: I64,
-    floors: I64,
-    renewals: I64,
-    caps: I64,
-    limits: Limits,
-    duplicates: Bool,
-) -> Verdicts:
-    """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
+class Cases(NamedTuple):
+    """What each of n articles is judged by.
 
-    The outcome is that of judging one article at a time, however the stream is cut into batches.
-
-    Args:
-        candidates: of the batch of n.
+    Attributes:
         modes: `JUDGE` or `SKIP`, shape (n,).
         owners: rows of the same id have the same number, -1 where it does not matter, shape (rows,): a text is never
             a copy of another text of its own id.
         siblings: likewise of the same URL, for an article that is a new text of the others there, shape (rows,).
         floors: window time before which each article sees nothing any more, shape (n,).
         renewals: window time before which the text that an article copies needs renewing, shape (n,).
-        caps: postings visible a key, by family.
+    """
+
+    modes: I64
+    owners: I64
+    siblings: I64
+    floors: I64
+    renewals: I64
+
+
+def judge(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
+    """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
+
+    The outcome is that of judging one article at a time, however the stream is cut into batches.
+
+    Args:
+        candidates: of the batch of n.
+        cases: of its articles.
+        caps: postings visible under a key, by kind, shape (3,).
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
-    n = len(modes)
     crowds = np.zeros(len(candidates.keyed.key_kinds), np.int64)
-    batch = Judging(modes, owners, siblings, floors, renewals, candidates.keyed, caps, crowds, duplicates)
-    verdicts = Verdicts.empty(n)
+    batch = Judging(*cases, candidates.keyed, caps, crowds, duplicates)
+    verdicts = Verdicts.empty(len(cases.modes))
     _judge(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return verdicts
 
 
-def proved(
-    candidates: Candidates,
-    modes: I64,
-    owners: I64,
-    siblings: I64,
-    floors: I64,
-    caps: I64,
-    limits: Limits,
-    duplicates: Bool,
-) -> Bool:
+def proved(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, duplicates: Bool) -> Bool:
     """Tell which articles contents and first landmarks prove to be copies of stored entries, shape (n,).
 
     Those that are skipped are among them. `judge` finds all of these proved too, whatever it makes of the articles
-    before them, so that their other keys need not be looked up. For the arguments see there.
+    before them, so that their other keys need not be looked up. The arguments are those of `judge`.
     """
     # Under a key that an article has itself, so many others of the batch may come before the stored entries.
     own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
     crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
-    batch = Judging(modes, owners, siblings, floors, floors, candidates.keyed, caps, crowds, duplicates)
-    verdicts = Verdicts.empty(len(modes))
+    batch = Judging(*cases, candidates.keyed, caps, crowds, duplicates)
+    verdicts = Verdicts.empty(len(cases.modes))
     _prove(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
-    return np.asarray(verdicts.covered | (modes == SKIP))
+    return np.asarray(verdicts.covered | (cases.modes == SKIP))
 
 
 def _workspace(candidates: Candidates, caps: I64) -> Workspace:

@@ -31,7 +31,7 @@ from rich.table import Table
 from stream_dedup.cli.quantity import quantity
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import limits_of
-from stream_dedup.engine.judge import JUDGE, proved
+from stream_dedup.engine.judge import JUDGE, Cases, proved
 from stream_dedup.index.lookup.candidates import Candidates, Search
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.ledger import Progress
@@ -132,23 +132,16 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     state, count = filling.state, len(question.fingerprints)
     index, floor = state.index, state.progress.generations[0].first_entry
     times, scopes = np.full(count, state.progress.stream_ms), np.zeros(count, np.uint64)
-    nobody = np.full(count, -1, np.int64)
     clock.lap("other")
     store = cast("Store", _ClockedStore(cast("RocksStore", state.store), clock))
     search = Search(index, store, question.features, times, scopes, floor, None)
     clock.lap("look_up")
     first = search.candidates()
     rows = np.full(len(first.names) + count, -1, np.int64)
-    proven = proved(
-        first,
-        np.full(count, JUDGE, np.int64),
-        rows,
-        rows,
-        nobody + 1,
-        index.caps(),
-        limits_of(filling.settings),
-        np.array([False, True, True, True, True]),
-    )
+    zeros = np.zeros(count, np.int64)
+    cases = Cases(np.full(count, JUDGE, np.int64), rows, rows, zeros, zeros)
+    duplicates = np.array([False, True, True, True, True])
+    proven = proved(first, cases, index.caps(), limits_of(filling.settings), duplicates)
     clock.lap("verify")
     search.go_on(proven)
     search.look_up_tables(question.fingerprints, question.sums, proven, ~np.zeros(count, np.bool_))
