@@ -35,14 +35,14 @@ class Verdicts(NamedTuple):
         jaccard: estimate for the best match, shape (n,); `containment` and `hamming` likewise.
         containment: see `jaccard`.
         hamming: see `jaccard`.
-        sources: family that found the best match, shape (n,).
+        sources: kind of the key that found the best match, shape (n,).
         freshest: window time of the newest article that it is a duplicate of, `UNKNOWN_TIME` for none, shape (n,).
         covered: whether one that it is a copy of holds most of it, so that no other is looked for, shape (n,).
         indexed: whether later articles shall find this one, shape (n,).
-        candidates: candidates by family that found them first, shape (n, 3).
+        candidates: candidates by the kind of key that found them first, shape (n, 3).
         confirmed: those of them that matched, shape (n, 3).
-        hot: keys looked up whose posting lists are full, by family, shape (n, 3).
-        longest: articles under the fullest key looked up, by family, shape (n, 3).
+        hot: keys looked up whose posting lists are full, by kind, shape (n, 3).
+        longest: articles under the fullest key looked up, by kind, shape (n, 3).
     """
 
     rows: I64
@@ -76,7 +76,19 @@ class Verdicts(NamedTuple):
 
 
 class Judging(NamedTuple):
-    """What a batch is judged by; see `judge`."""
+    """What a batch is judged by: its `Cases`, and whom they can meet.
+
+    Attributes:
+        modes: see `Cases`; `owners`, `siblings`, `floors` and `renewals` likewise.
+        owners: see `modes`.
+        siblings: see `modes`.
+        floors: see `modes`.
+        renewals: see `modes`.
+        keyed: which rows stand under which keys.
+        caps: postings visible under a key, by kind, shape (3,).
+        crowds: articles of the batch that may stand under each key before its list, shape (keys,).
+        duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
+    """
 
     modes: I64
     owners: I64
@@ -101,7 +113,7 @@ class Workspace(NamedTuple):
         shared: how many landmarks they share, shape (rows,).
         sharers: rows with which the article at hand shares any.
         seen: the last article of which each row is a candidate.
-        found_by: the family that found it.
+        found_by: the kind of the key that found it.
         found: candidates of the article at hand.
     """
 
@@ -184,8 +196,8 @@ def is_copy(i: int, batch: Judging, verdicts: Verdicts) -> bool:
 def _look_under(place: int, i: int, batch: Judging, workspace: Workspace, verdicts: Verdicts) -> int:
     """Put the rows under a key that article i looks up into `workspace.visible` and return how many there are."""
     key = batch.keyed.look_up_keys[place]
-    family = batch.keyed.key_kinds[key]
-    most = batch.caps[family] - batch.crowds[key]
+    kind = batch.keyed.key_kinds[key]
+    most = batch.caps[kind] - batch.crowds[key]
     room, visible = most, 0
     node = workspace.newest[key]
     while node >= 0 and room > 0:
@@ -200,8 +212,8 @@ def _look_under(place: int, i: int, batch: Judging, workspace: Workspace, verdic
             visible += 1
         posting -= 1
         room -= 1
-    verdicts.hot[i, family] += room <= 0
-    verdicts.longest[i, family] = max(verdicts.longest[i, family], most - room)
+    verdicts.hot[i, kind] += room <= 0
+    verdicts.longest[i, kind] = max(verdicts.longest[i, kind], most - room)
     return visible
 
 
@@ -221,7 +233,7 @@ def _count_all(some: I64, i: int, sharers: int, workspace: Workspace) -> int:
 def _note_all(
     some: I64,
     i: int,
-    family: int,
+    kind: int,
     count: int,
     rows: Rows,
     batch: Judging,
@@ -229,7 +241,7 @@ def _note_all(
     workspace: Workspace,
 ) -> int:
     for candidate in some:
-        count = _note(candidate, i, family, count, rows, batch, limits, workspace)
+        count = _note(candidate, i, kind, count, rows, batch, limits, workspace)
     return count
 
 
@@ -237,7 +249,7 @@ def _note_all(
 def _note(
     candidate: int,
     i: int,
-    family: int,
+    kind: int,
     count: int,
     rows: Rows,
     batch: Judging,
@@ -254,9 +266,9 @@ def _note(
     if _same(batch.owners, candidate, row) or _same(batch.siblings, candidate, row):
         return count
     distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
-    if family == SIMHASH and distance > limits.max_distance:
+    if kind == SIMHASH and distance > limits.max_distance:
         return count
-    workspace.seen[candidate], workspace.found_by[candidate] = i, family
+    workspace.seen[candidate], workspace.found_by[candidate] = i, kind
     workspace.found[count] = candidate
     return count + 1
 

@@ -12,7 +12,7 @@ import orjson
 from stream_dedup.article import Decision
 from stream_dedup.told import fingerprint_hex, iso, rounded, scope_json
 
-_DRAWN = 1 << 64
+_HASHES = 1 << 64
 
 
 class Disagreement(StrEnum):
@@ -43,7 +43,7 @@ def is_sampled(name: str, share: float) -> bool:
         name: of the article.
         share: 0 to 1.
     """
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) < share * _DRAWN
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) < share * _HASHES
 
 
 def disagreement_json(found: Disagreement, live: Decision, shadow: Decision, decided_ms: int) -> bytes:

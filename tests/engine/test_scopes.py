@@ -125,7 +125,7 @@ class TestSharedKeys:
         max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
     )
     def test_outcomes_hold_where_all_keys_are_shared(self, stream: list[Item], cuts: set[int]) -> None:
-        """Were the keys of two scopes the same in every family, each outcome would still be that of the model."""
+        """Were the keys of two scopes the same of every kind, each outcome would still be that of the model."""
         settings = engine_settings(2)
         model = Scopes(settings)
         with Deduplicator(settings=settings) as engine:

@@ -25,7 +25,7 @@ from stream_dedup.index.runs.shelf import Young
 from stream_dedup.index.stores.store import Family, Store
 
 NO_ROW = -1
-CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # the kinds, in the order of their key numbers
+CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # kinds of keys, in the order of their numbers
 _FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product with consecutive numbers is spread evenly
 
 Bool = NDArray[np.bool_]

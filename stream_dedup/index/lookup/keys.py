@@ -1,4 +1,4 @@
-"""The keys of a batch in one family: under which each article is indexed, and which it looks up.
+"""The keys of a batch of one kind: under which each article is indexed, and which it looks up.
 
 Knows key values and how they are numbered; knows nothing of what the keys are made from.
 """
@@ -144,7 +144,7 @@ def _put_in_order(keys: U64, order: I64) -> None:
 
 
 def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
-    """Join the look-ups of several families article by article, the families in order."""
+    """Join the look-ups of several kinds of keys article by article, the kinds in order."""
     firsts = np.cumsum([0, *map(len, keys)])
     return _interleaved(np.stack(offsets), firsts, np.concatenate(keys))
 
@@ -154,9 +154,9 @@ def _interleaved(offsets: NDArray[np.int64], firsts: I64, keys: I64) -> tuple[I6
     joined, together = np.zeros(offsets.shape[1], np.int64), np.empty_like(keys)
     used = 0
     for i in range(offsets.shape[1] - 1):
-        for family in range(len(offsets)):
-            for place in range(offsets[family, i], offsets[family, i + 1]):
-                together[used] = keys[firsts[family] + place]
+        for kind in range(len(offsets)):
+            for place in range(offsets[kind, i], offsets[kind, i + 1]):
+                together[used] = keys[firsts[kind] + place]
                 used += 1
         joined[i + 1] = used
     return joined, together

@@ -105,7 +105,7 @@ class MultiIndex:
             raise
 
     def caps(self) -> I64:
-        """Return how many postings are visible under a key of each family, shape (3,)."""
+        """Return how many postings are visible under a key of each kind, shape (3,)."""
         return np.array([kind.cap for kind in self.kinds], np.int64)
 
     def add(self, entries: Entries, numbers: U64, stop: int) -> None:

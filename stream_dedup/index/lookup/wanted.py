@@ -18,7 +18,7 @@ _FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product wit
 
 
 class LookedUp(NamedTuple):
-    """Which posting lists of one family n articles look up.
+    """Which posting lists of one kind n articles look up.
 
     Attributes:
         offsets: article i looks up keys[offsets[i]:offsets[i + 1]], shape (n + 1,).

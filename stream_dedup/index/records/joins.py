@@ -16,7 +16,7 @@ _SOURCE_NUMBERS = {source: number for number, source in enumerate(_SOURCES)}
 _JOIN = struct.Struct("<qIffbBB")
 _UNKNOWN_HAMMING = -1
 _UNKNOWN_SHARE = -1.0
-_EPOCH = 1 << 63  # added to a time: before 1970 keys ascend as well
+_SIGN = 1 << 63  # added to a time: before 1970 keys ascend as well
 _RENUMBERED = (1 << 64) - 1  # where the number of a cluster stands in other keys
 
 
@@ -90,7 +90,7 @@ def join_key(cluster: int, decided_ms: int, name: str) -> bytes:
         decided_ms: the stream's time at the decision, milliseconds since 1970 in UTC.
         name: of the copy.
     """
-    return key_of(cluster) + key_of(decided_ms + _EPOCH) + name.encode()
+    return key_of(cluster) + key_of(decided_ms + _SIGN) + name.encode()
 
 
 def renumbered_key(entry: int) -> bytes:
@@ -104,4 +104,4 @@ def renumbered_key(entry: int) -> bytes:
 
 def of_join_key(key: bytes) -> tuple[int, int, str]:
     """Return the cluster, the time and the name that a key without a generation holds; see `join_key`."""
-    return int.from_bytes(key[:8]), int.from_bytes(key[8:16]) - _EPOCH, key[16:].decode()
+    return int.from_bytes(key[:8]), int.from_bytes(key[8:16]) - _SIGN, key[16:].decode()

@@ -16,8 +16,8 @@ from stream_dedup.index.stores.store import Family, Put, Store, StoreError
 FORMAT_VERSION = 6
 _FORMAT_KEY = b"format"
 _PROGRESS_KEY = b"progress"
-_POSITION_KEY = b"changelog"
-_OFFSET_PREFIX = b"offset/"
+_PLACE_KEY = b"changelog"
+_POSITION_PREFIX = b"offset/"
 _START_PREFIX = b"start/"
 CHANGELOG_KEYS = (_START_PREFIX,)  # that a state restored from a changelog without its front may lack
 _PROGRESS = struct.Struct("<QQQQqH")
@@ -111,12 +111,12 @@ class ChangelogPlace:
 
     def put(self) -> Put:
         """Return the write that keeps it."""
-        return Put(Family.META, _POSITION_KEY, orjson.dumps([self.topic, self.offset]))
+        return Put(Family.META, _PLACE_KEY, orjson.dumps([self.topic, self.offset]))
 
 
 def load_place(store: Store) -> ChangelogPlace | None:
     """Return where the state stands in its changelog, None where it has none."""
-    (stored,) = store.get_many(Family.META, [_POSITION_KEY])
+    (stored,) = store.get_many(Family.META, [_PLACE_KEY])
     return ChangelogPlace(*orjson.loads(stored)) if stored else None
 
 
@@ -189,15 +189,15 @@ def differing_settings(there: Mapping[str, Any], here: Mapping[str, Any]) -> lis
 
 def load_positions(store: Store) -> dict[tuple[str, int], int]:
     """Return the next input offset by topic and partition."""
-    return {_split_key(key): _OFFSET.unpack(value)[0] for key, value in store.items(Family.META, _OFFSET_PREFIX)}
+    return {_split_key(key): _OFFSET.unpack(value)[0] for key, value in store.items(Family.META, _POSITION_PREFIX)}
 
 
 def position_puts(positions: Positions) -> Iterator[Put]:
     """Yield the writes that keep the next input offset by topic and partition."""
     for (topic, partition), offset in positions.items():
-        yield Put(Family.META, _OFFSET_PREFIX + f"{topic}/{partition}".encode(), _OFFSET.pack(offset))
+        yield Put(Family.META, _POSITION_PREFIX + f"{topic}/{partition}".encode(), _OFFSET.pack(offset))
 
 
 def _split_key(key: bytes) -> tuple[str, int]:
-    topic, _, partition = key.removeprefix(_OFFSET_PREFIX).decode().rpartition("/")
+    topic, _, partition = key.removeprefix(_POSITION_PREFIX).decode().rpartition("/")
     return topic, int(partition)
