@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from stream_dedup.compiled.hashing import I64, U64, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.fingerprint.sketch import LANDMARK_BITS
-from stream_dedup.index.entries.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, Rows, rows_of_entries
-from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved, spread
+from stream_dedup.index.entries.entries import UNSEGMENTED, WEIGHED, Rows, rows_of_entries
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 from stream_dedup.index.lookup.wanted import LookedUp, sharing_enough, sharing_many, within_distance
@@ -108,19 +107,10 @@ class Search:
         self._scopes = scopes
         self._floor = floor
         self._pending = pending
-        sketches = features.sketches
-        self._flags = flags = index.flags(features)
-        zeros = np.zeros(len(times), np.uint64)
-        self._rows = rows_of(features, zeros, times, flags, scopes)
+        self._flags = index.flags(features)
+        self._rows = rows_of(features, np.zeros(len(times), np.uint64), times, self._flags, scopes)
         self._read = _ReadEntries(index, store)
-        marks = sketches.landmarks
-        marked = ((flags & COMPARABLE) != 0)[:, np.newaxis] & (marks != 0)
-        contents = BatchKeys.same(sketches.content[:, np.newaxis], (flags & BARE == 0)[:, np.newaxis])
-        keys = (
-            contents.masked(scopes),
-            BatchKeys.same(spread(marks, LANDMARK_BITS), marked).masked(scopes),
-            BatchKeys.none(len(times)),
-        )
+        keys = (*index.text_keys(features, self._flags, scopes), BatchKeys.none(len(times)))
         self._keys = [kind.numbered() for kind in keys]
         self._lists = [_Lists(kind.distinct) for kind in self._keys]
         self.probes, self.hits = np.zeros((2, len(times)), np.int64)

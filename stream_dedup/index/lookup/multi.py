@@ -21,6 +21,7 @@ from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.shelf import Shelf, Young, load_removed
 from stream_dedup.index.stores.store import Family, FileStore
 from stream_dedup.settings import EngineSettings
+from stream_dedup.text.texts import offsets_of
 
 _CHUNK = 4_096  # entries read at once
 
@@ -48,6 +49,18 @@ def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArra
     """
     comparable = features.sketches.sizes >= settings.verify.min_grams
     return np.asarray(comparable & sums.any(axis=1) & settings.simhash.enabled)
+
+
+OwnKeys = tuple[U64, NDArray[np.bool_]]  # of one kind under which each article stands, and which are used, shape (n, k)
+
+
+def _content_keys(contents: U64, flags: NDArray[np.uint8], scopes: U64) -> OwnKeys:
+    return masked(contents[:, np.newaxis], scopes), (flags & BARE == 0)[:, np.newaxis]
+
+
+def _landmark_keys(landmarks: U64, flags: NDArray[np.uint8], scopes: U64) -> OwnKeys:
+    comparable = (flags & COMPARABLE) != 0
+    return masked(spread(landmarks, LANDMARK_BITS), scopes), comparable[:, np.newaxis] & (landmarks != 0)
 
 
 class Pending:
@@ -159,22 +172,35 @@ class MultiIndex:
             fixed = self.format.fixed([*there.values()])
             self.add(fixed, np.array([*there], np.uint64), int(numbers[-1]) + 1)
 
-    def own_keys(self, entries: Entries) -> tuple[tuple[U64, NDArray[np.bool_]], ...]:
-        """Return the keys under which each entry stands, kind by kind, and which of them are used.
+    def own_keys(self, entries: Entries) -> tuple[OwnKeys, OwnKeys, OwnKeys]:
+        """Return the keys under which each entry stands, kind by kind.
 
         Args:
             entries: fixed parts, shape (n,).
         """
-        landmarks, scopes = self.format.landmark_keys(entries), entries["scope"]
-        comparable = (entries["flags"] & COMPARABLE) != 0
-        weighed = (entries["flags"] & WEIGHED) != 0
+        flags, scopes = entries["flags"], entries["scope"]
+        weighed = (flags & WEIGHED) != 0
         return (
-            (masked(entries["content"][:, np.newaxis], scopes), (entries["flags"] & BARE == 0)[:, np.newaxis]),
-            (masked(spread(landmarks, LANDMARK_BITS), scopes), comparable[:, np.newaxis] & (landmarks != 0)),
+            _content_keys(entries["content"], flags, scopes),
+            _landmark_keys(self.format.landmark_keys(entries), flags, scopes),
             (
                 masked(self._own_table_keys(entries["fingerprint"].copy()), scopes),
                 np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
             ),
+        )
+
+    def text_keys(self, features: Features, flags: NDArray[np.uint8], scopes: U64) -> tuple[BatchKeys, BatchKeys]:
+        """Return the keys that articles have without words: those of contents, and those of landmarks.
+
+        Args:
+            features: of the n articles.
+            flags: of `flags`, shape (n,).
+            scopes: number of the scope of each, 0 for none, shape (n,).
+        """
+        sketches = features.sketches
+        return (
+            BatchKeys.same(*_content_keys(sketches.content, flags, scopes)),
+            BatchKeys.same(*_landmark_keys(sketches.landmarks, flags, scopes)),
         )
 
     def flags(self, features: Features) -> NDArray[np.uint8]:
@@ -197,8 +223,7 @@ class MultiIndex:
             asking: which of them look up the tables, shape (n,).
         """
         probes = probe_keys(self.plan, fingerprints[asking], sums[asking], self._settings.simhash.probes)
-        offsets = np.zeros(len(fingerprints) + 1, np.int64)
-        np.cumsum(asking * probes.shape[1], out=offsets[1:])
+        offsets = offsets_of(asking * probes.shape[1])
         used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
         return BatchKeys(self._own_table_keys(fingerprints), used, offsets, spread(probes.ravel(), TABLE_KEY_BITS))
 
