@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U32, U64, find_slot
+from stream_dedup.compiled.hashing import EMPTY, I64, U32, U64, find_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.settings.engine import IDF_CEILING, IDF_FLOOR, WeightSettings
 from stream_dedup.text.idf import Epoch
@@ -18,6 +18,9 @@ from stream_dedup.text.lexicon import NOUN, Lexicon
 from stream_dedup.text.terms import Terms
 
 F64 = NDArray[np.float64]
+
+# Places of `Profile.factors` behind those of noun, verb and other.
+_LENGTH, _MARKER, _TITLE, _PRIOR_DOCUMENTS, _IDF_FLOOR, _IDF_CEILING = range(3, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,12 @@ def inverse_document_frequency(documents: float, df: float, prior: float, factor
         documents: N, articles counted.
         df: articles that hold the word.
         prior: p, the share of documents which the dictionary expects to hold the word.
-        factors: of the profile; P, floor and ceiling are the last three.
+        factors: of the profile, with P, floor and ceiling.
     """
-    strength = factors[6]
+    strength = factors[_PRIOR_DOCUMENTS]
     bare = max(documents, 1.0) / max(df, 1.0)
     ratio = (documents + strength) / (df + strength * prior) if strength > 0.0 else bare
-    return float(min(max(np.log(ratio + 0.01), factors[7]), factors[8]))
+    return float(min(max(np.log(ratio + 0.01), factors[_IDF_FLOOR]), factors[_IDF_CEILING]))
 
 
 @kernel
@@ -108,7 +111,7 @@ def term_weight(
         factors: of the profile.
     """
     part = factors[np.int64(NOUN) - np.int64(part_of_speech)]  # looked up, since which it is cannot be foretold
-    bonus = factors[3] * relative_length + factors[4] * marker + factors[5] * in_title
+    bonus = factors[_LENGTH] * relative_length + factors[_MARKER] * marker + factors[_TITLE] * in_title
     return float(tf * idf * (1.0 + part + bonus))
 
 
@@ -180,10 +183,7 @@ def _in_title(offsets: I64, hashes: U64, title_offsets: I64, title_hashes: U64) 
         first, last = title_offsets[article], title_offsets[article + 1]
         if first == last:
             continue
-        room = 16
-        while room < 2 * (last - first):
-            room *= 2
-        table = np.zeros(room, np.uint64)
+        table = np.full(table_size(last - first), EMPTY)
         for i in range(first, last):
             table[find_slot(table, title_hashes[i])] = title_hashes[i]
         for i in range(offsets[article], offsets[article + 1]):
