@@ -18,7 +18,8 @@ HASH_OF_NONE = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 EMPTY = np.uint64(0)
 
 
@@ -71,7 +72,7 @@ def hash_marked(code_points: U32, marked: NDArray[np.bool_]) -> tuple[np.uint64,
 @kernel
 def upper_half(value: np.uint64) -> np.uint32:
     """Return the upper 32 bits of a hash."""
-    return np.uint32(value >> np.uint64(32))
+    return np.uint32(value >> _32)
 
 
 def code_points(text: str) -> U32:
@@ -126,6 +127,32 @@ def find_slot(keys: U64, key: np.uint64) -> int:
     while keys[slot] != EMPTY and keys[slot] != key:
         slot = (slot + np.uint64(1)) & mask
     return np.int64(slot)  # type: ignore[return-value]  # compiled code has no Python integers
+
+
+@kernel
+def number_slot(number: np.uint64, last: int) -> int:
+    """Return the slot where a number belongs in an open-addressing table: consecutive ones are spread evenly.
+
+    Fibonacci hashing (Knuth 1973, The Art of Computer Programming 3, 6.4).
+
+    Args:
+        number: of up to 64 bits.
+        last: slot of the table, one less than a power of two up to 2^32.
+    """
+    return np.int64((number * _GOLDEN) >> _32) & last  # type: ignore[return-value]  # compiled
+
+
+@kernel
+def in_proportion(key: np.uint64, parts: int) -> int:
+    """Return in which of some equal parts of all 64-bit keys one is: the parts of ascending keys ascend.
+
+    The upper half of a product instead of a division (Lemire 2019, "Fast random integer generation in an interval").
+
+    Args:
+        key: of which the upper 32 bits decide.
+        parts: how many there are, less than 2^32.
+    """
+    return np.int64(((key >> _32) * np.uint64(parts)) >> _32)  # type: ignore[return-value]  # compiled
 
 
 @kernel

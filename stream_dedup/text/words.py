@@ -11,6 +11,7 @@ import numpy as np
 
 from stream_dedup.compiled.hashing import I32, I64, U32, U64, code_points
 from stream_dedup.text.forms import SEPARATOR
+from stream_dedup.text.texts import offsets_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +66,7 @@ def words_of(texts: Iterable[list[str]]) -> Words:
     marked = [code_points(SEPARATOR.join([*words, ""])) for words in texts]
     points = np.concatenate([np.empty(0, np.uint32), *marked])
     ends = points == ord(SEPARATOR)
-    offsets = np.zeros(len(marked) + 1, np.int64)
-    np.cumsum([np.count_nonzero(text == ord(SEPARATOR)) for text in marked], out=offsets[1:])
+    offsets = offsets_of([int(np.count_nonzero(text == ord(SEPARATOR))) for text in marked])
     stops = np.flatnonzero(ends)
     numbers = np.zeros(len(stops), np.int32)
     return Words(points[~ends], stops - np.arange(len(stops)), offsets, numbers, NO_VOCABULARY)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64, table_size
+from stream_dedup.compiled.hashing import I64, U64, number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import UNSEGMENTED, WEIGHED, Rows, rows_of_entries
@@ -25,7 +25,6 @@ from stream_dedup.index.stores.store import Family, Store
 
 NO_ROW = -1
 CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # kinds of keys, in the order of their numbers
-_FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product with consecutive numbers is spread evenly
 
 Bool = NDArray[np.bool_]
 
@@ -312,10 +311,10 @@ def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
 def _row_slot(table: NDArray[np.int64], number: np.uint64) -> int:
     """Return the slot of a number in an open-addressing table, or the free one where it belongs."""
     last = len(table) - 1
-    slot = np.int64((number * _FACTOR) >> _32) & last
+    slot = number_slot(number, last)
     while table[slot, 1] != NO_ROW and table[slot, 0] != np.int64(number):
         slot = (slot + 1) & last
-    return slot  # type: ignore[return-value]  # compiled code has no Python integers
+    return slot
 
 
 def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8], scopes: U64) -> Rows:

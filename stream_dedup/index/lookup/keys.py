@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I64, U64, find_slot, mix64, table_size
+from stream_dedup.compiled.hashing import EMPTY, I64, U64, find_slot, in_proportion, mix64, table_size
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.text.texts import offsets_of
 
 NO_KEY = -1
-_32 = np.uint64(32)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 
 
@@ -37,9 +37,7 @@ class BatchKeys:
     @classmethod
     def same(cls, own: U64, used: NDArray[np.bool_]) -> "BatchKeys":
         """Return the keys of articles that look up what they are indexed under."""
-        offsets = np.zeros(len(own) + 1, np.int64)
-        np.cumsum(used.sum(axis=1), out=offsets[1:])
-        return cls(own, used, offsets, own[used], same_keys=True)
+        return cls(own, used, offsets_of(used.sum(axis=1)), own[used], same_keys=True)
 
     @classmethod
     def none(cls, articles: int) -> "BatchKeys":
@@ -107,12 +105,12 @@ def _distinct(keys: U64) -> tuple[U64, I64]:
     """
     stops = np.zeros(len(keys) + 1, np.int64)
     for key in keys:
-        stops[_slot(keys, key) + 1] += 1
+        stops[in_proportion(key, len(keys)) + 1] += 1
     for slot in range(len(keys)):
         stops[slot + 1] += stops[slot]
     ascending, order = np.empty_like(keys), np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        slot = _slot(keys, keys[i])
+        slot = in_proportion(keys[i], len(keys))
         place = stops[slot]
         ascending[place], order[place] = keys[i], i
         stops[slot] += 1
@@ -124,12 +122,6 @@ def _distinct(keys: U64) -> tuple[U64, I64]:
             count += 1
         places[order[i]] = count - 1
     return distinct[:count].copy(), places
-
-
-@kernel
-def _slot(keys: U64, key: np.uint64) -> int:
-    """Return in which of as many slots as there are keys a key is; those of ascending keys ascend."""
-    return np.int64(((key >> _32) * np.uint64(len(keys))) >> _32)  # type: ignore[return-value]  # compiled
 
 
 @kernel

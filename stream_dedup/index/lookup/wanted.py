@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64, table_size
+from stream_dedup.compiled.hashing import I64, U64, number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.index.lookup.sharing import FIRST_SHARED, Sharing, least_shared_of_class
 
 _CLASSES = 256  # of sizes
-_FACTOR, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # whose product with consecutive numbers is spread evenly
 
 
 class LookedUp(NamedTuple):
@@ -123,7 +122,7 @@ def _count(i: int, looked_up: LookedUp, entries: U64, shared: _Shared) -> int:
     last, place = table_size(_postings(i, looked_up)) - 1, 0
     for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
         for posting in range(looked_up.begins[key], looked_up.stops[key]):
-            slot = np.int64((entries[posting] * _FACTOR) >> _32) & last
+            slot = number_slot(entries[posting], last)
             while shared.counts[slot] > 0 and shared.numbers[slot] != entries[posting]:
                 slot = (slot + 1) & last
             shared.numbers[slot] = entries[posting]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U64, mix64
+from stream_dedup.compiled.hashing import U64, in_proportion, mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.compiled.unaligned import WORD, put_word, word_at
@@ -24,7 +24,7 @@ Bytes = NDArray[np.uint8]
 LEAST_POSTINGS = 48  # of a block in the mean; of twice as many two blocks are made
 CHECKED = np.uint64(1 << 63)  # in the fence of a block: it was found sound since the run was opened
 _KEY_BITS = 64
-_1, _4, _32 = np.uint64(1), np.uint64(4), np.uint64(32)
+_1, _4 = np.uint64(1), np.uint64(4)
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
@@ -194,8 +194,7 @@ def posting_at(data: Bytes, at: int, layout: Layout) -> tuple[np.uint64, np.uint
 @kernel
 def guess_of(layout: Layout, key: np.uint64, rows: int) -> int:
     """Return about which of a block's rows is the first of a key; there is one, or none at all."""
-    share = (key << np.uint64(layout.block_bits)) >> _32
-    return np.int64((share * np.uint64(rows)) >> _32)  # type: ignore[return-value]  # compiled
+    return in_proportion(key << np.uint64(layout.block_bits), rows)
 
 
 @kernel

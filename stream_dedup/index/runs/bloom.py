@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64, in_proportion
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
 
@@ -99,8 +99,7 @@ def _holds(words: U64, key: np.uint64) -> int:
 @kernel
 def _line(words: U64, key: np.uint64) -> int:
     """Return the first word of a key's line: the lines of ascending keys ascend."""
-    lines = np.uint64(len(words) // _LINE_WORDS)
-    return _LINE_WORDS * np.int64(((key >> _32) * lines) >> _32)  # type: ignore[return-value]  # compiled
+    return _LINE_WORDS * in_proportion(key, len(words) // _LINE_WORDS)
 
 
 @kernel

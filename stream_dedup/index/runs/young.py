@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.compiled.hashing import I64, U64, in_proportion
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
 from stream_dedup.index.runs.blocks import Flat
@@ -18,7 +18,6 @@ _Numbers = TypeVar("_Numbers", I64, U64)
 
 _FREE = -1
 _LEAST = 1 << 10  # slots of an empty table
-_32 = np.uint64(32)
 
 
 class YoungLists:
@@ -96,22 +95,17 @@ def _grown(part: _Numbers, size: int) -> _Numbers:
 
 @kernel
 def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
-    slot = _home(keys, key)
+    """Return the slot of a key, or the free one where it belongs; ascending keys are looked up in ascending slots."""
+    slot = in_proportion(key, len(keys))
     while heads[slot] != _FREE and keys[slot] != key:
         slot = (slot + 1) & (len(keys) - 1)
     return slot
 
 
 @kernel
-def _home(keys: U64, key: np.uint64) -> int:
-    """Return the slot of a key if none were taken: those of ascending keys, which are spread evenly, ascend."""
-    return np.int64(((key >> _32) * np.uint64(len(keys))) >> _32)  # type: ignore[return-value]  # compiled
-
-
-@kernel
 def _ask_for(keys: U64, heads: I64, wanted: U64, place: int) -> None:
     if place < len(wanted):
-        slot = _home(keys, wanted[place])
+        slot = in_proportion(wanted[place], len(keys))
         prefetch(keys, slot)
         prefetch(heads, slot)
 
