@@ -83,12 +83,11 @@ class CommitReader:
         Raises:
             ChangelogError: the record is none of ours, or of a version that is not known here.
         """
-        kind = key[:1] if key else b""
-        if key and kind == _COUNT:
+        if key is None or not _is_ours(key[:1], value):
+            raise ChangelogError(f"a record with key {key!r} does not belong into a changelog of stream_dedup")
+        if key[:1] == _COUNT or value is None:
             self._counts.append(Put(Family.COUNTS, key[1:], None if value is None else _count_value(value)))
             return None
-        if kind != _COMMIT or value is None:
-            raise ChangelogError(f"a record with key {key!r} does not belong into a changelog of stream_dedup")
         version, part, parts = _PART.unpack_from(value)
         _check_version(version)
         if part != len(self._parts):
@@ -104,6 +103,15 @@ class CommitReader:
         counts, self._counts, self._parts = self._counts, [], []
         last = replace(commit.steps[-1], counts=[put for put in counts if put.key in own])
         return replace(commit, steps=[*commit.steps[:-1], last])
+
+
+def _is_ours(kind: bytes, value: bytes | None) -> bool:
+    """Tell whether a record can be of a changelog: a count, or its deletion, or a part of a commit."""
+    if value is None:
+        return kind == _COUNT
+    if kind == _COUNT:
+        return len(value) >= _COUNT_VALUE.size
+    return kind == _COMMIT and len(value) >= _PART.size
 
 
 def _check_version(version: int) -> None:

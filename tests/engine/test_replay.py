@@ -291,7 +291,16 @@ def test_commit_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, part_
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(None, b"x"), (b"", b"x"), (b"x", b"y"), (b"offset", b"\x01"), (b"c" + bytes(10), None), (None, None)],
+    [
+        (None, b"x"),
+        (b"", b"x"),
+        (b"x", b"y"),
+        (b"offset", b"\x01"),
+        (b"c" + bytes(10), None),
+        (b"cat", b"x"),
+        (b"key", b""),
+        (None, None),
+    ],
 )
 def test_foreign_record_is_refused(key: bytes | None, value: bytes | None) -> None:
     """A record that no stream_dedup wrote is not taken for anything."""
