@@ -44,15 +44,15 @@ def check_name(scope: str, article_id: str, most_bytes: int) -> None:
         ValueError: one of them is too long, holds the separator or cannot be UTF-8, or the id is empty.
     """
     try:
-        size = len(name_of(scope, article_id).encode())
+        size, before = len(article_id.encode()), len(name_of(scope, "").encode())
     except UnicodeEncodeError as error:
         raise ValueError(f"the id {article_id[:40]!r}{_of_scope(scope)} cannot be UTF-8: {error.reason}") from None
-    if not article_id or size > most_bytes:
-        raise ValueError(f"the id {article_id[:40]!r} has {len(article_id.encode())} bytes, not 1 to {most_bytes}")
-    if SEPARATOR in article_id:
-        raise ValueError(f"the id {article_id[:40]!r} has a U+001F, which stands between scope and id")
     if scope:
         _check_scope(scope)
+    if not 1 <= size <= most_bytes - before:
+        raise ValueError(f"the id {article_id[:40]!r} has {size} bytes, not 1 to {most_bytes - before}")
+    if SEPARATOR in article_id:
+        raise ValueError(f"the id {article_id[:40]!r} has a U+001F, which stands between scope and id")
 
 
 def _of_scope(scope: str) -> str:
