@@ -36,17 +36,12 @@ def json_object(value: bytes) -> dict[str, Any]:
         fields = orjson.loads(value)
     except orjson.JSONDecodeError:
         fields = lenient_json(value)
-    if not isinstance(fields, dict):
-        raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {kind_of(fields)}, not an object")
-    return fields
+    return _checked_object(fields)
 
 
 def exact_object(value: bytes) -> dict[str, Any]:
     """Return the object that bytes hold, with integers of any length as they are; see `json_object`."""
-    fields = lenient_json(value)
-    if not isinstance(fields, dict):
-        raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {kind_of(fields)}, not an object")
-    return fields
+    return _checked_object(lenient_json(value))
 
 
 def lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
@@ -69,6 +64,12 @@ def kind_of(value: object) -> str:
         if isinstance(value, kind):
             return words
     return "a number"
+
+
+def _checked_object(fields: object) -> dict[str, Any]:
+    if not isinstance(fields, dict):
+        raise UndecodableError(Reason.NOT_AN_OBJECT, f"the message is {kind_of(fields)}, not an object")
+    return fields
 
 
 def _integer(digits: str) -> int | float:

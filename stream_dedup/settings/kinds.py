@@ -73,6 +73,12 @@ class FileRelative:
     """Marks a path which, where a settings file names it, is relative to that file."""
 
 
+def is_path(field: FieldInfo) -> bool:
+    """Tell whether a setting is a path, or none."""
+    of_parts = (getattr(part, "__metadata__", ()) for part in get_args(field.annotation))
+    return any(isinstance(mark, FileRelative) for marks in (field.metadata, *of_parts) for mark in marks)
+
+
 _Value = TypeVar("_Value")
 
 

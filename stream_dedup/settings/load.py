@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from stream_dedup.settings.faults import describe_faults, shown
-from stream_dedup.settings.kinds import PASSED_ON, FileRelative, flattened, in_utf_8
+from stream_dedup.settings.kinds import PASSED_ON, flattened, in_utf_8, is_path
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -75,7 +75,7 @@ def _path_settings() -> Iterator[tuple[str, str]]:
         kind = group_field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             for name, field in kind.model_fields.items():
-                if FileRelative.__name__ in repr(field):
+                if is_path(field):
                     yield group, name
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.kinds import FileRelative, form_of
+from stream_dedup.settings.kinds import form_of, is_path
 from stream_dedup.settings.schema import Settings
 
 _BOUNDS = {
@@ -87,7 +87,7 @@ def _allowed(field: FieldInfo) -> str:
     choices = _choices(field.annotation)
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
-    if FileRelative.__name__ in repr(field):
+    if is_path(field):
         return "a path"
     if words := form_of(field):
         return words
