@@ -9,6 +9,7 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
+from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.index.entries.entries import RESERVE
 from stream_dedup.index.lookup.multi import MultiIndex
@@ -66,17 +67,27 @@ class Integrity:
             yield from (f"entry {number} is not between {first} and {stop}" for number in out)
             fixed = self._index.format.fixed([value for _, value in pairs])
             active = (fixed["flags"] & RESERVE) == 0
-            for place, kind in enumerate(self._index.kinds):
-                own, used = self._index.own_keys(fixed[active])[place]
+            own_keys = self._index.own_keys(fixed[active])
+            for place, (own, used) in enumerate(own_keys):
                 row, _ = np.nonzero(used)
-                keys = own[used]
-                lists = self._index.shelf.find(place, np.unique(keys), first, None)
-                places = np.searchsorted(lists.keys, keys)
-                for at, key, number in zip(places.tolist(), keys.tolist(), numbers[active][row].tolist(), strict=True):
-                    found = lists.postings.entries[lists.offsets[at] : lists.offsets[at + 1]]
-                    # A list that is full has lost its oldest.
-                    if number not in found and len(found) < kind.cap:
-                        yield f"entry {number} is not in the list of its key {key:x} of {kind.name}"
+                yield from self._not_listed(place, own[used], numbers[active][row])
+
+    def _not_listed(self, place: int, keys: U64, numbers: U64) -> Iterator[str]:
+        """Yield a line on each entry that is not in the list of its key.
+
+        Args:
+            place: of the kind.
+            keys: shape (m,).
+            numbers: of the entries, shape (m,).
+        """
+        kind = self._index.kinds[place]
+        lists = self._index.shelf.find(place, np.unique(keys), self._first, None)
+        places = np.searchsorted(lists.keys, keys)
+        for at, key, number in zip(places.tolist(), keys.tolist(), numbers.tolist(), strict=True):
+            found = lists.postings.entries[lists.offsets[at] : lists.offsets[at + 1]]
+            # A list that is full has lost its oldest.
+            if number not in found and len(found) < kind.cap:
+                yield f"entry {number} is not in the list of its key {key:x} of {kind.name}"
 
     def _postings(self) -> Iterator[str]:
         for place, flat in self._index.shelf.flats():
@@ -108,25 +119,22 @@ class Integrity:
         yield from self._expired(Family.ARTICLES)
 
     def _article(self, name: bytes, record: ArticleRecord) -> Iterator[str]:
-        first = self._first
-        numbers = [number for number in record.entries if number >= first]
-        for number, entry in zip(
-            numbers, self._store.get_many(Family.ENTRIES, [key_of(number) for number in numbers]), strict=True
-        ):
+        numbers = [number for number in record.entries if number >= self._first]
+        entries = self._store.get_many(Family.ENTRIES, list(map(key_of, numbers)))
+        for number, entry in zip(numbers, entries, strict=True):
             if entry is None:
                 yield f"article {_shown(name)} has entry {number}, which is not there"
             elif (other := self._index.format.unpack([entry])[1][0]) != name:
                 yield f"article {_shown(name)} has entry {number}, which is of {_shown(other)}"
 
     def _clusters(self) -> Iterator[str]:
-        first = self._first
         for key, value in self._current(Family.CLUSTERS):
-            yield from self._cluster(key, Cluster.unpack(value), first)
+            yield from self._cluster(key, Cluster.unpack(value))
         yield from self._expired(Family.CLUSTERS)
         yield from self._expired(Family.URLS)
         yield from self._expired(Family.MEMBERS)
 
-    def _cluster(self, key: bytes, cluster: Cluster, first: int) -> Iterator[str]:
+    def _cluster(self, key: bytes, cluster: Cluster) -> Iterator[str]:
         name = f"cluster {cluster.number}"
         if key_of(cluster.number) != key:
             yield f"{name} stands under {key.hex()}"
@@ -134,7 +142,7 @@ class Integrity:
             yield f"{name} has {cluster.copies} copies, but its sources do not add up to one more"
         if cluster.member(cluster.canonical) is None:
             yield f"{name} has not its canonical article {cluster.canonical!r} among its members"
-        kept = [member for member in cluster.members if member.entry != NOT_INDEXED and member.entry >= first]
+        kept = [member for member in cluster.members if member.entry != NOT_INDEXED and member.entry >= self._first]
         entries = self._store.get_many(Family.ENTRIES, [key_of(member.entry) for member in kept])
         for member, entry in zip(kept, entries, strict=True):
             if entry is None:
