@@ -131,26 +131,26 @@ def find_slot(keys: U64, key: np.uint64) -> int:
 
 @kernel
 def number_slot(number: np.uint64, last: int) -> int:
-    """Return the slot where a number belongs in an open-addressing table: consecutive ones are spread evenly.
+    """Return the first slot to probe for a number in an open-addressing table; consecutive numbers spread evenly.
 
     Fibonacci hashing (Knuth 1973, The Art of Computer Programming 3, 6.4).
 
     Args:
         number: of up to 64 bits.
-        last: slot of the table, one less than a power of two up to 2^32.
+        last: number of the table's last slot: its size, a power of two up to 2^32, minus one.
     """
     return np.int64((number * _GOLDEN) >> _32) & last  # type: ignore[return-value]  # compiled
 
 
 @kernel
 def in_proportion(key: np.uint64, parts: int) -> int:
-    """Return in which of some equal parts of all 64-bit keys one is: the parts of ascending keys ascend.
+    """Map a 64-bit key to one of `parts` equal ranges, from 0 on; ascending keys map to ascending ranges.
 
-    The upper half of a product instead of a division (Lemire 2019, "Fast random integer generation in an interval").
+    By a multiplication instead of a division (Lemire 2019, "Fast random integer generation in an interval").
 
     Args:
-        key: of which the upper 32 bits decide.
-        parts: how many there are, less than 2^32.
+        key: only its upper 32 bits count.
+        parts: number of ranges, less than 2^32.
     """
     return np.int64(((key >> _32) * np.uint64(parts)) >> _32)  # type: ignore[return-value]  # compiled
 

@@ -63,7 +63,11 @@ class _Asked:
     times: Times
 
     def cases(self, candidates: Candidates) -> Cases:
-        """Return what each of them is judged by."""
+        """Return the cases for `judge`.
+
+        Args:
+            candidates: of the run.
+        """
         times = self.times
         return Cases(self.standings.modes, *self._owners(candidates), times.floors, times.renewals)
 
@@ -307,7 +311,7 @@ class Batch:
         return ~asked.standings.revised & self._parts.duplicates[verdicts.relations]
 
     def _count(self, found: _Found, search: Search, articles: int) -> None:
-        """Count what the first articles of a run met in the index, and what was taken out of them."""
+        """Add the first articles of a run to the tally."""
         tally, verdicts = self._tally, found.verdicts
         tally.candidates += verdicts.candidates[:articles].sum(axis=0)
         tally.confirmed += verdicts.confirmed[:articles].sum(axis=0)

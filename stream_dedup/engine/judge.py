@@ -23,11 +23,11 @@ class Cases(NamedTuple):
 
     Attributes:
         modes: `JUDGE` or `SKIP`, shape (n,).
-        owners: rows of the same id have the same number, -1 where it does not matter, shape (rows,): a text is never
-            a copy of another text of its own id.
-        siblings: likewise of the same URL, for an article that is a new text of the others there, shape (rows,).
-        floors: window time before which each article sees nothing any more, shape (n,).
-        renewals: window time before which the text that an article copies needs renewing, shape (n,).
+        owners: a number for each id, -1 for rows whose id no article of the batch revises, shape (rows,). Rows with the
+            same number are never compared: a text is no copy of another text of the same id.
+        siblings: likewise for each URL, shape (rows,).
+        floors: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
+        renewals: a copy of a text with an earlier window time is indexed as well, same unit, shape (n,).
     """
 
     modes: I64

@@ -64,12 +64,12 @@ def _of_each_kind() -> I64:
 
 @dataclass(slots=True)
 class Tally:
-    """What the articles of a batch met in the index, and how many of them had lines of their sites.
+    """Counts over the articles of a batch: what they found in the index, and how many lost lines of their sites.
 
-    The kinds of keys are content, landmark and SimHash.
+    The kinds of keys, in this order: content, landmark, SimHash.
 
     Attributes:
-        candidates: by the kind of key that found them, shape (3,).
+        candidates: entries compared, by the kind of key that found them, int64, shape (3,).
         confirmed: those of them that matched, shape (3,).
         hot_keys: keys looked up whose posting lists are full, by kind, shape (3,); a content has room for one entry.
         longest_lists: articles under the fullest key looked up, by kind, shape (3,).
@@ -97,7 +97,7 @@ class Judged:
         successions: changes of canonical articles, in order, by the place of the outcome that led to them.
         clusters: the clusters that changed, by the name of their canonical article; None where nothing is called by it
             any more.
-        tally: what its articles met in the index.
+        tally: counts over its articles.
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
         seconds: time by stage.
     """

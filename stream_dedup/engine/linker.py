@@ -176,14 +176,14 @@ class _Linking:
         return Moment(self._decided[place], self._floors[place])
 
     def _index_after_all(self, place: int) -> None:
-        """Index a copy of nothing but its own copies, as the text of any article that goes on."""
+        """Index a text that matched only copies of its own article, which the judge had left out of the index."""
         self._indexed[place] = self._book.reindexed = True
         self._entries.texts["flags"][place] &= _OF_NO_COPY
 
     def _staying(
         self, name: str, old: ArticleRecord | None, match: Matched | None, moment: Moment, *, own: bool
     ) -> ArticleRecord | None:
-        """Return what was known of an article that stays in its cluster; take any other out of its own."""
+        """Return the earlier record if the article stays in its cluster; otherwise remove it from the cluster."""
         if old is None or self._stays(name, old, match, own=own):
             return old
         self._book.leave(name, old, SuccessionReason.MOVED, moment)
@@ -210,17 +210,17 @@ class _Linking:
         return known.member(name) if known is not None else None
 
     def _without_reserve(self, old: ArticleRecord, entry: int) -> ArticleRecord:
-        """Remove the entry that is kept in reserve: whoever is to stand in stands in with its newest text."""
+        """Return the record without its entry in reserve, which is removed: the newest text takes its place."""
         self._book.removed.append(entry)
         return old._replace(entries=tuple([kept for kept in old.entries if kept != entry]))
 
     def _wants_entry(self, place: int, cluster: int, before: Member | None) -> bool:
-        """Tell whether a text gets an entry: in the index, or in reserve for its cluster.
+        """Tell whether a text needs an entry, in the index or in reserve for its cluster.
 
         Args:
-            place: of the text.
+            place: of the text in the run.
             cluster: number of its cluster.
-            before: the article as a member of that, as it was until now.
+            before: the article as a member of the cluster before this text, None if it was no member.
         """
         if self._indexed[place] or (before is not None and _in_reserve(before)):
             return True

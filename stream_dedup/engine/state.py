@@ -84,10 +84,10 @@ class State:
         return load_starts(self.store).get(self.progress.live[0])
 
     def apply(self, change: Change, positions: Positions, place: ChangelogPlace | None) -> None:
-        """Make a change: with one atomic write, and in the counts in memory.
+        """Apply a change: one atomic write to the store, then the counts in memory.
 
         Args:
-            change: not made yet.
+            change: decided on the state as it is now.
             positions: next input offset by topic and partition, of those that it moves.
             place: next offset in the changelog, if there is one.
 

@@ -106,7 +106,7 @@ class CommitReader:
 
 
 def _is_ours(kind: bytes, value: bytes | None) -> bool:
-    """Tell whether a record can be of a changelog: a count, or its deletion, or a part of a commit."""
+    """Tell whether a record is a count, the deletion of one, or a part of a commit."""
     if value is None:
         return kind == _COUNT
     if kind == _COUNT:

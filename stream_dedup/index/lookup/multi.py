@@ -51,7 +51,8 @@ def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArra
     return np.asarray(comparable & sums.any(axis=1) & settings.simhash.enabled)
 
 
-OwnKeys = tuple[U64, NDArray[np.bool_]]  # of one kind under which each article stands, and which are used, shape (n, k)
+# Keys of one kind that n articles are indexed under, and which of them are used, both of shape (n, k).
+OwnKeys = tuple[U64, NDArray[np.bool_]]
 
 
 def _content_keys(contents: U64, flags: NDArray[np.uint8], scopes: U64) -> OwnKeys:
@@ -190,7 +191,7 @@ class MultiIndex:
         )
 
     def text_keys(self, features: Features, flags: NDArray[np.uint8], scopes: U64) -> tuple[BatchKeys, BatchKeys]:
-        """Return the keys that articles have without words: those of contents, and those of landmarks.
+        """Return the keys that need no words: of contents and of landmarks.
 
         Args:
             features: of the n articles.
