@@ -70,14 +70,14 @@ class Owner:
         # The id fences whoever wrote to this changelog before; a writer with other settings is fenced by the input's
         # group, which has another generation by then.
         with (
-            client_statistics(kit.metrics, "consumer") as consumer_told,
-            client_statistics(kit.metrics, "producer") as producer_told,
+            client_statistics(kit.metrics, "consumer") as consumer_statistics,
+            client_statistics(kit.metrics, "producer") as producer_statistics,
             self._closing_together() as closers,
             ExitStack() as company,
         ):
             changelog = kit.names.changelog
             writer = Writer(
-                self._settings, changelog, changelog, life.heartbeat, producer_told, partial(self._asked, term)
+                self._settings, changelog, changelog, life.heartbeat, producer_statistics, partial(self._asked, term)
             )
             closers.append(writer.close)
             writer.open()
@@ -88,7 +88,7 @@ class Owner:
                 if not self._judge_history(wire.decoder(room), writer):
                     return
                 encoder = wire.encoder()
-            source = Source(self._settings, kit.engine.positions(), kit.topics.identities, consumer_told)
+            source = Source(self._settings, kit.engine.positions(), kit.topics.identities, consumer_statistics)
             closers.append(source.close)
             company.enter_context(life.keeping(source.keep_alive))
             company.enter_context(life.hearing(partial(kit.meter.tick, source)))

@@ -160,8 +160,8 @@ class Service:
         check_own(engine.state.place, names.changelog)
         topics.prepare(names)
         with (
-            client_statistics(metrics, "changelog") as told,
-            closing(ChangelogReader(settings, names.changelog, life.heartbeat, told)) as reader,
+            client_statistics(metrics, "changelog") as on_statistics,
+            closing(ChangelogReader(settings, names.changelog, life.heartbeat, on_statistics)) as reader,
         ):
             if changelogs and reader.bounds()[1] == 0:
                 raise refusal(settings, changelogs, other_states(settings, digest))

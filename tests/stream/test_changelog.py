@@ -249,7 +249,7 @@ def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstra
     def told(statistics: str) -> None:
         received.append(json.loads(statistics)["rx_bytes"])
 
-    with closing(ChangelogReader(chosen, topic, told=told)) as reader:
+    with closing(ChangelogReader(chosen, topic, on_statistics=told)) as reader:
 
         def read(count: int) -> bool:
             records.extend(reader.read(0.1, MEGABYTE))

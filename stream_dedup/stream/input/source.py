@@ -28,7 +28,7 @@ from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.input.haul import Haul
 from stream_dedup.stream.input.standing import Identify, Standing
-from stream_dedup.stream.kafka.clients import BrokerError, Told, consumer_properties, make_consumer, passes
+from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, consumer_properties, make_consumer, passes
 from stream_dedup.stream.kafka.places import Place, offsets_of, place_of
 from stream_dedup.stream.kafka.topics import taken_in
 
@@ -70,7 +70,7 @@ class Source:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
         identify: see `Standing`.
-        told: called with the client's statistics; None where they are not wanted.
+        on_statistics: called with the client's statistics; None where they are not wanted.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Source:
         settings: Settings,
         positions: Mapping[Place, int],
         identify: Identify = lambda _: {},
-        told: Told | None = None,
+        on_statistics: OnStatistics | None = None,
     ) -> None:
         self._settings = settings
         self._commit = settings.commit
         properties = consumer_properties(settings)
         # By itself the client would begin anew, or leave out what is still there.
-        self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, told)
+        self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._standing = Standing(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never

@@ -84,7 +84,7 @@ _REFUSALS = {
 
 log = structlog.get_logger()
 
-Told = Callable[[str], None]  # what a client calls with its statistics, as JSON, while it is polled
+OnStatistics = Callable[[str], None]  # a client calls it with its statistics, as JSON, while it is polled
 
 
 class BrokerError(Exception):
@@ -262,58 +262,60 @@ def _client_id(role: str) -> str:
 
 
 def make_consumer(
-    settings: Settings, properties: Mapping[str, Any] | None = None, told: Told | None = None
+    settings: Settings, properties: Mapping[str, Any] | None = None, on_statistics: OnStatistics | None = None
 ) -> Consumer:
     """Return a consumer which has not subscribed yet.
 
     Args:
         settings: the way to the broker.
         properties: of librdkafka, and what it calls; None for those of the input's consumer.
-        told: called with its statistics; it has to be polled then for as long as it is open, or they pile up.
+        on_statistics: called with its statistics; it must be polled then for as long as it is open, or they pile up.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
     chosen = consumer_properties(settings) if properties is None else properties
     with _refusals("consumer", settings.kafka):
-        return Consumer(_telling(chosen, told), logger=RdkafkaLogger())
+        return Consumer(_with_statistics(chosen, on_statistics), logger=RdkafkaLogger())
 
 
-def make_producer(settings: Settings, transactional_id: str = "", told: Told | None = None) -> Producer:
+def make_producer(
+    settings: Settings, transactional_id: str = "", on_statistics: OnStatistics | None = None
+) -> Producer:
     """Return a producer, a transactional one if an id is given.
 
     Args:
         settings: the way to the broker.
         transactional_id: see above.
-        told: called with its statistics; see `make_consumer`.
+        on_statistics: called with its statistics; see `make_consumer`.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
     properties = producer_properties(settings, transactional_id)
     with _refusals("producer", settings.kafka):
-        return Producer(_telling(properties, told), logger=RdkafkaLogger())
+        return Producer(_with_statistics(properties, on_statistics), logger=RdkafkaLogger())
 
 
-def _telling(properties: Mapping[str, Any], told: Told | None) -> dict[str, Any]:
-    """Have a client tell its statistics, as often as the properties say."""
-    if told is None:
+def _with_statistics(properties: Mapping[str, Any], on_statistics: OnStatistics | None) -> dict[str, Any]:
+    """Return a client's properties, with those that have it report statistics if somebody wants them."""
+    if on_statistics is None:
         return dict(properties)
-    return {"statistics.interval.ms": _STATISTICS_MS, **properties, "stats_cb": told}
+    return {"statistics.interval.ms": _STATISTICS_MS, **properties, "stats_cb": on_statistics}
 
 
-def make_admin(settings: Settings, told: Callable[[KafkaError], None] = lambda _: None) -> AdminClient:
+def make_admin(settings: Settings, on_error: Callable[[KafkaError], None] = lambda _: None) -> AdminClient:
     """Return a client for topics.
 
     Args:
         settings: the way to the broker.
-        told: called with what the client tells of its connections, while it is polled.
+        on_error: called with errors of its connections, while it is polled.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
     given = {name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))}
-    properties: Any = {**given, "error_cb": told}  # its types know no function
+    properties: Any = {**given, "error_cb": on_error}  # its types know no function
     with _refusals("admin", settings.kafka):
         return AdminClient(properties, logger=RdkafkaLogger())
 

@@ -11,15 +11,15 @@ import orjson
 
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.metrics import Metrics
-from stream_dedup.stream.kafka.clients import Told
+from stream_dedup.stream.kafka.clients import OnStatistics
 
 _CONNECTED = "UP"
 _MICROSECOND = 1e-6
 
 
 @contextmanager
-def client_statistics(metrics: Metrics, client: str) -> Iterator[Told]:
-    """Return what a client is to call with its statistics; what it is doing now is not shown any more at the end.
+def client_statistics(metrics: Metrics, client: str) -> Iterator[OnStatistics]:
+    """Yield what a client is to call with its statistics; at the end nothing but its totals is shown any more.
 
     Args:
         metrics: what is moved.
@@ -53,10 +53,10 @@ class ClientMeter:
             kind = type(error).__name__
             self._complaints.warning("kafka_statistics_not_read", error=kind, client=self._client, detail=str(error))
 
-    def _show(self, told: Mapping[str, Any]) -> None:
-        metrics, client, brokers = self._metrics, self._client, [*told["brokers"].values()]
-        metrics.kafka_received_bytes.labels(client).inc(self._more("rx", told["rx_bytes"]))
-        metrics.kafka_sent_bytes.labels(client).inc(self._more("tx", told["tx_bytes"]))
+    def _show(self, statistics: Mapping[str, Any]) -> None:
+        metrics, client, brokers = self._metrics, self._client, [*statistics["brokers"].values()]
+        metrics.kafka_received_bytes.labels(client).inc(self._more("rx", statistics["rx_bytes"]))
+        metrics.kafka_sent_bytes.labels(client).inc(self._more("tx", statistics["tx_bytes"]))
         timeouts = sum(broker["req_timeouts"] for broker in brokers)
         metrics.kafka_request_timeouts.labels(client).inc(self._more("timeouts", timeouts))
         errors = sum(broker["txerrs"] + broker["rxerrs"] for broker in brokers)
@@ -64,10 +64,10 @@ class ClientMeter:
         metrics.kafka_connected_brokers.labels(client).set(len(_connected(brokers)))
         self._show_round_trips([broker["rtt"] for broker in brokers if broker["rtt"]["cnt"]])
         if client == "producer":
-            metrics.kafka_producer_queue_messages.set(told["msg_cnt"])
-            metrics.kafka_producer_queue_bytes.set(told["msg_size"])
+            metrics.kafka_producer_queue_messages.set(statistics["msg_cnt"])
+            metrics.kafka_producer_queue_bytes.set(statistics["msg_size"])
         elif client == "consumer":
-            metrics.kafka_fetch_queue_messages.set(_fetched(told["topics"]))
+            metrics.kafka_fetch_queue_messages.set(_fetched(statistics["topics"]))
 
     def _more(self, name: str, total: int) -> int:
         """Return by how much a total of the client has grown; it is less where a broker is not listed any more."""

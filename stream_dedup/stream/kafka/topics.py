@@ -124,7 +124,7 @@ class Topics:
         self._settings = settings
         self._while_waiting = while_waiting
         self._refusal: KafkaError | None = None
-        self._admin = make_admin(settings, self._told)
+        self._admin = make_admin(settings, self._note_refusal)
         self._complaints = Complaints(_COMPLAINT_SECONDS)
 
     def prepare(self, state: StateTopics) -> None:
@@ -293,7 +293,7 @@ class Topics:
                     "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
                 ) from None
 
-    def _told(self, error: KafkaError) -> None:
+    def _note_refusal(self, error: KafkaError) -> None:
         if refusal_of(error):
             self._refusal = error
 

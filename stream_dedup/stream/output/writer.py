@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
-from stream_dedup.stream.kafka.clients import BrokerError, Told, make_producer, passes
+from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, make_producer, passes
 from stream_dedup.stream.kafka.headers import Headers
 from stream_dedup.stream.output.errors import (
     GIVEN_UP,
@@ -55,7 +55,7 @@ class Writer:
         transactional_id: whoever opens a writer of the same id later fences this one.
         changelog: the topic of the records.
         while_waiting: called at least about every second while the broker is waited for; may raise to give up.
-        told: called with the client's statistics; None where they are not wanted.
+        on_statistics: called with the client's statistics; None where they are not wanted.
         ask_group: waits some seconds for the group of the owners to say that it counts this process in, and returns
             whether it has; raises what librdkafka says where it does not.
     """
@@ -66,7 +66,7 @@ class Writer:
         transactional_id: str,
         changelog: str,
         while_waiting: Callable[[], None],
-        told: Told | None = None,
+        on_statistics: OnStatistics | None = None,
         ask_group: Callable[[float], bool] = lambda _: True,
     ) -> None:
         self._exactly_once = settings.commit.guarantee == "exactly_once"
@@ -75,7 +75,7 @@ class Writer:
         self._while_waiting = while_waiting
         self._ask_group = ask_group
         self._seconds = settings.commit.deadline_seconds
-        self._producer = make_producer(settings, transactional_id if self._exactly_once else "", told)
+        self._producer = make_producer(settings, transactional_id if self._exactly_once else "", on_statistics)
         self._complaints = Complaints()
         self._unserved = 0  # messages since reports were last heard
         self._fault: KafkaError | None = None

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, Told, changelog_properties, make_consumer, passes
+from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, changelog_properties, make_consumer, passes
 
 _MOST_RECORDS = 10_000  # taken at a time
 _FIRST_RECORDS = 1  # taken at a time before it is known how large they are
@@ -52,7 +52,7 @@ class ChangelogReader:
         settings: the way to the broker.
         topic: the changelog.
         while_waiting: called about every second while the broker is waited for; may raise to give up.
-        told: called with the client's statistics; None where they are not wanted.
+        on_statistics: called with the client's statistics; None where they are not wanted.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class ChangelogReader:
         settings: Settings,
         topic: str,
         while_waiting: Callable[[], None] = lambda: None,
-        told: Told | None = None,
+        on_statistics: OnStatistics | None = None,
     ) -> None:
         self._topic = topic
         self._while_waiting = while_waiting
         self._seconds = settings.commit.deadline_seconds
-        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings), told)
+        self._consumer: Consumer = make_consumer(settings, changelog_properties(settings), on_statistics)
         self._position = self._end = 0
         self._reads = False
         self._record_bytes = 0.0  # of a typical record of late
