@@ -4,6 +4,7 @@ Knows the topics and what their messages hold; knows nothing of how they are rea
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -14,8 +15,9 @@ from stream_dedup.article import Announcement, Article, Origin, Relation, Source
 from stream_dedup.ask.answers import Answer, Encodable, PlaceAnswer
 from stream_dedup.decode import UndecodableError
 from stream_dedup.scope import id_of, scope_of
-from stream_dedup.settings import OWN_HEADERS, Settings
-from stream_dedup.stream.kafka.headers import incoming_headers
+from stream_dedup.settings import Settings
+from stream_dedup.stream.kafka.headers import incoming_headers, own_headers
+from stream_dedup.stream.kafka.places import offset_of, place_of
 from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 
@@ -93,7 +95,7 @@ class Decisions:
             raise ValueError(f"no decision of this service, or in a format that is not known: {place}") from None
 
     def _unique(self, message: Message) -> dict[str, Any]:
-        own, name = _own_headers(message), _name(message)
+        own, name = own_headers(message), _name(message)
         article = self._article(message)
         told = (
             {
@@ -132,44 +134,32 @@ class Decisions:
         announced = link["relation"] in set(Announcement)
         told = DecisionAnswer.model_fields.keys() & link.keys()
         known = {name: link[name] for name in told if link[name] is not None}
-        return {"decision": "announcement" if announced else "duplicate", **known, "message": _place(link)}
+        return {"decision": "announcement" if announced else "duplicate", **known, "message": judged_place(link)}
 
 
 def output_of(message: Message) -> PlaceAnswer:
     """Return where a message stands."""
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    return PlaceAnswer(topic=str(topic), partition=int(partition or 0), offset=int(offset or 0))
+    topic, partition = place_of(message)
+    return PlaceAnswer(topic=topic, partition=partition, offset=offset_of(message))
 
 
 def _dead_letter(message: Message) -> dict[str, Any]:
-    own, name = _own_headers(message), _name(message)
+    own, name = own_headers(message), _name(message)
     return {
         "decision": "dead",
         "id": id_of(name) or None,
         "scope": scope_of(name),
         "reason": own.get("reason"),
         "detail": own.get("exception"),
-        "message": _place(own),
+        "message": judged_place(own),
     }
 
 
-def _place(fields: dict[str, Any]) -> dict[str, Any] | None:
+def judged_place(fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return where the message is that was judged, of the fields that tell a decision; None where they do not say."""
     known = {name: fields.get(name) for name in ("topic", "partition", "offset")}
     return None if None in known.values() else known
 
 
 def _name(message: Message) -> str:
     return (message.key() or b"").decode("utf-8", "replace")
-
-
-def _own_headers(message: Message) -> dict[str, str]:
-    try:
-        # The consumer hands over a list, though its types allow a dictionary.
-        headers: Any = message.headers() or []
-    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
-        return {}
-    return {
-        name.removeprefix(OWN_HEADERS): value.decode("utf-8", "replace")
-        for name, value in headers
-        if name.startswith(OWN_HEADERS) and value is not None
-    }

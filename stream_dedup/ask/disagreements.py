@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stream_dedup.article import Relation
 from stream_dedup.ask.answers import Answer, PlaceAnswer
-from stream_dedup.ask.decisions import output_of
+from stream_dedup.ask.decisions import judged_place, output_of
 from stream_dedup.engine.shadow import Disagreement
 from stream_dedup.settings import Settings
 
@@ -62,9 +62,7 @@ class Disagreements:
             return None
         try:
             told = orjson.loads(value)
-            place = {name: told[name] for name in ("topic", "partition", "offset")}
-            judged = None if None in place.values() else place
-            return DisagreementAnswer.model_validate({**told, "message": judged, "output": output})
+            return DisagreementAnswer.model_validate({**told, "message": judged_place(told), "output": output})
         except (ValueError, KeyError, TypeError):
             where = f"{output.topic}, partition {output.partition}, offset {output.offset}"
             raise ValueError(f"no disagreement of a shadow: {where}") from None

@@ -20,7 +20,7 @@ from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.commit.pipeline import commit_change
 from stream_dedup.stream.input.decoded import decode_all
 from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, make_consumer, passes
-from stream_dedup.stream.kafka.places import Place, news_of, place_of
+from stream_dedup.stream.kafka.places import Place, news_of, offset_of, place_of
 from stream_dedup.stream.kafka.topics import Topics, state_topics, taken_in
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.writer import Writer
@@ -124,7 +124,7 @@ def commit_in_silence(
     """
     judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
     writer.begin()
-    behind = {place_of(message): int(message.offset() or 0) + 1 for message in messages}
+    behind = {place_of(message): offset_of(message) + 1 for message in messages}
     positions = news_of(identities, engine.positions(), ()) | behind
     commit_change(judged.change, positions, engine, writer, identity, Stopwatch())
 
@@ -259,7 +259,7 @@ class History:
         """Take what is there into the queues, hold back partitions that are far ahead; return whether there was any."""
         messages = self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS)
         for message in messages:
-            error, key, offset = message.error(), place_of(message), int(message.offset() or 0)
+            error, key, offset = message.error(), place_of(message), offset_of(message)
             if error is None:
                 if offset < self._ends.get(key, 0):
                     self._queues[key].append(message)

@@ -21,7 +21,7 @@ from stream_dedup.stream.commit.shadowing import Shadow
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.reader import Intake, Reader
 from stream_dedup.stream.input.source import Source
-from stream_dedup.stream.kafka.places import Place, place_of
+from stream_dedup.stream.kafka.places import Place, offset_of, place_of
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
@@ -167,7 +167,7 @@ def _undecided(
 
 def _place(letter: tuple[Message, UndecodableError]) -> tuple[str, int, int]:
     message = letter[0]
-    return *place_of(message), int(message.offset() or 0)
+    return *place_of(message), offset_of(message)
 
 
 def commit_change(

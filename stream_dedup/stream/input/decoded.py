@@ -16,7 +16,7 @@ from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.faults import raised_at
 from stream_dedup.registry import RegistryError
 from stream_dedup.stream.kafka.headers import message_size, readable_headers
-from stream_dedup.stream.kafka.places import place_of
+from stream_dedup.stream.kafka.places import offset_of, place_of
 from stream_dedup.trace import Trace, trace_of
 
 log = structlog.get_logger()
@@ -80,7 +80,7 @@ def _origin(message: Message, trace: Trace | None) -> Origin:
     kind, timestamp = message.timestamp()
     return Origin(
         *place_of(message),
-        int(message.offset() or 0),
+        offset_of(message),
         None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
         trace,
     )

@@ -29,7 +29,7 @@ from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.input.haul import Haul
 from stream_dedup.stream.input.standing import Identify, Standing
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, consumer_properties, make_consumer, passes
-from stream_dedup.stream.kafka.places import Place, offsets_of, place_of
+from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of
 from stream_dedup.stream.kafka.topics import taken_in
 
 _CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
@@ -237,7 +237,7 @@ class Source:
         firsts: dict[Place, int] = {}
         for haul in self._hauls:
             for message in haul.messages:
-                firsts.setdefault(place_of(message), int(message.offset() or 0))
+                firsts.setdefault(place_of(message), offset_of(message))
         try:
             for place, offset in firsts.items():
                 self._consumer.seek(TopicPartition(*place, offset))
@@ -310,12 +310,12 @@ class Source:
         for message in messages:
             error = message.error()
             if error is None:
-                place, offset = place_of(message), int(message.offset() or 0)
+                place, offset = place_of(message), offset_of(message)
                 if offset > haul.newest.get(place, -1):
                     haul.newest[place], haul.last[place] = offset, message
                     good.append(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
-                self._go_on(place_of(message), int(message.offset() or 0), error.str())
+                self._go_on(place_of(message), offset_of(message), error.str())
             elif not passes(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:

@@ -27,12 +27,19 @@ def trace_headers(origin: Origin | None) -> Headers:
 
 def incoming_headers(message: Message) -> list[Header] | None:
     """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
-    try:
-        # The consumer hands over a list, though its types allow a dictionary.
-        headers = cast("list[Header]", message.headers() or [])
-    except (SystemError, UnicodeDecodeError):  # a name that is no UTF-8
+    headers = _headers_of(message)
+    if headers is None:
         return None
     return [(name, value) for name, value in headers if not name.startswith(OWN_HEADERS)]
+
+
+def own_headers(message: Message) -> dict[str, str]:
+    """Return the headers that the service has added to an output, by name without prefix; none if unreadable."""
+    return {
+        name.removeprefix(OWN_HEADERS): value.decode("utf-8", "replace")
+        for name, value in _headers_of(message) or []
+        if name.startswith(OWN_HEADERS) and value is not None
+    }
 
 
 def readable_headers(message: Message) -> list[Header]:
@@ -45,3 +52,12 @@ def readable_headers(message: Message) -> list[Header]:
     if headers is None:
         raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is no UTF-8")
     return headers
+
+
+def _headers_of(message: Message) -> list[Header] | None:
+    """Return all headers; None where the name of one is no UTF-8."""
+    try:
+        # The consumer hands over a list, though its types allow a dictionary.
+        return cast("list[Header]", message.headers() or [])
+    except (SystemError, UnicodeDecodeError):
+        return None

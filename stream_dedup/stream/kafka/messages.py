@@ -13,14 +13,28 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
-from stream_dedup.stream.kafka.places import place_of
+from stream_dedup.stream.kafka.places import offset_of, place_of
 
 _SECONDS = 2.0  # that an answer of the broker is waited for
 _POLL_SECONDS = 0.1
 _AT_ONCE = 256
 # Else a reader asks for more as soon as it has some, and whoever comes next waits for that answer.
 _NO_MORE = {"queued.min.messages": "1", "fetch.queue.backoff.ms": "5"}
-BEHIND = 2  # of each message that is read before the end of a partition: transactions leave marks among them
+OFFSETS_A_MESSAGE = 2  # read before the end of a partition for each message: transactions leave marks among them
+WHERE_TO_LOOK = "see kafka.bootstrap.servers"
+# What says that no broker was reached at all.
+_SILENT = {
+    KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
+    KafkaError._RESOLVE,  # noqa: SLF001  # the same
+    KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+}
+# What tells that a partition is read to its end, or holds the offset no more.
+ENDS = {
+    KafkaError._PARTITION_EOF,  # noqa: SLF001  # the same
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same: the offset is gone
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
 
 
 class Messages:
@@ -50,7 +64,7 @@ class Messages:
             self._look_for(origin.topic, consumer)
             with _assigned(consumer, [TopicPartition(origin.topic, origin.partition, origin.offset)]):
                 message = next(_events(consumer, [origin.topic]))
-        return message if message.error() is None and message.offset() == origin.offset else None
+        return message if message.error() is None and offset_of(message) == origin.offset else None
 
     def newest(self, topic: str, count: int) -> list[Message]:
         """Return the newest messages of a topic, the newest last; fewer where a partition has fewer.
@@ -62,7 +76,8 @@ class Messages:
             consumer = self._opened()
             bounds = [bound for bound in bounds_of(consumer, topic) if bound[1] < bound[2]]
             places = [
-                TopicPartition(topic, partition, max(low, high - BEHIND * count)) for partition, low, high in bounds
+                TopicPartition(topic, partition, max(low, high - OFFSETS_A_MESSAGE * count))
+                for partition, low, high in bounds
             ]
             to_end = {(topic, partition): high for partition, _, high in bounds}
             found = []
@@ -74,7 +89,7 @@ class Messages:
                         found.append(message)
                     # Where a partition is written to all the time, its end is told again and again, or never.
                     place = place_of(message)
-                    if message.error() is not None or int(message.offset() or 0) + 1 >= to_end.get(place, 0):
+                    if message.error() is not None or offset_of(message) + 1 >= to_end.get(place, 0):
                         to_end.pop(place, None)
         return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
 
@@ -106,7 +121,7 @@ def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
     """
     bounds = []
     for partition in partitions_of(consumer, topic):
-        with _told(topic):
+        with _broker_errors(topic):
             offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
         bounds.append((partition, *(offsets or (0, 0))))
     return bounds
@@ -118,27 +133,12 @@ def partitions_of(consumer: Consumer, topic: str) -> list[int]:
     Raises:
         BrokerError: the broker does not answer in time, or refuses.
     """
-    with _told(topic):
+    with _broker_errors(topic):
         return list(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
 
 
-WAY = "see kafka.bootstrap.servers"
-# What says that no broker was reached at all.
-_SILENT = {
-    KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
-    KafkaError._RESOLVE,  # noqa: SLF001  # the same
-    KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
-}
-ENDS = {
-    KafkaError._PARTITION_EOF,  # noqa: SLF001  # librdkafka's own codes have this form
-    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same; the offset is gone
-    KafkaError.OFFSET_OUT_OF_RANGE,
-}
-
-
 @contextmanager
-def _told(topic: str) -> Iterator[None]:
+def _broker_errors(topic: str) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
@@ -169,7 +169,7 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
                 yield message
             elif not passes(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
-    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {WAY}")
+    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {WHERE_TO_LOOK}")
 
 
 def _polled(consumer: Consumer) -> Iterator[Message]:
@@ -180,5 +180,5 @@ def _polled(consumer: Consumer) -> Iterator[Message]:
 
 def broker_error(what: str, error: KafkaError) -> BrokerError:
     """Return an error of the broker as one that says what could not be done, and where to look."""
-    advice = refusal_of(error) or (WAY if error.code() in _SILENT else "")
+    advice = refusal_of(error) or (WHERE_TO_LOOK if error.code() in _SILENT else "")
     return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

@@ -16,6 +16,11 @@ def place_of(message: Message) -> Place:
     return str(message.topic()), int(message.partition() or 0)
 
 
+def offset_of(message: Message) -> int:
+    """Return the offset of a message."""
+    return int(message.offset() or 0)
+
+
 def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
     """Return those positions of a state that are offsets in the input."""
     return {place: offset for place, offset in positions.items() if place[1] != IDENTITY}

@@ -4,7 +4,6 @@ Knows offsets and ends of partitions; knows nothing of what messages hold.
 """
 
 import time
-from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -12,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from stream_dedup.closing import SelfClosing
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes
-from stream_dedup.stream.kafka.messages import BEHIND, ENDS, WAY, bounds_of, broker_error
+from stream_dedup.stream.kafka.messages import ENDS, OFFSETS_A_MESSAGE, WHERE_TO_LOOK, bounds_of, broker_error
 from stream_dedup.stream.kafka.places import place_of
 
 _POLL_SECONDS = 0.1
@@ -53,7 +52,7 @@ class Tail(SelfClosing):
         to_end = {(place.topic, place.partition) for place in places}
         if last is None and endless:
             to_end.clear()
-        newest: deque[Message] = deque()
+        newest: list[Message] = []
         events = self._events(to_end)
         while to_end:
             message = next(events)
@@ -79,7 +78,7 @@ class Tail(SelfClosing):
                 f"no topic {', '.join(missing)}: the service makes it when it starts; see output.* and shadow.*"
             )
         return [
-            TopicPartition(topic, partition, low if last is None else max(low, high - BEHIND * last))
+            TopicPartition(topic, partition, low if last is None else max(low, high - OFFSETS_A_MESSAGE * last))
             for topic, partitions in bounds.items()
             for partition, low, high in partitions
         ]
@@ -101,7 +100,7 @@ class Tail(SelfClosing):
                     raise broker_error(f"cannot read {', '.join(self._topics)}", error)
             if to_end and time.monotonic() - heard > _SILENT_SECONDS:
                 told = f"nothing has come for {_SILENT_SECONDS:.0f} s"
-                raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WAY}")
+                raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WHERE_TO_LOOK}")
 
 
 def _time_of(message: Message) -> int:

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, changelog_properties, make_consumer, passes
+from stream_dedup.stream.kafka.places import offset_of
 
 _MOST_RECORDS = 10_000  # taken at a time
 _FIRST_RECORDS = 1  # taken at a time before it is known how large they are
@@ -166,10 +167,10 @@ class ChangelogReader:
         for message in messages:
             error = message.error()
             if error is None:
-                records.append(LogRecord(message.offset() or 0, message.key() or b"", message.value()))
+                records.append(LogRecord(offset_of(message), message.key() or b"", message.value()))
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
                 # Where a broker has compacted the last records and markers away, nothing else leads to the end.
-                self._position = max(self._position, message.offset() or 0)
+                self._position = max(self._position, offset_of(message))
             else:
                 self._fail(error)
         (place,) = self._consumer.position([TopicPartition(self._topic, 0)])

@@ -30,7 +30,7 @@ from stream_dedup.article import Decision, Withdrawn
 from stream_dedup.settings import Settings
 from stream_dedup.stream.commit.pipeline import Committed
 from stream_dedup.stream.kafka.headers import incoming_headers
-from stream_dedup.stream.kafka.places import Place, place_of
+from stream_dedup.stream.kafka.places import Place, offset_of, place_of
 from stream_dedup.trace import Trace, trace_of
 
 _STAGES = ("await", "decide", "produce", "transaction", "apply", "shadow")  # of a commit, one behind the other
@@ -139,7 +139,7 @@ def _sampled(committed: Committed) -> Iterator[_Message]:
         trace = trace_of(incoming_headers(message) or [])
         if trace is not None and trace.sampled:
             told = {"stream_dedup.decision": "dead"}
-            yield _Message(trace, place_of(message), int(message.offset() or 0), told, error.reason)
+            yield _Message(trace, place_of(message), offset_of(message), told, error.reason)
 
 
 def _told(outcome: Decision | Withdrawn) -> _Attributes:
