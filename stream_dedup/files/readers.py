@@ -1,6 +1,6 @@
-"""Records out of JSONL and CSV (plain, .gz, .zst), Parquet, and JSONL on standard input.
+"""Records out of files: JSONL and CSV (plain, .gz, .zst), Parquet, and JSONL on standard input.
 
-Knows formats; knows nothing of articles.
+Knows names of files, packing and lines; rows of CSV and of tables have files of their own. Knows nothing of articles.
 """
 
 import gzip
@@ -8,16 +8,13 @@ import io
 import itertools
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-import orjson
-
-from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 from stream_dedup.files.rows import CsvError, rows_of
 
 if sys.version_info >= (3, 14):
@@ -26,7 +23,6 @@ else:
     from backports import zstd
 
 STANDARD_INPUT = Path("-")
-_PARQUET_ROWS = 1024
 _LINES_BYTES = 1 << 20  # read at once
 _LONGEST_LINE = 256 << 20  # bytes: a whole file may be one line, and larger than the memory
 _SHOWN_BYTES = 1 << 10  # of a line that is longer
@@ -62,7 +58,6 @@ class Progress:
 
 
 Reader = Callable[[Path], Iterator[tuple[Record, Progress]]]
-_Shape = Callable[[Iterable[tuple[str, object]]], dict[str, object]]
 
 
 def shown(path: Path | str) -> str:
@@ -213,99 +208,11 @@ def _read_csv(path: Path, flags: Collection[str] = ()) -> Iterator[tuple[Record,
 
 def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
     try:
-        import pyarrow as pa  # noqa: PLC0415  # an optional extra, and large
-        from pyarrow import parquet  # noqa: PLC0415  # the same
+        from stream_dedup.files.parquet import ParquetError, rows_of_table  # noqa: PLC0415  # of an extra, and large
     except ImportError:
         raise FileFormatError(f"{path}: reading Parquet takes pyarrow: pip install pyarrow") from None
     try:
-        with parquet.ParquetFile(path) as table:
-            check_names(table.schema_arrow.names)
-            shape = _shape_of(table.schema_arrow.names)
-            number, total = 0, table.metadata.num_rows
-            for batch in table.iter_batches(_PARQUET_ROWS):
-                for row, fault in _rows_of_table(batch, shape):
-                    number += 1
-                    yield Record(orjson.dumps(row, default=_plain), number, fault), Progress(number, total)
-    except (OSError, ColumnsError, pa.ArrowException) as error:
+        for number, row in enumerate(rows_of_table(path), 1):
+            yield Record(row.value, number, row.fault), Progress(number, row.total)
+    except ParquetError as error:
         raise FileFormatError(f"{path}: {error}") from None
-
-
-def _converted(column: Any) -> Any:  # noqa: ANN401  # an array of pyarrow, an optional extra
-    kind = _in_microseconds(column.type)
-    return column if kind == column.type else column.cast(kind, safe=False)
-
-
-def _in_microseconds(kind: Any) -> Any:  # noqa: ANN401  # a type of pyarrow, as above
-    """Return a type with microseconds for nanoseconds and known time zones, wherever in it: Python has no others."""
-    import pyarrow as pa  # noqa: PLC0415  # as in `_read_parquet`
-
-    if isinstance(kind, pa.StructType):
-        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
-    if isinstance(kind, pa.MapType):
-        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
-    if isinstance(kind, (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)):
-        values = _in_microseconds(kind.value_type)
-        return kind if values == kind.value_type else pa.large_list(values)
-    if isinstance(kind, pa.TimestampType):
-        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, _known_zone(kind.tz))
-    if isinstance(kind, pa.DurationType):
-        return pa.duration("us") if kind.unit == "ns" else kind
-    return pa.time64("us") if isinstance(kind, pa.Time64Type) else kind
-
-
-def _known_zone(name: str | None) -> str | None:
-    """Return a time zone, UTC for one that Python does not know: the moments are the same."""
-    import pyarrow as pa  # noqa: PLC0415  # as in `_read_parquet`
-
-    try:
-        pa.scalar(0, pa.timestamp("s", name)).as_py()
-    except pa.ArrowInvalid:
-        return "UTC"
-    return name
-
-
-def _shape_of(names: Collection[str]) -> _Shape:
-    """Return what makes an object of a row: names with dots are paths, where none of them leads to another column."""
-    try:
-        check_paths(names)
-    except ColumnsError:
-        return dict
-    return nested
-
-
-def _rows_of_table(batch: Any, shape: _Shape) -> Iterator[tuple[dict[str, object], str | None]]:  # noqa: ANN401  # as above
-    """Yield the rows of a part of a table, each with what is wrong with it: a time that Python cannot tell."""
-    names: list[str] = batch.schema.names
-    faults: dict[int, str] = {}
-    columns = [_values(_converted(column), name, faults) for name, column in zip(names, batch, strict=True)]
-    for place, row in enumerate(zip(*columns, strict=True)):
-        yield shape(zip(names, row, strict=True)), faults.get(place)
-
-
-def _values(column: Any, name: str, faults: dict[int, str]) -> list[Any]:  # noqa: ANN401  # as above
-    """Return the values of a column, None for one that Python cannot tell, and note the rows of these."""
-    from pyarrow import ArrowException  # noqa: PLC0415  # as in `_read_parquet`
-
-    values: list[Any] = []
-    try:
-        return list(column.to_pylist())
-    except ArrowException:
-        raise  # it is about the column
-    except (ValueError, OverflowError):
-        for place, cell in enumerate(column):
-            try:
-                values.append(cell.as_py())
-            except (ValueError, OverflowError) as error:
-                values.append(None)
-                faults[place] = f"{name}: {error}"
-    return values
-
-
-def _plain(value: Any) -> object:  # noqa: ANN401  # whatever Parquet holds that JSON lacks
-    if not isinstance(value, bytes):
-        return str(value)
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        # No text: where one is wanted, it must not be taken for one.
-        return {"bytes": value.hex()}

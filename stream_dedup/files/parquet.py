@@ -1,0 +1,130 @@
+"""Rows of Parquet as JSON; a row with a value that Python cannot tell is told, and the next one read.
+
+Knows tables and their types, and takes pyarrow, an extra; knows nothing of articles.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+from pyarrow import parquet
+
+from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
+
+_ROWS_AT_ONCE = 1024
+
+_Shape = Callable[[Iterable[tuple[str, object]]], dict[str, object]]
+
+
+class ParquetError(Exception):
+    """A file is no table, or its columns cannot be told apart. The message says what is wrong."""
+
+
+class Row(NamedTuple):
+    """A row.
+
+    Attributes:
+        value: the row as JSON, by the names of the columns; a name with dots is a path of nested objects.
+        fault: why it is no record, None where it is one.
+        total: rows of the file.
+    """
+
+    value: bytes
+    fault: str | None
+    total: int
+
+
+def rows_of_table(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file.
+
+    Raises:
+        ParquetError: it cannot be read any further.
+    """
+    try:
+        with parquet.ParquetFile(path) as table:
+            check_names(table.schema_arrow.names)
+            shape = _shape_of(table.schema_arrow.names)
+            total = table.metadata.num_rows
+            for batch in table.iter_batches(_ROWS_AT_ONCE):
+                for row, fault in _rows_of_batch(batch, shape):
+                    yield Row(orjson.dumps(row, default=_plain), fault, total)
+    except (OSError, ColumnsError, pa.ArrowException) as error:
+        raise ParquetError(str(error)) from None
+
+
+def _shape_of(names: Collection[str]) -> _Shape:
+    """Return what makes an object of a row: names with dots are paths, where none of them leads to another column."""
+    try:
+        check_paths(names)
+    except ColumnsError:
+        return dict
+    return nested
+
+
+def _rows_of_batch(batch: pa.RecordBatch, shape: _Shape) -> Iterator[tuple[dict[str, object], str | None]]:
+    """Yield the rows of a part of a table, each with what is wrong with it: a time that Python cannot tell."""
+    names = batch.schema.names
+    faults: dict[int, str] = {}
+    columns = [_values(_converted(column), name, faults) for name, column in zip(names, batch.columns, strict=True)]
+    for place, row in enumerate(zip(*columns, strict=True)):
+        yield shape(zip(names, row, strict=True)), faults.get(place)
+
+
+def _converted(column: "pa.Array[Any]") -> "pa.Array[Any]":
+    kind = _in_microseconds(column.type)
+    return column if kind == column.type else column.cast(kind, safe=False)
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Return a type with microseconds for nanoseconds and known time zones, wherever in it: Python has no others."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
+    if isinstance(kind, (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)):
+        values = _in_microseconds(kind.value_type)
+        return kind if values == kind.value_type else pa.large_list(values)
+    if isinstance(kind, pa.TimestampType):
+        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, _known_zone(kind.tz))
+    if isinstance(kind, pa.DurationType):
+        return pa.duration("us") if kind.unit == "ns" else kind
+    return pa.time64("us") if isinstance(kind, pa.Time64Type) else kind
+
+
+def _known_zone(name: str | None) -> str | None:
+    """Return a time zone, UTC for one that Python does not know: the moments are the same."""
+    try:
+        pa.scalar(0, pa.timestamp("s", name)).as_py()
+    except pa.ArrowInvalid:
+        return "UTC"
+    return name
+
+
+def _values(column: "pa.Array[Any]", name: str, faults: dict[int, str]) -> list[object]:
+    """Return the values of a column, None for one that Python cannot tell, and note the rows of these."""
+    values: list[object] = []
+    try:
+        return list(column.to_pylist())
+    except pa.ArrowException:
+        raise  # it is about the column
+    except (ValueError, OverflowError):
+        for place, cell in enumerate(column):
+            try:
+                values.append(cell.as_py())
+            except (ValueError, OverflowError) as error:
+                values.append(None)
+                faults[place] = f"{name}: {error}"
+    return values
+
+
+def _plain(value: object) -> object:
+    """Return as JSON can hold it what Parquet holds and JSON lacks."""
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        # No text: where one is wanted, it must not be taken for one.
+        return {"bytes": value.hex()}
