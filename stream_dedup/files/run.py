@@ -1,30 +1,26 @@
 """Files in, `unique.jsonl`, `links.jsonl` and `dead.jsonl` out.
 
-Knows the batches and what becomes of each record; knows nothing of formats or of the terminal.
+Knows what becomes of each record and when the state remembers it; knows nothing of formats or of the terminal.
 """
 
-import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, Thread
 
 import orjson
 
-from stream_dedup.article import Article, Decision, Origin, Withdrawal, Withdrawn
+from stream_dedup.article import Decision, Withdrawn
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Change
-from stream_dedup.engine.prepared import Prepared
+from stream_dedup.files.batches import Batch, Reading, one_ahead
 from stream_dedup.files.place import Place, new_start
 from stream_dedup.files.readers import (
     STANDARD_INPUT,
     FileFormatError,
     Progress,
-    Reader,
     Record,
     check_begin,
     reader_for,
@@ -34,9 +30,6 @@ from stream_dedup.files.results import Results, check_new
 from stream_dedup.index.records.ledger import Positions
 from stream_dedup.settings import Settings
 from stream_dedup.told import link_fields, withdrawal_fields
-
-_LEAVE_SECONDS = 2.0  # a batch out of a file takes less
-_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,157 +105,13 @@ def dedup_files(
         engine.apply(engine.decide([]).change, place.begun() if place is not None else {})
     with Results(out, start.kept, sync=settings.state.sync) as results:
         run = _Run(engine, results, summary, place)
-        reading = _Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
+        reading = Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
         # Closed before the engine is, whatever ends the run.
-        with closing(_one_ahead(reading, look)) as batches:
+        with closing(one_ahead(reading, look)) as batches:
             for batch in batches:
                 run.batch(batch)
                 report(batch.path, batch.progress)
         run.finish()
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Records of one file, read, decoded and their articles prepared.
-
-    Attributes:
-        path: of the file.
-        file: its number, from 0.
-        last: number of the last record.
-        progress: behind that.
-        now_ms: when they were read, milliseconds since 1970 in UTC.
-        sound: records that hold something to judge.
-        items: what they hold.
-        dead: the other ones, with the reason.
-        prepared: the articles, if there are any.
-    """
-
-    path: Path
-    file: int
-    last: int
-    progress: Progress
-    now_ms: int
-    sound: Sequence[Record]
-    items: Sequence[Article | Withdrawal]
-    dead: Sequence[tuple[Record, UndecodableError]]
-    prepared: Prepared | None
-
-
-class _Reading:
-    """Reads files in batches.
-
-    Args:
-        files: paths and what reads them.
-        decoder: reads records.
-        engine: works their texts through.
-        size: of a batch.
-        done: number of the last record of each file that is left out.
-    """
-
-    def __init__(
-        self,
-        files: Sequence[tuple[Path, Reader]],
-        decoder: Decoder,
-        engine: Deduplicator,
-        size: int,
-        done: Sequence[int],
-    ) -> None:
-        self._files = files
-        self._decoder = decoder
-        self._engine = engine
-        self._size = size
-        self._done = done
-        self._at_work = Lock()
-        self._left = False
-
-    def batches(self) -> Iterator[_Batch]:
-        """Yield the records in order; no batch has those of two files.
-
-        Raises:
-            FileFormatError: a file cannot be read any further; all before was yielded.
-        """
-        for file, ((path, reader), done) in enumerate(zip(self._files, self._done, strict=True)):
-            records = (one for one in reader(path) if one[0].number > done)
-            for some in _groups(records, self._size):
-                with self._at_work:
-                    if self._left:
-                        return
-                    batch = self._batch(path, file, [record for record, _ in some], some[-1][1])
-                yield batch
-
-    def leave(self) -> None:
-        """Wait until no batch is worked through; none is any more, whatever the files bring."""
-        with self._at_work:
-            self._left = True
-
-    def _batch(self, path: Path, file: int, records: Sequence[Record], progress: Progress) -> _Batch:
-        now_ms = time.time_ns() // 1_000_000
-        sound: list[Record] = []
-        items: list[Article | Withdrawal] = []
-        dead: list[tuple[Record, UndecodableError]] = []
-        for record in records:
-            if record.fault is not None:
-                dead.append((record, UndecodableError(Reason.INVALID_RECORD, record.fault)))
-                continue
-            try:
-                items.append(self._decoder.decode(record.value, now_ms, Origin(shown(path.name), 0, record.number)))
-                sound.append(record)
-            except UndecodableError as error:
-                dead.append((record, error))
-        last = records[-1].number
-        return _Batch(path, file, last, progress, now_ms, sound, items, dead, self._engine.prepare(items))
-
-
-def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[Sequence[tuple[Record, Progress]]]:
-    """Yield records, some at a time; what was read before a fault too, before it is raised."""
-    group: list[tuple[Record, Progress]] = []
-    try:
-        for one in records:
-            group.append(one)
-            if len(group) == size:
-                yield group
-                group = []
-    except FileFormatError:
-        if group:
-            yield group
-        raise
-    if group:
-        yield group
-
-
-def _one_ahead(reading: _Reading, look: Callable[[], None]) -> Generator[_Batch]:
-    """Yield batches; while one is at work, the next one is made in another thread."""
-    batches = reading.batches()
-    coming = _begun(batches)
-    try:
-        while (batch := _awaited(coming, look)) is not None:
-            coming = _begun(batches)
-            yield batch
-    finally:
-        # It is made with what the caller closes next; but a pipe that brings nothing is not waited for.
-        wait([coming], _LEAVE_SECONDS)
-        reading.leave()
-
-
-def _awaited(coming: "Future[_Batch | None]", look: Callable[[], None]) -> _Batch | None:
-    look()
-    while not wait([coming], _LOOK_SECONDS).done:
-        look()
-    return coming.result()
-
-
-def _begun(batches: Iterator[_Batch]) -> "Future[_Batch | None]":
-    """Begin to make the next batch, in a thread that the end of a run need not wait for: its pipe may bring nothing."""
-    coming: Future[_Batch | None] = Future()
-
-    def make() -> None:
-        try:
-            coming.set_result(next(batches, None))
-        except BaseException as error:  # noqa: BLE001  # whoever waits for the batch raises it
-            coming.set_exception(error)
-
-    Thread(target=make, name="reader", daemon=True).start()
-    return coming
 
 
 class _Run:
@@ -281,7 +130,7 @@ class _Run:
         self._summary = summary
         self._place = place
 
-    def batch(self, batch: _Batch) -> None:
+    def batch(self, batch: Batch) -> None:
         """Judge the records of a file and write what became of them, then let the state remember it."""
         counted = Summary()
         for record, error in batch.dead:

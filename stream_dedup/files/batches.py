@@ -1,0 +1,172 @@
+"""Batches of a run over files: read, decoded and prepared, one ahead of the one that is judged.
+
+Knows records, batches and the thread that makes them; knows nothing of decisions, or of what becomes of a record.
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock, Thread
+
+from stream_dedup.article import Article, Origin, Withdrawal
+from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.prepared import Prepared
+from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, shown
+
+_LEAVE_SECONDS = 2.0  # a batch out of a file takes less
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one file, read, decoded and their articles prepared.
+
+    Attributes:
+        path: of the file.
+        file: its number, from 0.
+        last: number of the last record.
+        progress: behind that.
+        now_ms: when they were read, milliseconds since 1970 in UTC.
+        sound: records that hold something to judge.
+        items: what they hold.
+        dead: the other ones, with the reason.
+        prepared: the articles, if there are any.
+    """
+
+    path: Path
+    file: int
+    last: int
+    progress: Progress
+    now_ms: int
+    sound: Sequence[Record]
+    items: Sequence[Article | Withdrawal]
+    dead: Sequence[tuple[Record, UndecodableError]]
+    prepared: Prepared | None
+
+
+class Reading:
+    """Reads files in batches.
+
+    Args:
+        files: paths and what reads them.
+        decoder: reads records.
+        engine: works their texts through.
+        size: of a batch.
+        done: number of the last record of each file that is left out.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, Reader]],
+        decoder: Decoder,
+        engine: Deduplicator,
+        size: int,
+        done: Sequence[int],
+    ) -> None:
+        self._files = files
+        self._decoder = decoder
+        self._engine = engine
+        self._size = size
+        self._done = done
+        self._at_work = Lock()
+        self._left = False
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the records in order; no batch has those of two files.
+
+        Raises:
+            FileFormatError: a file cannot be read any further; all before was yielded.
+        """
+        for file, ((path, reader), done) in enumerate(zip(self._files, self._done, strict=True)):
+            records = (one for one in reader(path) if one[0].number > done)
+            for some in _groups(records, self._size):
+                with self._at_work:
+                    if self._left:
+                        return
+                    batch = self._batch(path, file, [record for record, _ in some], some[-1][1])
+                yield batch
+
+    def leave(self) -> None:
+        """Wait until no batch is worked through; none is any more, whatever the files bring."""
+        with self._at_work:
+            self._left = True
+
+    def _batch(self, path: Path, file: int, records: Sequence[Record], progress: Progress) -> Batch:
+        now_ms = time.time_ns() // 1_000_000
+        sound: list[Record] = []
+        items: list[Article | Withdrawal] = []
+        dead: list[tuple[Record, UndecodableError]] = []
+        for record in records:
+            if record.fault is not None:
+                dead.append((record, UndecodableError(Reason.INVALID_RECORD, record.fault)))
+                continue
+            try:
+                items.append(self._decoder.decode(record.value, now_ms, Origin(shown(path.name), 0, record.number)))
+                sound.append(record)
+            except UndecodableError as error:
+                dead.append((record, error))
+        last = records[-1].number
+        return Batch(path, file, last, progress, now_ms, sound, items, dead, self._engine.prepare(items))
+
+
+def one_ahead(reading: Reading, look: Callable[[], None]) -> Generator[Batch]:
+    """Yield batches; while one is judged, the next one is made in another thread.
+
+    Args:
+        reading: makes them.
+        look: called between batches, and while none comes; may raise to end the run.
+
+    Raises:
+        FileFormatError: as `Reading.batches`.
+    """
+    batches = reading.batches()
+    coming = _begun(batches)
+    try:
+        while (batch := _awaited(coming, look)) is not None:
+            coming = _begun(batches)
+            yield batch
+    finally:
+        # It is made with what the caller closes next; but a pipe that brings nothing is not waited for.
+        wait([coming], _LEAVE_SECONDS)
+        reading.leave()
+
+
+def _awaited(coming: "Future[Batch | None]", look: Callable[[], None]) -> Batch | None:
+    look()
+    while not wait([coming], _LOOK_SECONDS).done:
+        look()
+    return coming.result()
+
+
+def _begun(batches: Iterator[Batch]) -> "Future[Batch | None]":
+    """Begin to make the next batch, in a thread that the end of a run need not wait for: its pipe may bring nothing."""
+    coming: Future[Batch | None] = Future()
+
+    def make() -> None:
+        try:
+            coming.set_result(next(batches, None))
+        except BaseException as error:  # noqa: BLE001  # whoever waits for the batch raises it
+            coming.set_exception(error)
+
+    Thread(target=make, name="reader", daemon=True).start()
+    return coming
+
+
+def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[Sequence[tuple[Record, Progress]]]:
+    """Yield records, some at a time; what was read before a fault too, before it is raised."""
+    group: list[tuple[Record, Progress]] = []
+    try:
+        for one in records:
+            group.append(one)
+            if len(group) == size:
+                yield group
+                group = []
+    except FileFormatError:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
