@@ -1,0 +1,16 @@
+"""All metrics of the service, a file a theme: names, units, labels, what they mean and what to do when they move.
+
+Knows nothing of where values come from. deploy/metrics.md is made of this (`make metrics-page`).
+"""
+
+from stream_dedup.observe.catalogue.detection import Detection
+from stream_dedup.observe.catalogue.errors import Errors
+from stream_dedup.observe.catalogue.foreign import FOREIGN
+from stream_dedup.observe.catalogue.index import Index
+from stream_dedup.observe.catalogue.kafka import KafkaClient
+from stream_dedup.observe.catalogue.lag import Lag
+from stream_dedup.observe.catalogue.process import Process
+from stream_dedup.observe.catalogue.rate import Rate
+from stream_dedup.observe.catalogue.rocksdb import RocksDb
+
+__all__ = ["FOREIGN", "Detection", "Errors", "Index", "KafkaClient", "Lag", "Process", "Rate", "RocksDb"]

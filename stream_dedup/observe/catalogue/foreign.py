@@ -1,0 +1,74 @@
+"""The metrics that Prometheus' client for Python brings by itself.
+
+Knows how they are shown; makes none of them.
+"""
+
+from dataclasses import dataclass
+
+from stream_dedup.observe.metric import Label
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A metric that Prometheus' client brings.
+
+    Attributes:
+        name: as it is shown.
+        kind: of metric.
+        unit: of the values.
+        meaning: what they are.
+        action: what to do when they move.
+        labels: in order.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+    action: str
+    labels: tuple[Label, ...] = ()
+
+
+FOREIGN = (
+    Foreign(
+        "process_resident_memory_bytes",
+        "gauge",
+        "bytes",
+        "Memory in use, of all kinds.",
+        "Near the limit of the machine or container: the process would be killed; see `memory_bytes`.",
+    ),
+    Foreign(
+        "process_virtual_memory_bytes",
+        "gauge",
+        "bytes",
+        "Address space, including mapped files.",
+        "Nothing: it is not meaningful.",
+    ),
+    Foreign(
+        "process_cpu_seconds_total",
+        "counter",
+        "seconds",
+        "CPU time of all threads.",
+        "Its rate is the number of cores in use. Near the machine's total: the lag grows next.",
+    ),
+    Foreign(
+        "process_start_time_seconds",
+        "gauge",
+        "seconds",
+        "Start time of the process, in seconds since 1970 in UTC.",
+        "Changes: the process was restarted; the previous process's log has the reason.",
+    ),
+    Foreign("process_open_fds", "gauge", "files", "Open files.", "Near the limit: raise it (`ulimit -n`)."),
+    Foreign("process_max_fds", "gauge", "files", "Limit of open files.", "Below 4,096: raise it."),
+    Foreign(
+        "python_info",
+        "gauge",
+        "",
+        "Version of Python.",
+        "As for `build_info`.",
+        tuple(
+            Label(name, bound="one per process")
+            for name in ("implementation", "major", "minor", "patchlevel", "version")
+        ),
+    ),
+)

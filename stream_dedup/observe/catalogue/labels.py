@@ -1,0 +1,9 @@
+"""Labels that several themes have.
+
+Knows their names and what bounds them; knows no metric.
+"""
+
+from stream_dedup.observe.metric import Label
+
+TOPIC = Label("topic", bound="the topics that `input.topics` matches")
+PARTITION = Label("partition", bound="the partitions that this process reads")
