@@ -96,22 +96,7 @@ class Owner:
             self._trim()
             kit.metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
-            wire = Wire(self._settings, self._outages.tell, self._outages.end)
-            # The wire ends first: until then the reader's thread may wait for the registry.
-            with Reader(source, wire.decoder(room), kit.engine) as reader, self._shadow() as shadow, wire:
-                pipeline = Pipeline(kit.engine, source, reader, sink, writer, kit.identity, life.heartbeat, shadow)
-                while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
-                    pass
-
-    @contextmanager
-    def _shadow(self) -> Iterator[Shadow | None]:
-        kit = self._kit
-        if not self._settings.shadow.enabled:
-            discard_shadows(kit.directory)
-            yield None
-            return
-        with closing(Shadow(self._settings, kit.engine, kit.store, kit.directory, kit.metrics)) as shadow:
-            yield shadow
+            self._decide(term, source, sink, writer, room)
 
     @contextmanager
     def _closing_together(self) -> Iterator[list[Callable[[], None]]]:
@@ -172,6 +157,34 @@ class Owner:
         return True
 
     # ------------------------------------------------------------------------------------------------ the stream
+
+    def _decide(self, term: int, source: Source, sink: Sink, writer: Writer, room: int) -> None:
+        """Decide what comes in and commit it, until the term is over, the source cannot go on, or a stop.
+
+        Args:
+            term: see `Ownership.term`.
+            source: of the messages.
+            sink: of the outputs.
+            writer: open.
+            room: what the outputs take of a message, in bytes.
+        """
+        kit, life = self._kit, self._life
+        wire = Wire(self._settings, self._outages.tell, self._outages.end)
+        # The wire ends first: until then the reader's thread may wait for the registry.
+        with Reader(source, wire.decoder(room), kit.engine) as reader, self._shadow() as shadow, wire:
+            pipeline = Pipeline(kit.engine, source, reader, sink, writer, kit.identity, life.heartbeat, shadow)
+            while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
+                pass
+
+    @contextmanager
+    def _shadow(self) -> Iterator[Shadow | None]:
+        kit = self._kit
+        if not self._settings.shadow.enabled:
+            discard_shadows(kit.directory)
+            yield None
+            return
+        with closing(Shadow(self._settings, kit.engine, kit.store, kit.directory, kit.metrics)) as shadow:
+            yield shadow
 
     def _owns(self, term: int) -> bool:
         ownership = self._kit.ownership

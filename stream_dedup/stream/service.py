@@ -151,9 +151,17 @@ class Service:
     def _connected(
         self, engine: Deduplicator, store: RocksStore, directory: Path, topics: Topics, upkeep: Upkeep
     ) -> Iterator[Equipment]:
+        """Connect to the broker, bring the state up to the changelog, and yield what a process has in every role.
+
+        Raises:
+            StoreError: the state belongs to another index, or the index has one of other settings.
+            BrokerError: the broker refuses, or gives no answer.
+            ChangelogError: the changelog cannot be read.
+        """
         settings, life, metrics, digest = self._settings, self._life, self._metrics, directory.name
         life.begin("the broker")
         names = state_topics(settings, digest)
+        # Where the state is empty the index may have one of other settings, of which only the broker knows.
         changelogs = [] if engine.progress.steps else topics.other_changelogs(digest)
         if changelogs and not topics.exists(names.changelog):
             raise refusal(settings, changelogs, other_states(settings, digest))
@@ -170,27 +178,26 @@ class Service:
             life.begin(REPLAY)
             identity = topics.identity(names.changelog)
             catch_up(Follower(engine.state, reader, identity, life.heartbeat), life, metrics)
-            meter, ownership = Meter(metrics, engine), Ownership(settings, names.owner)
             kit = Equipment(
-                settings,
-                metrics,
-                life,
-                engine,
-                store,
-                directory,
-                topics,
-                names,
-                identity,
-                reader,
-                ownership,
-                meter,
-                upkeep,
+                settings=settings,
+                metrics=metrics,
+                life=life,
+                engine=engine,
+                store=store,
+                directory=directory,
+                topics=topics,
+                names=names,
+                identity=identity,
+                reader=reader,
+                meter=Meter(metrics, engine),
+                ownership=Ownership(settings, names.owner),
+                upkeep=upkeep,
             )
             try:
-                with life.keeping(ownership.poll), metrics.refreshed_by(meter.refresh):
+                with life.keeping(kit.ownership.poll), metrics.refreshed_by(kit.meter.refresh):
                     yield kit
             finally:
-                ownership.leave()
+                kit.ownership.leave()
 
     def _take_roles(self, kit: Equipment, owner: Owner) -> None:
         stopping = self._life.stopping

@@ -6,6 +6,7 @@ Knows the order of the steps and what to drop when one fails; knows nothing of w
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import Message
 
@@ -45,6 +46,18 @@ class Committed:
     judged: Judged
     dead: Sequence[tuple[Message, UndecodableError]]
     seconds: Mapping[str, float]
+
+
+class GroupOffsets(NamedTuple):
+    """What the input's group is told with a commit.
+
+    Attributes:
+        offsets: the next to read, by topic and partition.
+        metadata: of the group, as of now.
+    """
+
+    offsets: Mapping[Place, int]
+    metadata: object
 
 
 class Pipeline:
@@ -111,8 +124,8 @@ class Pipeline:
             self._writer.abort()
             raise AbortedError("the group has given some of the partitions to another process")
         positions = self._source.behind(haul)
-        told = haul.positions(), self._source.group()
-        commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, told)
+        group = GroupOffsets(haul.positions(), self._source.group())
+        commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
         self._source.advance(haul, positions)
         protocol.reached(Step.APPLIED)
         if self._shadow is not None:
@@ -150,7 +163,7 @@ class Pipeline:
             # Before the next decision: of two records under an id the last one is in force.
             self._sink.successions(judged.successions.get(place, ()), item, decided_ms)
         # In the input's order, which is then the same wherever a commit ends.
-        for message, error in sorted(decoded.dead, key=_place):
+        for message, error in sorted(decoded.dead, key=_place_of_letter):
             self._sink.dead_letter(message, error)
         self._sink.clusters(judged.clusters, decided_ms)
 
@@ -165,7 +178,7 @@ def _undecided(
     ]
 
 
-def _place(letter: tuple[Message, UndecodableError]) -> tuple[str, int, int]:
+def _place_of_letter(letter: tuple[Message, UndecodableError]) -> tuple[str, int, int]:
     message = letter[0]
     return *place_of(message), offset_of(message)
 
@@ -177,7 +190,7 @@ def commit_change(
     writer: Writer,
     topic: str,
     watch: Stopwatch,
-    told: tuple[Mapping[Place, int], object] | None = None,
+    group: GroupOffsets | None = None,
 ) -> None:
     """Commit what messages change, with all that was sent, and bring the state up to it.
 
@@ -189,7 +202,7 @@ def commit_change(
         writer: commits.
         topic: name of the changelog, with the id that Kafka gave it.
         watch: gets the time of the transaction, and that of the state.
-        told: what the group is told, and its metadata as of now; None where it knows already.
+        group: what the input's group is told; None where it knows already.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
@@ -197,8 +210,8 @@ def commit_change(
         BrokerError: the broker refuses, or gives no answer.
         StoreError: the state cannot be written. What is committed by then is in the changelog.
     """
-    offsets, group = told or ({}, None)
-    behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), offsets, group)
+    offsets, metadata = group or GroupOffsets({}, None)
+    behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), offsets, metadata)
     watch.lap("transaction")
     engine.apply(change, positions, ChangelogPlace(topic, behind) if behind is not None else None)
     watch.lap("apply")
