@@ -23,11 +23,11 @@ from stream_dedup.ask.answers import (
     TextAnswer,
 )
 from stream_dedup.ask.bounds import check_length, quoted
-from stream_dedup.ask.figures import ShadowFigures, Telling
+from stream_dedup.ask.figures import FiguresReader, ShadowFigures
 from stream_dedup.ask.follower import Follower, View
 from stream_dedup.ask.lookup import Lookup, place_answer
 from stream_dedup.ask.measures import measures_of
-from stream_dedup.ask.similar import Like, asked, similar
+from stream_dedup.ask.similar import SimilarArticle, query_of, similar_articles
 from stream_dedup.ask.texts import Texts
 from stream_dedup.ask.warming import warm_up
 from stream_dedup.closing import SelfClosing
@@ -91,7 +91,7 @@ class Desk(SelfClosing):
         self._loading = threading.Lock()
         self._loaded: Explainer | None = None
         self._pace = _Pace()
-        self._telling = Telling(settings.http)
+        self._figures = FiguresReader(settings.http)
         self._searched_until = 0.0
         self._looked_at = time.monotonic()
         self._follower = Follower(self._directory, settings)
@@ -177,13 +177,13 @@ class Desk(SelfClosing):
         with self._follower.view() as view:
             # Words and fingerprints need nothing that another thread would have to wait for.
             seen = view
-        one = asked(article, seen, explainer.fingerprinter)
+        query = query_of(article, seen, explainer.fingerprinter)
         with self._follower.view() as view:
             left_out = name_of(article.scope, besides) if besides is not None else None
-            found = similar(one, view, self._settings, self._floor_ms(view.progress), left_out)
+            found = similar_articles(query, view, self._settings, self._floor_ms(view.progress), left_out)
             return SimilarAnswers(
-                decision="duplicate" if found.copied else "unique",
-                articles=self._similar_answers(view, found.likes[:most]),
+                decision="duplicate" if found.is_duplicate else "unique",
+                articles=self._similar_answers(view, found.articles[:most]),
                 unseen_entries=view.unseen,
             )
 
@@ -249,7 +249,7 @@ class Desk(SelfClosing):
             StoreError: the state cannot be read.
         """
         # Whoever answers on the port has another state.
-        figures = self._telling.figures() if not self._from_files else None
+        figures = self._figures.read() if not self._from_files else None
         with self._follower.view() as view:
             progress, positions = view.progress, load_positions(view.store)
             unseen, epoch = view.unseen, view.epoch.number
@@ -309,24 +309,24 @@ class Desk(SelfClosing):
             return self._read_link(value) if value is not None else None
         return None
 
-    def _similar_answers(self, view: View, found: list[Like]) -> list[SimilarAnswer]:
-        records = load_records(view.store, view.progress.live, {like.name for like in found})
-        known = [like for like in found if like.name in records]
-        canonicals = self._lookup(view).canonicals([like.cluster for like in known], [like.name for like in known])
+    def _similar_answers(self, view: View, found: list[SimilarArticle]) -> list[SimilarAnswer]:
+        records = load_records(view.store, view.progress.live, {one.name for one in found})
+        known = [one for one in found if one.name in records]
+        canonicals = self._lookup(view).canonicals([one.cluster for one in known], [one.name for one in known])
         return [
             SimilarAnswer(
-                id=id_of(like.name),
-                relation=like.relation,
-                jaccard=round(like.jaccard, 4),
-                containment=round(like.containment, 4),
-                hamming=like.hamming,
+                id=id_of(one.name),
+                relation=one.relation,
+                jaccard=round(one.jaccard, 4),
+                containment=round(one.containment, 4),
+                hamming=one.hamming,
                 canonical=id_of(canonical),
-                cluster=like.cluster,
-                source=records[like.name].source,
-                published_at=iso(records[like.name].published_ms),
-                message=place_answer(records[like.name].origin),
+                cluster=one.cluster,
+                source=records[one.name].source,
+                published_at=iso(records[one.name].published_ms),
+                message=place_answer(records[one.name].origin),
             )
-            for like, canonical in zip(known, canonicals, strict=True)
+            for one, canonical in zip(known, canonicals, strict=True)
         ]
 
 

@@ -6,14 +6,15 @@ Knows names of metrics, the probe, how they are read and how often; knows nothin
 import math
 import threading
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlencode
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from stream_dedup.settings import HttpSettings
 
@@ -27,6 +28,8 @@ _SHADOW_RUNNING = "stream_dedup_shadow_running"
 _ALIKE = "none"  # what is called the disagreement where there is none
 _ASKED = (_ARTICLES, _LAG, _SHADOW, _SHADOW_ENABLED, _SHADOW_RUNNING)
 _QUERY = urlencode([("name[]", name) for name in _ASKED])  # the whole page takes both sides some milliseconds
+
+_Samples = defaultdict[str, list[Sample]]  # by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,8 @@ class Figures:
     not_ready: str
 
 
-class Telling:
-    """A service that is asked for its figures, once a second at most: each time takes some milliseconds of its stream.
+class FiguresReader:
+    """Reads the figures of a service, once a second at most: each time takes some milliseconds of its stream.
 
     Safe between threads.
 
@@ -77,30 +80,30 @@ class Telling:
     def __init__(self, settings: HttpSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._asked_at = -math.inf  # by `time.monotonic`
+        self._read_at = -math.inf  # by `time.monotonic`
         self._figures: Figures | None = None
 
-    def figures(self) -> Figures | None:
+    def read(self) -> Figures | None:
         """Return what the service shows, a second old at most; None where none answers."""
         with self._lock:
-            if time.monotonic() - self._asked_at >= _FRESH_SECONDS:
+            if time.monotonic() - self._read_at >= _FRESH_SECONDS:
                 self._figures = figures_of(self._settings)
-                self._asked_at = time.monotonic()
+                self._read_at = time.monotonic()
             return self._figures
 
 
 def figures_of(settings: HttpSettings) -> Figures | None:
     """Return what the service of some settings shows; None where none answers."""
     try:
-        status, page = _asked(settings, f"/metrics?{_QUERY}")
+        status, page = _get(settings, f"/metrics?{_QUERY}")
         if status != HTTPStatus.OK:
             return None
-        return Figures(*_counts(page), *_readiness(*_asked(settings, "/readyz")))
+        return _figures(_samples(page), *_readiness(*_get(settings, "/readyz")))
     except (OSError, HTTPException, ValueError):
         return None
 
 
-def _asked(settings: HttpSettings, path: str) -> tuple[int, str]:
+def _get(settings: HttpSettings, path: str) -> tuple[int, str]:
     """Return the status and the text of an answer of a service.
 
     Raises:
@@ -123,31 +126,39 @@ def _readiness(status: int, line: str) -> tuple[bool | None, str]:
     return (False, line.strip()) if status == HTTPStatus.SERVICE_UNAVAILABLE else (None, "")
 
 
-def _counts(page: str) -> tuple[Mapping[str, int], int, int | None, ShadowFigures | None]:
-    """Return decisions by relation, the duplicates, the lag and the shadow; see `Figures`."""
-    decisions: dict[str, int] = {}
-    duplicates = 0
-    waiting: list[float] = []
-    shadow: Counter[str] = Counter()
-    shadow_is: dict[str, bool] = {}
+def _samples(page: str) -> _Samples:
+    """Return the samples on a page of metrics."""
+    samples: _Samples = defaultdict(list)
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
-            # Series of topics that are named begin with 0, whatever comes.
-            if sample.name == _ARTICLES and sample.value:
-                relation = sample.labels["relation"].replace("none", _NEW)
-                decisions[relation] = decisions.get(relation, 0) + int(sample.value)
-                duplicates += int(sample.value) if sample.labels["decision"] == "duplicate" else 0
-            elif sample.name == _LAG:
-                waiting.append(sample.value)
-            elif sample.name == _SHADOW:
-                shadow[sample.labels["disagreement"]] += int(sample.value)
-            elif sample.name in {_SHADOW_ENABLED, _SHADOW_RUNNING}:
-                shadow_is[sample.name] = bool(sample.value)
-    lag = int(sum(waiting)) if waiting else None
-    enabled, judging = shadow_is.get(_SHADOW_ENABLED, False), shadow_is.get(_SHADOW_RUNNING, False)
-    return decisions, duplicates, lag, _shadow_figures(shadow, judging=judging) if enabled else None
+            samples[sample.name].append(sample)
+    return samples
 
 
-def _shadow_figures(articles: Counter[str], *, judging: bool) -> ShadowFigures:
+def _figures(samples: _Samples, ready: bool | None, not_ready: str) -> Figures:  # noqa: FBT001  # as `_readiness` tells
+    decisions: Counter[str] = Counter()
+    for sample in samples[_ARTICLES]:
+        # Series of topics that are named begin with 0, whatever comes.
+        if sample.value:
+            decisions[sample.labels["relation"].replace("none", _NEW)] += int(sample.value)
+    waiting = [sample.value for sample in samples[_LAG]]
+    return Figures(
+        decisions=decisions,
+        duplicates=sum(int(one.value) for one in samples[_ARTICLES] if one.labels["decision"] == "duplicate"),
+        lag=int(sum(waiting)) if waiting else None,
+        shadow=_shadow(samples) if _is_on(samples[_SHADOW_ENABLED]) else None,
+        ready=ready,
+        not_ready=not_ready,
+    )
+
+
+def _shadow(samples: _Samples) -> ShadowFigures:
+    articles: Counter[str] = Counter()
+    for sample in samples[_SHADOW]:
+        articles[sample.labels["disagreement"]] += int(sample.value)
     disagreements = {kind: count for kind, count in articles.items() if kind != _ALIKE and count}
-    return ShadowFigures(judging, articles.total(), disagreements)
+    return ShadowFigures(_is_on(samples[_SHADOW_RUNNING]), articles.total(), disagreements)
+
+
+def _is_on(samples: Sequence[Sample]) -> bool:
+    return any(sample.value for sample in samples)

@@ -1,4 +1,4 @@
-"""What a text is like among all that was judged: the engine's own search and verdict, without a trace.
+"""What a text is similar to among all that was judged: the engine's own search and verdict, without a trace.
 
 Knows features, candidates and verdicts; knows nothing of how clusters are looked up.
 """
@@ -23,8 +23,8 @@ _NOBODY = np.zeros(1, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
-    """An article that a text is like.
+class SimilarArticle:
+    """An article that a text is similar to.
 
     Attributes:
         name: of it.
@@ -53,24 +53,25 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a text is like.
+class SimilarArticles:
+    """What a text is similar to.
 
     Attributes:
-        likes: the article that it would be linked to, then the others, the likest first, each by its likest text.
-        copied: whether it would be a duplicate.
+        articles: the one that it would be linked to, then the others, the most similar first, each by its most similar
+            text.
+        is_duplicate: whether it would be decided to be a duplicate.
     """
 
-    likes: list[Like]
-    copied: bool
+    articles: list[SimilarArticle]
+    is_duplicate: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An article with all that is worked out of it alone.
+class Query:
+    """An article that is asked about, with all that is worked out of it alone.
 
     Attributes:
-        article: that is asked about.
+        article: the article.
         features: of it.
         fingerprints: shape (1,).
         sums: bit sums, shape (1, 64).
@@ -82,58 +83,61 @@ class Asked:
     sums: I64
 
 
-def asked(article: Article, view: View, fingerprinter: Fingerprinter) -> Asked:
+def query_of(article: Article, view: View, fingerprinter: Fingerprinter) -> Query:
     """Work out of an article what does not depend on the index."""
     features = fingerprinter.features([article], view.learnt)
-    return Asked(article, features, *fingerprinter.fingerprints(features, view.epoch))
+    return Query(article, features, *fingerprinter.fingerprints(features, view.epoch))
 
 
-def similar(one: Asked, view: View, settings: EngineSettings, floor_ms: int, left_out: str | None = None) -> Found:
-    """Return the articles that one may be like, and what would be decided on it.
+def similar_articles(
+    query: Query, view: View, settings: EngineSettings, floor_ms: int, left_out: str | None = None
+) -> SimilarArticles:
+    """Return the articles that one is similar to, and what would be decided on it.
 
-    It needs the state to stay as it is meanwhile.
+    The state has to stay as it is meanwhile.
 
     Args:
-        one: that is asked about.
+        query: the article.
         view: the state.
         settings: of the engine.
         floor_ms: what is older than this is forgotten, milliseconds since 1970 in UTC.
         left_out: name of an article that the decision is made without.
     """
-    candidates, limits, duplicates = _candidates(one, view), limits_of(settings), duplicates_of(settings)
-    rows, place, floors = candidates.rows, len(candidates.names), np.array([floor_ms])
+    candidates, limits, duplicates = _candidates(query, view), limits_of(settings), duplicates_of(settings)
+    rows, own = candidates.rows, len(candidates.names)  # the query's row is behind those of the candidates
     owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
-    cases = Cases(np.array([JUDGE]), owners, np.full(place + 1, -1), floors, floors)
+    floors = np.array([floor_ms])
+    cases = Cases(np.array([JUDGE]), owners, np.full(own + 1, -1), floors, floors)
     verdicts = judge(candidates, cases, view.index.caps(), limits, duplicates)
     matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0
     found = {
-        row: _like(candidates, row, Match(*compare(rows, place, row, limits)), segmented=not unsegmented[row])
-        for row in range(place)
+        row: _similar_article(candidates, row, Match(*compare(rows, own, row, limits)), segmented=not unsegmented[row])
+        for row in range(own)
         if not outlived(int(rows.times[row]), floor_ms)
     }
-    likest: dict[str, Like] = {}
-    for _, like in sorted(found.items(), key=lambda pair: (pair[0] != matched, *_order(pair[1]))):
-        likest.setdefault(like.name, like)
-    return Found(list(likest.values()), bool(duplicates[verdicts.relations[0]]))
+    most_similar: dict[str, SimilarArticle] = {}
+    for _, one in sorted(found.items(), key=lambda pair: (pair[0] != matched, *_order(pair[1]))):
+        most_similar.setdefault(one.name, one)
+    return SimilarArticles(list(most_similar.values()), bool(duplicates[verdicts.relations[0]]))
 
 
-def _order(like: Like) -> tuple[bool, float]:
-    return like.relation is None, -like.overlap
+def _order(one: SimilarArticle) -> tuple[bool, float]:
+    return one.relation is None, -one.overlap
 
 
-def _candidates(one: Asked, view: View) -> Candidates:
+def _candidates(query: Query, view: View) -> Candidates:
     times = np.array([view.progress.stream_ms])
-    scopes = np.array([scope_hash(one.article.scope)], np.uint64)
+    scopes = np.array([scope_hash(query.article.scope)], np.uint64)
     floor = view.progress.generations[0].first_entry
-    search = Search(view.index, view.store, one.features, times, scopes, floor, None)
+    search = Search(view.index, view.store, query.features, times, scopes, floor, None)
     search.go_on(_NOBODY)
-    search.look_up_tables(one.fingerprints, one.sums, _NOBODY, ~_NOBODY)
+    search.look_up_tables(query.fingerprints, query.sums, _NOBODY, ~_NOBODY)
     return search.candidates()
 
 
-def _like(candidates: Candidates, row: int, match: Match, *, segmented: bool) -> Like:
-    return Like(
+def _similar_article(candidates: Candidates, row: int, match: Match, *, segmented: bool) -> SimilarArticle:
+    return SimilarArticle(
         candidates.names[row].decode(),
         int(candidates.clusters[row]),
         RELATIONS[match.relation],

@@ -5,7 +5,7 @@ Knows what is asked; knows nothing of a service's state, which may be empty yet.
 
 from stream_dedup.ask.follower import view_of
 from stream_dedup.ask.measures import measures_of
-from stream_dedup.ask.similar import asked, similar
+from stream_dedup.ask.similar import query_of, similar_articles
 from stream_dedup.engine.dedup import rehearsed_engine
 from stream_dedup.engine.explain import Explainer
 from stream_dedup.engine.rehearsal import questions
@@ -26,7 +26,7 @@ def warm_up(settings: EngineSettings, explainer: Explainer) -> None:
         try:
             articles = questions()
             for article in articles:
-                similar(asked(article, view, explainer.fingerprinter), view, settings, _ALL)
+                similar_articles(query_of(article, view, explainer.fingerprinter), view, settings, _ALL)
                 measures_of(explainer.explain(articles[0], article, view.epoch, view.learnt))
         finally:
             view.index.close()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from stream_dedup.ask.figures import ShadowFigures, Telling, figures_of
+from stream_dedup.ask.figures import FiguresReader, ShadowFigures, figures_of
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, Puts
 from stream_dedup.observe.health import Health
@@ -185,14 +185,14 @@ def test_figures_are_asked_for_once_a_second_at_most(monkeypatch: pytest.MonkeyP
         metrics.refreshed_by(lambda: asked.append(clock[0])),
         Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory,
     ):
-        telling = Telling(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+        reader = FiguresReader(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
         for moment in (1_000.0, 1_000.5, 1_000.99, 1_001.0, 1_001.9, 1_010.0):
             clock[0] = moment
-            assert telling.figures() is not None
+            assert reader.read() is not None
     clock[0] = 1_010.9
-    assert telling.figures() is not None
+    assert reader.read() is not None
     clock[0] = 1_011.0
-    assert telling.figures() is None
+    assert reader.read() is None
     assert asked == [1_000.0, 1_001.0, 1_010.0]
 
 
