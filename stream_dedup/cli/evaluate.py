@@ -4,6 +4,7 @@ Knows arguments, progress and exit codes; knows nothing of how anything is done.
 when a command runs: all other commands start as fast without them.
 """
 
+import errno
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -210,7 +211,7 @@ def make_command(
             from stream_dedup.evaluate.labels import write_labelled
             from stream_dedup.evaluate.source import Source, make
         if result.exists():
-            raise FileExistsError(17, "there already", str(result))
+            raise FileExistsError(errno.EEXIST, "there already", str(result))
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: make(Source(file, settings.input, (), reposts, limit)))
         with _usage():

@@ -220,31 +220,23 @@ def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
     return registration({Shapes.LINK: LINK, Shapes.CLUSTER: CLUSTER}[shape], name)
 
 
-class _progress_bars:  # noqa: N801  # used as a context manager, like a function
-    """Bars on standard error, one a file."""
+@contextmanager
+def _progress_bars(files: list[Path]) -> "Iterator[Callable[[Path, FileProgress], None]]":
+    """Show bars on standard error, one a file, and yield what moves them."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors) as progress:
+        tasks = {path: progress.add_task(path.name, total=None) for path in files}
 
-    def __init__(self, files: list[Path]) -> None:
-        self._files = files
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=errors,
-        )
+        def report(path: Path, read: "FileProgress") -> None:
+            progress.update(tasks[path], completed=read.done, total=read.total or None)
 
-    def __enter__(self) -> "Callable[[Path, FileProgress], None]":
-        self._progress.start()
-        tasks = {path: self._progress.add_task(path.name, total=None) for path in self._files}
-
-        def report(path: Path, progress: "FileProgress") -> None:
-            self._progress.update(tasks[path], completed=progress.done, total=progress.total or None)
-
-        return report
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        yield report
 
 
 @contextmanager
