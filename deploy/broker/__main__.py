@@ -3,18 +3,14 @@
 Does not know how either is done.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import FrameType
+from typing import NoReturn
 
 from deploy.broker import BrokerStartError, BrokerUnreachableError, JarError, KafkaBroker, kafka_jars
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 def main() -> int:

@@ -3,8 +3,6 @@
 Does not know what the command is. SIGTERM is passed on to it, SIGUSR1 kills it.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os
@@ -12,10 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 POLL_SECONDS = 0.25
 _PR_SET_PDEATHSIG = 1

@@ -3,8 +3,6 @@
 Does not know how they get there, nor how Java is started.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from stream_dedup.jars import cache_folder, locked_jars

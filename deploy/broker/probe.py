@@ -3,16 +3,11 @@
 Does not know whose broker it is, nor how it was started.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ATTEMPT_SECONDS = 0.5
 

@@ -3,17 +3,12 @@
 Does not know what the command is: any program will do.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _GUARD = Path(__file__).with_name("guard.py")
 

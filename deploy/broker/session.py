@@ -3,17 +3,12 @@
 Does not know how a broker is run.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from deploy.broker.kafka import KafkaBroker
 from deploy.broker.probe import wait_until_answers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOOTSTRAP_VARIABLE = "KAFKA_BOOTSTRAP"
 ANSWER_TIMEOUT_SECONDS = 5.0

@@ -3,8 +3,6 @@
 Tests the broker and its process only; nothing of the service that is built on it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -12,8 +10,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -31,9 +29,6 @@ from deploy.broker import (
 )
 from deploy.broker.process import GuardedProcess
 from stream_dedup.jars.fetch import _STAGING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 20
