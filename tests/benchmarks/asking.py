@@ -21,7 +21,7 @@ from rich.table import Table
 
 from deploy.broker import kafka_for_session
 from tests.benchmarks.asker import Asked, Asker, Request
-from tests.benchmarks.throughput.articles import read_articles, sample_articles
+from tests.benchmarks.throughput.articles import add_article_options, chosen_articles
 from tests.benchmarks.throughput.service import API, PARTITIONS, await_decided, fill, outputs_of
 from tests.benchmarks.turns import WAYS, Rates, Round, Turns
 from tests.stream.harness import Service, fresh_topics
@@ -50,7 +50,7 @@ def _request(question: str, article: Mapping[str, str]) -> Request:
 def main() -> None:
     """Measure, print and write."""
     options = _options().parse_args()
-    articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
+    articles = chosen_articles(options)
     with (
         Asker(_requests(articles, options.seed), options.rate, options.seed) as asker,
         kafka_for_session() as bootstrap,
@@ -117,8 +117,7 @@ def _answers(asked: Sequence[Asked], rate: float) -> Table:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
-    parser.add_argument("--count", type=int, default=20_000, help="how many samples, without --articles (%(default)s)")
+    add_article_options(parser, 20_000)
     parser.add_argument("--stream", type=int, default=600_000, help="articles, those again and again (%(default)s)")
     parser.add_argument("--rate", type=float, default=10.0, help="questions a second (%(default)s)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a turn (%(default)s)")

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.broker import kafka_for_session
-from tests.benchmarks.throughput.articles import read_articles, sample_articles
+from tests.benchmarks.throughput.articles import add_article_options, chosen_articles
 from tests.benchmarks.throughput.service import (
     API,
     PARTITIONS,
@@ -148,7 +148,7 @@ def table_of(title: str, seen: Sequence[Footprint]) -> Table:
 def main() -> None:
     """Watch a service alone and one with its API, print and write."""
     options = _options().parse_args()
-    articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
+    articles = chosen_articles(options)
     found = {}
     with kafka_for_session() as bootstrap:
         for title, flags in (("The service", ()), ("The service with its API, not asked", API)):
@@ -162,8 +162,7 @@ def main() -> None:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
-    parser.add_argument("--count", type=int, default=40_000, help="how many samples, without --articles (%(default)s)")
+    add_article_options(parser, 40_000)
     parser.add_argument("--rate", type=float, default=300.0, help="articles a second of the steady load (%(default)s)")
     parser.add_argument("--seconds", type=float, default=20.0, help="of a phase (%(default)s)")
     parser.add_argument("--json", type=Path, help="write all figures here")

@@ -21,11 +21,8 @@ from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.planner.distances import F64, copies_of
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import Settings
-from stream_dedup.text.lines import EndLines
-from stream_dedup.text.terms import Terms
-from stream_dedup.text.texts import Texts as NormalTexts
 from tests.benchmarks.filled import INDEXED_SHARE, step_of
-from tests.benchmarks.population import Population, fingerprints_of
+from tests.benchmarks.population import Population, features_of, fingerprints_of
 from tests.benchmarks.texts import GRAMS, Texts, copies, texts
 
 BATCH = 512  # articles looked up at once
@@ -119,8 +116,7 @@ class Filling:
             _small(contents, members, size)
             for members, size in ((_NUMBERS, self.settings.sketch.numbers), (_PLACES, self.settings.sketch.places))
         )
-        (cut, bare), lines, none = np.zeros((2, count), np.bool_), EndLines.none(count), NormalTexts.none(count)
-        return Features(cut, Terms.none(count), None, sketches, of_numbers, of_places, bare, lines, none, None)
+        return features_of(sketches, of_numbers, of_places)
 
 
 @dataclass(frozen=True, slots=True)

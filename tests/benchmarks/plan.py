@@ -118,19 +118,19 @@ def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path)
     sizes = _sizes(store, directory)
     state.close()
     return Measured(
-        sum(number in hits for number, hits in enumerate(found)) / len(found),
-        strangers.keys / _ASKED,
-        strangers.blocks / _ASKED,
-        strangers.postings / _ASKED,
-        sum(map(len, strangers.candidates)) / _ASKED,
-        sum(section.words.nbytes for section in tables),
-        sum(_memory(section) for section in sections),
-        _resident(shape, directory),
-        sum(_disk(section) for section in tables),
-        sum(sizes.values()),
-        strangers.seconds / _ASKED * 1e6,
-        insertion_us(shape.plan, settings, population, entries),
-        {name: size / entries for name, size in sizes.items()},
+        recall=sum(number in hits for number, hits in enumerate(found)) / len(found),
+        keys=strangers.keys / _ASKED,
+        blocks=strangers.blocks / _ASKED,
+        postings=strangers.postings / _ASKED,
+        candidates=sum(map(len, strangers.candidates)) / _ASKED,
+        filters=sum(section.words.nbytes for section in tables),
+        lists=sum(_memory(section) for section in sections),
+        memory=_resident(shape, directory),
+        tables=sum(_disk(section) for section in tables),
+        disk=sum(sizes.values()),
+        look_up_us=strangers.seconds / _ASKED * 1e6,
+        insert_us=insertion_us(shape.plan, settings, population, entries),
+        families={name: size / entries for name, size in sizes.items()},
     )
 
 

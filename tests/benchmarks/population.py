@@ -10,7 +10,7 @@ import numpy as np
 
 from stream_dedup.compiled.hashing import I64, U32, U64
 from stream_dedup.fingerprint.features import Features, landmark_rule
-from stream_dedup.fingerprint.particulars import small_sketches
+from stream_dedup.fingerprint.particulars import SmallSketches, small_sketches
 from stream_dedup.fingerprint.sketch import Sketches, landmark_count
 from stream_dedup.planner.costs import TYPICAL_NUMBERS, TYPICAL_PLACES
 from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
@@ -92,8 +92,7 @@ class Population:
                 (TYPICAL_PLACES, settings.sketch.places),
             )
         )
-        (cut, bare), lines, none = np.zeros((2, count), np.bool_), EndLines.none(count), NormalTexts.none(count)
-        return Features(cut, Terms.none(count), None, sketches, numbers, places, bare, lines, none, None)
+        return features_of(sketches, numbers, places)
 
     def _hashes(self, count: int) -> U32:
         return self._chance.integers(1 << 32, size=count, dtype=np.uint32)
@@ -111,6 +110,13 @@ class Population:
 def fingerprints_of(sums: F64) -> tuple[U64, I64]:
     """Return the fingerprints of bit sums, shape (n,), and the sums as integers, shape (n, 64)."""
     return np.asarray(((sums > 0) * _POWERS).sum(axis=1, dtype=np.uint64)), (sums * (1 << 24)).astype(np.int64)
+
+
+def features_of(sketches: Sketches, numbers: SmallSketches, places: SmallSketches) -> Features:
+    """Return the features of texts that have sketches and nothing else: neither words nor lines."""
+    count = len(sketches.values)
+    (cut, bare), lines, none = np.zeros((2, count), np.bool_), EndLines.none(count), NormalTexts.none(count)
+    return Features(cut, Terms.none(count), None, sketches, numbers, places, bare, lines, none, None)
 
 
 def slices(count: int, size: int) -> Iterator[slice]:

@@ -165,35 +165,40 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     found = [ask(filling, question, clock) for question in questions[_WARM:]]
     faults = _major_faults() - faults
     articles = BATCH * len(found)
-    hits = [
-        number in numbers
-        for candidates, question in zip(found, questions[_WARM:], strict=True)
-        for numbers in [set(candidates.numbers.tolist())]
-        for number in question.originals
-    ]
+    hits = _hits(found, questions[_WARM:])
     blocks = shelf.reads.blocks - blocks
     disk, written = _disk(directory), _written()
     opened = _opened(filling, directory, flags)
     insert_us = _insertion(filling)
     look_up_us, verify_us = (clock.seconds[name] / articles * 1e6 for name in ("look_up", "verify"))
     return Measured(
-        entries,
-        runs,
-        look_up_us,
-        opened["first_us"],
-        verify_us,
-        insert_us,
-        1e6 / (look_up_us + INDEXED_SHARE * insert_us),
-        blocks / articles,
-        faults / articles,
-        sum(len(candidates.numbers) for candidates in found) / articles,
-        sum(hits) / len(hits),
-        int(opened["memory"]),
-        int(opened["mapped"]),
-        disk / entries * INDEXED_SHARE,
-        written / disk,
-        opened["seconds"],
+        entries=entries,
+        runs=runs,
+        look_up_us=look_up_us,
+        first_us=opened["first_us"],
+        verify_us=verify_us,
+        insert_us=insert_us,
+        rate=1e6 / (look_up_us + INDEXED_SHARE * insert_us),
+        blocks=blocks / articles,
+        faults=faults / articles,
+        candidates=sum(len(candidates.numbers) for candidates in found) / articles,
+        found=sum(hits) / len(hits),
+        memory=int(opened["memory"]),
+        mapped=int(opened["mapped"]),
+        disk=disk / entries * INDEXED_SHARE,
+        written=written / disk,
+        start_seconds=opened["seconds"],
     )
+
+
+def _hits(found: Sequence[Candidates], questions: Sequence[Question]) -> list[bool]:
+    """Return for each copy whether its original is among the candidates of its batch."""
+    return [
+        number in numbers
+        for candidates, question in zip(found, questions, strict=True)
+        for numbers in [set(candidates.numbers.tolist())]
+        for number in question.originals
+    ]
 
 
 def _read_through(runs: Sequence[Run]) -> None:
@@ -277,9 +282,8 @@ def open_and_ask(directory: Path, settings: Settings) -> Mapping[str, float]:
 
 
 def _disk(directory: Path) -> float:
-    """Return the bytes of a state, those of records as if all had been written."""
-    total = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    return float(total)
+    """Return the bytes of a state."""
+    return float(sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()))
 
 
 def _written() -> int:

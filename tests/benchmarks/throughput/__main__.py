@@ -11,7 +11,7 @@ import orjson
 from rich.console import Console
 
 from stream_dedup.settings import load_settings
-from tests.benchmarks.throughput.articles import decoded, read_articles, sample_articles
+from tests.benchmarks.throughput.articles import add_article_options, chosen_articles, decoded
 from tests.benchmarks.throughput.latency import WARM_UP
 from tests.benchmarks.throughput.references import REFERENCES
 from tests.benchmarks.throughput.report import as_json, tables
@@ -26,7 +26,7 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_
 def main() -> None:
     """Measure, print and write."""
     options = _options().parse_args()
-    articles = read_articles(options.articles) if options.articles else sample_articles(options.count)
+    articles = chosen_articles(options)
     bodies = [article.body for article in decoded(articles, load_settings(flags=options.flags).input)]
     if not bodies:
         raise SystemExit("there are no articles: a line of JSON each is wanted, with the field names of the settings")
@@ -63,8 +63,7 @@ def _variant(name: str, cores: int) -> Variant:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [one.name for one in REFERENCES]
-    parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
-    parser.add_argument("--count", type=int, default=12_000, help="how many samples, without --articles (%(default)s)")
+    add_article_options(parser, 12_000)
     parser.add_argument("--rounds", type=_positive, default=2, help="how often each is timed (%(default)s)")
     parser.add_argument("--services", nargs="+", choices=SERVICES, default=SERVICES, help="ways to run the service")
     parser.add_argument("--references", nargs="*", choices=names, default=names, help="what it is compared with")

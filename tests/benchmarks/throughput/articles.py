@@ -6,6 +6,7 @@ Knows lines of JSON and the settings' field names; knows nothing of what is time
 import gzip
 import random
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +25,22 @@ def read_articles(path: Path) -> list[bytes]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as lines:
         return [line.rstrip(b"\r\n") for line in lines if line.strip()]
+
+
+def add_article_options(parser: ArgumentParser, count: int) -> None:
+    """Add the options by which a benchmark is given its articles.
+
+    Args:
+        parser: of its command line.
+        count: of samples, unless said.
+    """
+    parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
+    parser.add_argument("--count", type=int, default=count, help="how many samples, without --articles (%(default)s)")
+
+
+def chosen_articles(options: Namespace) -> list[bytes]:
+    """Return the articles that the options of `add_article_options` ask for."""
+    return read_articles(options.articles) if options.articles else sample_articles(options.count)
 
 
 def write_articles(path: Path, articles: Iterable[bytes]) -> Path:
