@@ -27,7 +27,7 @@ from stream_dedup.cli.terminal import (
 )
 from stream_dedup.counted import counted
 from stream_dedup.settings import Settings
-from stream_dedup.signals import heed
+from stream_dedup.signals import ending_in_order, heed
 from stream_dedup.told import iso
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ def snapshot_command(
         except StoreLockedError:
             if from_files:
                 raise
-            ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
+            with ending_in_order():
+                ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
         start = "go on with it with --state" if from_files else "start on it with state.directory"
         out.print(f"snapshot in {directory}: {start}", soft_wrap=True)
 

@@ -1,5 +1,8 @@
 """Requests for snapshots that are none, and answers that nobody can be given: the stream goes on."""
 
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,9 +12,11 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreError
+from stream_dedup.settings import Settings
 from stream_dedup.stream.state.snapshots import SnapshotDesk, ask
+from stream_dedup.stream.state.states import digest_of, state_directory
 
 
 @pytest.fixture
@@ -71,6 +76,26 @@ def test_request_that_was_taken_back_leaves_no_answer(tmp_path: Path) -> None:
     request.write_bytes(orjson.dumps({"directory": str(tmp_path / "right")}))
     SnapshotDesk(tmp_path, _store([], request.unlink), "digest").serve()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_path: Path) -> None:
+    """Where what holds the state makes no snapshots, as a rebuild, the service that starts next would make this one."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path / "state"}})
+    flag = f"state.directory={settings.state.directory}"
+    command = [sys.executable, "-m", "stream_dedup", "state", "snapshot", str(tmp_path / "copy"), "--set", flag]
+    with (
+        open_store(state_directory(settings, digest_of(settings)), settings.state),
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        while not list(settings.state.directory.glob("*.request")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in told) == (128 + number, False)
+    assert not [path for path in settings.state.directory.iterdir() if path.is_file()]
 
 
 def _store(made: list[Path], meanwhile: Callable[[], None] = lambda: None) -> RocksStore:

@@ -64,6 +64,8 @@ class SnapshotDesk:
 def ask(directory: Path, target: Path, seconds: float) -> None:
     """Ask the service that runs on a state for a snapshot, and wait for it.
 
+    Whoever waits no longer takes the request back: the service that runs next would make the snapshot.
+
     Args:
         directory: `state.directory`.
         target: directory of the snapshot.
@@ -74,15 +76,17 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
     """
     request = directory / (_NAME.format(secrets.token_hex(_NAME_BYTES)) + _REQUEST)
     answer = request.with_suffix(_ANSWER)
-    _write(request, {"directory": str(target.absolute())})
     deadline = time.monotonic() + seconds
-    while not answer.is_file():
-        if time.monotonic() > deadline:
-            request.unlink(missing_ok=True)
-            raise StoreError(f"the process that holds {directory} made no snapshot within {seconds:.0f} s")
-        time.sleep(_LOOK_SECONDS)
-    told = orjson.loads(answer.read_bytes())
-    answer.unlink(missing_ok=True)
+    try:
+        _write(request, {"directory": str(target.absolute())})
+        while not answer.is_file():
+            if time.monotonic() > deadline:
+                raise StoreError(f"the process that holds {directory} made no snapshot within {seconds:.0f} s")
+            time.sleep(_LOOK_SECONDS)
+        told = orjson.loads(answer.read_bytes())
+    finally:
+        for file in (request, answer):
+            file.unlink(missing_ok=True)
     if told["error"]:
         raise StoreError(f"no snapshot: {told['error']}")
 
