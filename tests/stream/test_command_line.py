@@ -152,7 +152,7 @@ def test_tail_follows_until_ctrl_c(running: _Running) -> None:
 
 
 def test_tail_ends_with_its_reader(running: _Running) -> None:
-    """Where the other end of the pipe is closed, as by `head`, it ends without an error."""
+    """Where the other end of the pipe is closed, as by `head`, it ends without a word, by the code of SIGPIPE."""
     with running.start_tail("--from-beginning", "--json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -160,7 +160,7 @@ def test_tail_ends_with_its_reader(running: _Running) -> None:
         process.stdout.close()
         produce(running.bootstrap, running.topics.input, [article(f"n{number}", _OTHER) for number in range(3)])
         wait_until(lambda: process.poll() is not None, "the end of tail")
-        assert (process.returncode, process.stderr.read()) == (0, "")
+        assert (process.returncode, process.stderr.read()) == (128 + signal.SIGPIPE, "")
 
 
 def test_tail_of_topics_that_are_missing_says_so(running: _Running) -> None:
