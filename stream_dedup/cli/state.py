@@ -5,7 +5,7 @@ Knows arguments, progress bars and tables; knows nothing of how anything is done
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -156,7 +156,7 @@ def snapshot_command(
         source, copy = state_to_read(settings), directory.absolute()
         from_files = is_of_files(settings)
         try:
-            with closing(open_store(source, settings.state)) as store:
+            with open_store(source, settings.state) as store:
                 store.checkpoint(copy if from_files else copy / source.name)
         except StoreLockedError:
             if from_files:

@@ -93,10 +93,11 @@ class Line:
         article_id = self.name(field)
         if article_id is None:
             return None
-        if name_of(scope, article_id) not in places:
+        place = places.get(name_of(scope, article_id))
+        if place is None:
             of_scope = f" of the scope {scope!r}" if scope else ""
             raise self.fault(f"{field} is {article_id!r}, which is the id of no article{of_scope}")
-        return places[name_of(scope, article_id)]
+        return place
 
 
 def read_lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line]:

@@ -64,7 +64,7 @@ def write(bootstrap: str, topic: str, records: Records) -> None:
 
 def restored(settings: Settings, topic: str, directory: Path) -> tuple[int, float]:
     """Restore a new directory; return the articles and the seconds."""
-    with closing(RocksStore(directory)) as store, closing(ChangelogReader(settings, topic)) as reader:
+    with RocksStore(directory) as store, closing(ChangelogReader(settings, topic)) as reader:
         state = State(store, settings, comparability(settings))
         began = time.perf_counter()
         follower = Follower(state, reader, topic, lambda: None)

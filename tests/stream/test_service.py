@@ -844,7 +844,7 @@ def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) 
         time.sleep(1.0)
         service.stop()
     (database,) = (tmp_path / "state").iterdir()
-    with closing(RocksStore(database)) as store:
+    with RocksStore(database) as store:
         assert set(load_positions(store)) == {(topics.input, IDENTITY)}
 
 

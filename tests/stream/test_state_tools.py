@@ -252,7 +252,7 @@ def _with_last(column: U64, value: int) -> U64:
 
 def _freeze(database: Path, settings: Settings, change: Callable[[Flat, int], Flat] = lambda flat, _: flat) -> Path:
     """Put all postings of a state into one run, those of the landmarks changed, and return its file."""
-    with closing(RocksStore(database)) as store:
+    with RocksStore(database) as store:
         state = State(store, settings, comparability(settings))
         following, index = state.progress.entries, state.index
         with store.new_file("all.run") as file:
@@ -300,7 +300,7 @@ def _faults(site: Site, flags: tuple[str, ...], *, with_changelog: bool) -> list
 def test_fault_in_a_state_is_found(site: Site, snapshot: Path, tmp_path: Path, wrong: str) -> None:
     """One wrong key in any family is a fault."""
     database, flags = _copied(snapshot, tmp_path)
-    with closing(RocksStore(database)) as store:
+    with RocksStore(database) as store:
         store.write(_WRONGS[wrong](store))
     assert _faults(site, flags, with_changelog=True)
 
@@ -312,7 +312,7 @@ def test_fault_between_families_is_found_without_the_changelog(
     """Where two families contradict each other no broker is needed to see it."""
     database, flags = _copied(snapshot, tmp_path)
     assert not _faults(site, flags, with_changelog=False)
-    with closing(RocksStore(database)) as store:
+    with RocksStore(database) as store:
         store.write(_WRONGS[wrong](store))
     assert _faults(site, flags, with_changelog=False)
 
@@ -348,7 +348,7 @@ def test_lost_registry_of_runs_is_made_up_for(site: Site, snapshot: Path, tmp_pa
     """A state that no longer knows its runs makes the posting lists anew, from the entries."""
     database, flags = _copied(snapshot, tmp_path)
     path = _freeze(database, _settings(site, flags))
-    with closing(RocksStore(database)) as store:
+    with RocksStore(database) as store:
         store.write([Drop(Family.META, RUN_KEYS[0], RUN_KEYS[0] + b"\xff")])
     assert not _faults(site, flags, with_changelog=True)
     assert path.exists(), "whoever only reads removes nothing"
@@ -357,7 +357,7 @@ def test_lost_registry_of_runs_is_made_up_for(site: Site, snapshot: Path, tmp_pa
 def test_fresh_restore_mends_a_fault(site: Site, snapshot: Path, tmp_path: Path) -> None:
     """Verify ends with exit code 1 and a line about it, and what it advises works."""
     database, flags = _copied(snapshot, tmp_path)
-    with closing(RocksStore(database)) as store:
+    with RocksStore(database) as store:
         store.write(_WRONGS["entry missing"](store))
     code, _, told = site.state("verify", flags=flags)
     assert (code, "fault" in told, "state restore --fresh" in told) == (1, True, True)

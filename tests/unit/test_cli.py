@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -319,7 +318,7 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
 def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """There is no changelog that `state restore` could make it from."""
     invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
-    with closing(RocksStore(tmp_path / "state")) as store:
+    with RocksStore(tmp_path / "state") as store:
         key, _ = next(store.items(Family.ENTRIES))
         store.write([Put(Family.ENTRIES, key, None)])
     result = invoke("state", "verify", "--set", f"state.directory={tmp_path / 'state'}")

@@ -27,7 +27,7 @@ def shadow(tmp_path: Path) -> Iterator[Shadow]:
     )
     directory = tmp_path / "state" / "live"
     directory.mkdir(parents=True)
-    with closing(RocksStore(directory)) as store, Deduplicator(settings=settings, store=store) as live:
+    with RocksStore(directory) as store, Deduplicator(settings=settings, store=store) as live:
         yield Shadow(settings, live, store, directory, Metrics())
 
 

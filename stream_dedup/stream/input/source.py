@@ -108,7 +108,7 @@ class Source:
         """
         if time.monotonic() < self._look_at:
             return
-        self._standing.check({topic for topic, _ in self.assigned})
+        self._standing.check(self.assigned)
         pause = self._look_seconds
         existing: Collection[str] = self._topics
         try:
@@ -335,7 +335,7 @@ class Source:
         """
         if place not in self.assigned:
             return
-        self._standing.check({topic for topic, _ in self.assigned})
+        self._standing.check(self.assigned)
         under_way = [haul.newest[place] + 1 for haul in self._hauls if place in haul.newest and not haul.moved]
         read_to = max(offset, self._standing.position(place), *under_way, 0)
         try:

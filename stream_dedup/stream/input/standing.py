@@ -80,13 +80,16 @@ class Standing:
         self._positions |= news
         self._noted |= news
 
-    def check(self, topics: Collection[str]) -> None:
-        """Check that topics that are read are those that they were.
+    def check(self, places: Collection[Place]) -> None:
+        """Check that the topics of some partitions are those that they were.
+
+        Args:
+            places: that are read.
 
         Raises:
             BrokerError: one was deleted and made anew: it has other messages under the same offsets.
         """
-        for topic, identity in self._identify(topics).items():
+        for topic, identity in self._identify({topic for topic, _ in places}).items():
             known = self._positions.get((topic, IDENTITY))
             if known is None:
                 self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity

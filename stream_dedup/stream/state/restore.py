@@ -4,7 +4,7 @@ Knows the changelog; knows nothing of the terminal.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from shutil import disk_usage
 
@@ -126,15 +126,13 @@ def _check_room(store: RocksStore, directory: Path) -> None:
         )
 
 
-@contextmanager
-def opened_to_read(settings: Settings) -> Iterator[RocksStore]:
+def opened_to_read(settings: Settings) -> RocksStore:
     """Open the state of the settings to read, also while a service runs on it.
 
     Raises:
         StoreError: there is none, or it cannot be read.
     """
-    with RocksStore(state_to_read(settings), read_only=True) as store:
-        yield store
+    return RocksStore(state_to_read(settings), read_only=True)
 
 
 def catch_up(
