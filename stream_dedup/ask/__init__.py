@@ -1,4 +1,4 @@
-"""Questions to the state of a running service, or of one at rest.
+"""Queries on the state of a service, running or stopped.
 
 Knows how to read what was decided; decides nothing and writes nothing.
 """

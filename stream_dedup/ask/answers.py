@@ -1,6 +1,6 @@
-"""What is answered: the fields of each answer, as they go out in JSON.
+"""Answers to queries: their fields, as they appear in JSON.
 
-Knows names and meanings; knows nothing of where they come from.
+Knows names and meanings; knows nothing of where the values come from.
 """
 
 from typing import Annotated
@@ -10,11 +10,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from stream_dedup.article import Announcement, Ground, Relation, Source
 from stream_dedup.decode.fields import encodable
 
-# Articles are judged by their own times: in a replay or out of a file this is not when they were judged by the clock.
+# Articles are judged by their own times: in a replay or a run over files this differs from clock time.
 _STREAM_TIME = "The stream's time at the decision: that of the newest article so far."
 
 
-# Crawlers cut emoji in halves, of which no JSON can tell.
+# Crawlers cut emoji in half; half a surrogate pair cannot be encoded in JSON.
 Encodable = Annotated[str, AfterValidator(encodable)]
 
 
@@ -25,22 +25,24 @@ class Answer(BaseModel):
 
 
 class LinkAnswer(Answer):
-    """Why an article is a copy, as it was decided."""
+    """Why an article is a copy, as decided at the time."""
 
     matched: str | None = Field(
-        description="Id of the article that matched; null once that has expired or was withdrawn."
+        description="Id of the article that matched; null once it has expired or been withdrawn."
     )
     relation: Relation | None = Field(description="What the copy is to the matched article.")
     jaccard: float | None = Field(description="Estimated Jaccard of the two sets of n-grams, 0 to 1.")
     containment: float | None = Field(description="Estimated share of the smaller set in the other, 0 to 1.")
-    hamming: int | None = Field(description="Bits in which the fingerprints differ; null of texts not cut into words.")
+    hamming: int | None = Field(
+        description="Number of bits in which the fingerprints differ; null if a text was not segmented into words."
+    )
     candidate_source: Source = Field(description="Which index found the article that matched.")
     idf_epoch: int = Field(description="Number of the IDF epoch of the copy's fingerprint.")
     stream_time: str | None = Field(description=_STREAM_TIME)
 
 
 class PlaceAnswer(Answer):
-    """The message that an article came with."""
+    """The location of a message."""
 
     topic: str
     partition: int
@@ -48,22 +50,22 @@ class PlaceAnswer(Answer):
 
 
 class ArticleAnswer(Answer):
-    """What became of an article."""
+    """What was decided on an article."""
 
     id: str
     scope: str
     decision: str = Field(description="`unique` or `duplicate`.")
-    relation: Relation | None = Field(description="Of its newest text; null where it is like no other.")
+    relation: Relation | None = Field(description="Relation of its newest text; null if that resembles no other.")
     cluster: int = Field(description="Number of its cluster.")
-    canonical: str = Field(description="Id of the article that the cluster is called by now.")
-    link: LinkAnswer | None = Field(description="Why it is a copy; null of others, and once it has expired.")
+    canonical: str = Field(description="Id of the article that its cluster now goes by.")
+    link: LinkAnswer | None = Field(description="Why it is a copy; null if it is not, and once the link has expired.")
     source: str
     published_at: str | None
-    received_at: str | None = Field(description="When the message of its first text came.")
-    stream_time: str | None = Field(description=f"{_STREAM_TIME} On its newest text.")
+    received_at: str | None = Field(description="When the message with its first text arrived.")
+    stream_time: str | None = Field(description=f"{_STREAM_TIME} For its newest text.")
     characters: int
-    texts: int = Field(description="Different texts that were seen under the id, of the newest 8.")
-    message: PlaceAnswer | None = Field(description="Where its newest text is.")
+    texts: int = Field(description="Number of different texts seen under the id, at most the newest 8.")
+    message: PlaceAnswer | None = Field(description="Location of the message with its newest text.")
 
 
 class MemberAnswer(Answer):
@@ -75,49 +77,50 @@ class MemberAnswer(Answer):
     published_at: str | None
     received_at: str | None
     characters: int
-    link: LinkAnswer | None = Field(description="Why it is a copy; null of the article that the others are copies of.")
+    link: LinkAnswer | None = Field(description="Why it is a copy; null for the article that the others are copies of.")
 
 
 class MomentAnswer(Answer):
-    """A stretch of a cluster's timeline."""
+    """An interval of a cluster's timeline."""
 
-    at: str | None = Field(description="When the stretch begins.")
+    at: str | None = Field(description="Beginning of the interval.")
     articles: int
-    sources: int = Field(description="Different sources among them.")
+    sources: int = Field(description="Number of different sources among them.")
 
 
 class SourceAnswer(Answer):
-    """How many articles of a cluster a source has."""
+    """The number of a cluster's articles from one source."""
 
     source: str
     articles: int
 
 
 class ClusterAnswer(Answer):
-    """An article and its copies, by the names that the topic of clusters has for them."""
+    """An article and its copies, with the field names of the topic of clusters."""
 
     number: int
     scope: str
     canonical: str
-    copies: int = Field(description="Members beside the canonical article since the cluster began.")
-    first_seen: str | None = Field(description="When the first of all members was seen.")
+    copies: int = Field(description="Number of members other than the canonical article since the cluster began.")
+    first_seen: str | None = Field(description="When its first member was seen.")
     last_seen: str | None
-    distinct_sources: int = Field(description="Sources that are counted by name, those without one as one.")
+    distinct_sources: int = Field(description="Number of sources counted by name; articles without one count as one.")
     sources: list[SourceAnswer] = Field(description="Those with most articles first, at most 256.")
-    other_sources_articles: int = Field(description="Articles of further sources.")
+    other_sources_articles: int = Field(description="Number of articles from further sources.")
     known: int = Field(
-        description="Members that have not expired, of the newest 10,000 copies; those below are some of them."
+        description="Number of members that have not expired, among the newest 10,000 copies; `members` lists some of "
+        "them."
     )
-    members: list[MemberAnswer] = Field(description="In the order of their publication, or else of their arrival.")
-    stretch_seconds: int = Field(description="Length of a stretch of the timeline.")
-    timeline: list[MomentAnswer] = Field(description="Stretches in which articles of the cluster came.")
+    members: list[MemberAnswer] = Field(description="In order of publication, or of arrival if that is unknown.")
+    stretch_seconds: int = Field(description="Length of an interval of the timeline.")
+    timeline: list[MomentAnswer] = Field(description="Intervals that contain articles of the cluster.")
 
 
 class SimilarAnswer(Answer):
-    """An article that a text is like."""
+    """An article that a text resembles."""
 
     id: str
-    relation: Relation | None = Field(description="What the text would be to it; null where that is no copy.")
+    relation: Relation | None = Field(description="What the text would be to it; null if it would not be a copy.")
     jaccard: float
     containment: float
     hamming: int | None
@@ -125,26 +128,28 @@ class SimilarAnswer(Answer):
     cluster: int
     source: str
     published_at: str | None
-    message: PlaceAnswer | None = Field(description="Where its newest text is.")
+    message: PlaceAnswer | None = Field(description="Location of the message with its newest text.")
 
 
 class SimilarAnswers(Answer):
-    """What a text is like, the likest first."""
+    """The articles that a text resembles, most similar first."""
 
     decision: str = Field(description="What would be decided on it now: `unique` or `duplicate`.")
     articles: list[SimilarAnswer]
-    unseen_entries: int = Field(description="Newest entries that were not looked through yet.")
+    unseen_entries: int = Field(description="Number of the newest entries that were not searched yet.")
 
 
 class WordAnswer(Answer):
     """A word and its weights."""
 
     word: str
-    weights: tuple[float, float] = Field(description="In the first text and in the second, 0 where it lacks the word.")
+    weights: tuple[float, float] = Field(
+        description="In the first text and in the second; 0 if the text lacks the word."
+    )
 
 
 class TextAnswer(Answer):
-    """A text that is compared."""
+    """One of two compared texts."""
 
     id: str
     title: Encodable
@@ -152,21 +157,21 @@ class TextAnswer(Answer):
     source: str
     url: str
     published_at: str | None
-    message: PlaceAnswer | None = Field(description="Where it stands.")
+    message: PlaceAnswer | None = Field(description="Location of its message.")
 
 
 class KeysAnswer(Answer):
     """Which keys of the index lead from the first text to the second."""
 
-    content: bool = Field(description="Both have the same letters and digits.")
-    landmarks: int = Field(description="Landmarks that both have.")
-    table_keys: int = Field(description="Tables whose keys, probed as the first is, the second stands under.")
+    content: bool = Field(description="Whether both have the same letters and digits.")
+    landmarks: int = Field(description="Number of landmarks that both have.")
+    table_keys: int = Field(description="Number of tables in which a search for the first text finds the second.")
 
 
 class MeasuresAnswer(Answer):
-    """How two texts compare, by the settings of now."""
+    """How two texts compare with the current settings."""
 
-    relation: Relation | None = Field(description="What the first is to the second with the settings of now.")
+    relation: Relation | None = Field(description="What the first is to the second with the current settings.")
     ground: Ground = Field(description="The reason: the relation, or why there is none.")
     verdict: str = Field(description="The reason, in words.")
     jaccard: float
@@ -174,9 +179,9 @@ class MeasuresAnswer(Answer):
     hamming: int
     fingerprints: tuple[str, str] = Field(description="16 hexadecimal digits each.")
     differing_bits: list[int] = Field(description="Numbers of the bits that differ, 0 the lowest.")
-    cosine: float = Field(description="Of the two vectors of bit sums.")
-    grams: tuple[int, int] = Field(description="Distinct n-grams of each text.")
-    idf_epoch: int = Field(description="Of the weights and fingerprints here: the newest.")
+    cosine: float = Field(description="Cosine of the two vectors of bit sums.")
+    grams: tuple[int, int] = Field(description="Number of distinct n-grams of each text.")
+    idf_epoch: int = Field(description="Number of the IDF epoch of these weights and fingerprints: the newest.")
     keys: KeysAnswer
     shared_words: list[WordAnswer]
     differing_words: list[WordAnswer]
@@ -189,20 +194,20 @@ class ReasonAnswer(MeasuresAnswer):
     second: TextAnswer
     decided: LinkAnswer | None = Field(description="How the first was linked to the second, if it was.")
     revised: bool = Field(
-        description="Whether the second has another text by now than the one that was matched: the new one is told."
+        description="Whether the second's text has changed since it was matched: the new text is returned."
     )
 
 
 class ShadowAnswer(Answer):
-    """What other thresholds have come to, with which the stream is judged a second time."""
+    """Figures of a shadow, which judges the stream a second time with other thresholds."""
 
-    judging: bool = Field(description="Whether it judges: it does not on a standby, nor once it has failed.")
-    articles: int = Field(description="Articles that it judged since the service started.")
-    disagreements: dict[str, int] = Field(description="Those that it judged otherwise, by kind.")
+    judging: bool = Field(description="Whether it is judging: not on a standby, nor once it has failed.")
+    articles: int = Field(description="Number of articles that it has judged since the service started.")
+    disagreements: dict[str, int] = Field(description="Number of those that it judged differently, by kind.")
 
 
 class PublishedLink(Answer):
-    """A link or an announcement as it stands in the topic of duplicates."""
+    """A link or an announcement, with the fields it has in the topic of duplicates."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -213,53 +218,57 @@ class PublishedLink(Answer):
     jaccard: float | None = None
     containment: float | None = None
     hamming: int | None = None
-    fingerprint: str | None = Field(None, description="Of the copy, 16 hexadecimal digits.")
+    fingerprint: str | None = Field(None, description="The copy's fingerprint, 16 hexadecimal digits.")
     idf_epoch: int | None = Field(None, description="Number of the IDF epoch of the fingerprint.")
     candidate_source: Source | None = Field(None, description="Which index found the article that matched.")
     source: str | None = None
     url: str | None = None
-    topic: str | None = Field(None, description="Of the input, with partition and offset of the message.")
+    topic: str | None = Field(None, description="Input topic of the message; partition and offset are its location.")
     partition: int | None = None
     offset: int | None = None
     published_at: str | None = None
     received_at: str | None = None
     decided_at: str | None = None
-    reason: str | None = Field(None, description="Why a cluster has another name; of announcements alone.")
-    scope: str | None = Field(None, description="Missing where there is none.")
+    reason: str | None = Field(None, description="Why a cluster goes by another id; only in announcements.")
+    scope: str | None = Field(None, description="Missing if the article has none.")
 
 
 class FileAnswer(Answer):
-    """How far a run over files has come in one of them."""
+    """Progress of a run over files, in one of them."""
 
     results: str = Field(description="Directory of the run's results.")
-    finished: bool = Field(description="Whether the run has come to its end.")
+    finished: bool = Field(description="Whether the run has finished.")
     file: str
-    lines: int = Field(description="Number of the last one that was judged.")
+    lines: int = Field(description="Number of the last line that was judged.")
 
 
 class StatusAnswer(Answer):
-    """How far the service has come."""
+    """The progress and state of the service."""
 
     version: str
     directory: str
     running: bool = Field(description="Whether the service answers on its own port (http.host, http.port).")
     ready: bool | None = Field(
-        description="Whether it reads its input, or follows it closely, as its /readyz says; null where none answers."
+        description="Whether it reads its input, or follows it closely, according to /readyz; null if it does not "
+        "answer."
     )
     not_ready: str = Field(description="Why it is not ready; else empty.")
     steps: int = Field(
-        description="Steps of the state so far: one a commit, more where an epoch ends or withdrawals come in it."
+        description="Number of steps of the state so far: one per commit, more if an epoch ends or articles are "
+        "withdrawn in it."
     )
     articles_judged: int
-    entries: int = Field(description="Entries of the index, those that have expired left out.")
-    unseen_entries: int = Field(description="Newest entries that a search does not find yet.")
+    entries: int = Field(description="Number of index entries that have not expired.")
+    unseen_entries: int = Field(description="Number of the newest entries that a search does not see yet.")
     idf_epoch: int
     stream_time: str | None
-    window_since: str | None = Field(description="Since when articles are remembered.")
-    input: list[PlaceAnswer] = Field(description="The next offset to be read of each partition.")
-    files: list[FileAnswer] = Field(description="Files read, of a state that `stream-dedup dedup` has made.")
-    decisions: dict[str, int] = Field(description="Articles by relation since the service started; `new` is none.")
-    duplicates: int | None = Field(description="Those of them that are duplicates; null where nobody tells.")
-    shadow: ShadowAnswer | None = Field(description="Null where none is asked for, or nobody tells.")
-    consumer_lag: int | None = Field(description="Messages that wait in the input; null where nobody tells.")
-    rate: float | None = Field(description="Articles a second between the last two looks.")
+    window_since: str | None = Field(description="Beginning of the window: older articles are forgotten.")
+    input: list[PlaceAnswer] = Field(description="The next offset to read of each partition.")
+    files: list[FileAnswer] = Field(description="Files read; only for a state made by `stream-dedup dedup`.")
+    decisions: dict[str, int] = Field(
+        description="Number of articles by relation since the service started; `new` stands for no relation."
+    )
+    duplicates: int | None = Field(description="Number of those that are duplicates; null if unknown.")
+    shadow: ShadowAnswer | None = Field(description="Null if there is no shadow, or if unknown.")
+    consumer_lag: int | None = Field(description="Number of messages waiting in the input; null if unknown.")
+    rate: float | None = Field(description="Articles judged per second, from the last two refreshes.")

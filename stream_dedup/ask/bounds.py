@@ -1,4 +1,4 @@
-"""How much may be asked for at once, by which names, and how much of an id comes back in errors.
+"""Limits on queries: which ids and scopes are valid, how much one may return, how much of an id errors quote.
 
 Knows numbers and characters; knows nothing of who asks, by HTTP or on the command line.
 """
@@ -6,32 +6,32 @@ Knows numbers and characters; knows nothing of who asks, by HTTP or on the comma
 from stream_dedup.scope import MAX_SCOPE_BYTES, SEPARATOR
 
 LONGEST_ID = 8_192  # characters: longer than any line of a request may be
-MOST_MEMBERS, MOST_SKIPPED = 1_000, 10_000  # of a cluster: told at once, and before those
+MOST_MEMBERS, MOST_SKIPPED = 1_000, 10_000  # of a cluster: returned at once, and skipped before those
 MOST_SIMILAR = 100
-UNNAMED = "?"  # the id of a text that is asked about and is no article
+UNNAMED = "?"  # stands in for the id of a text that is asked about but is not an article
 _MOST_QUOTED = 200  # characters
 
 
 class TooLongError(ValueError):
-    """A text is asked about that would be no article."""
+    """A text that is asked about is too long to be an article."""
 
 
 def checked_name(text: str) -> str:
-    """Return an id or a scope that may be asked for.
+    """Return an id or a scope if it is valid.
 
     Raises:
-        ValueError: it holds what no name can.
+        ValueError: it contains the separator of scope and id.
     """
     if SEPARATOR in text:
-        raise ValueError("a U+001F stands between scope and id and is in neither")
+        raise ValueError("U+001F separates scope and id and must not occur in either")
     return text
 
 
 def checked_scope(text: str) -> str:
-    """Return a scope that may be asked for, which may be empty.
+    """Return a scope if it is valid; it may be empty.
 
     Raises:
-        ValueError: no scope can be called so.
+        ValueError: it is too long, or contains the separator of scope and id.
     """
     if len(text.encode()) > MAX_SCOPE_BYTES:
         raise ValueError(f"it has {len(text.encode())} bytes: a scope has {MAX_SCOPE_BYTES} at most")
@@ -39,21 +39,21 @@ def checked_scope(text: str) -> str:
 
 
 def check_length(name: str, text: str, most: int, setting: str) -> None:
-    """Check that a text could have been judged.
+    """Check that a text is short enough to be judged.
 
     Args:
-        name: of the text.
-        text: of any length.
-        most: characters.
-        setting: that says so.
+        name: what errors call the text.
+        text: text of any length.
+        most: the largest number of characters.
+        setting: name of the setting that limits it.
 
     Raises:
         TooLongError: it is longer.
     """
     if len(text) > most:
-        raise TooLongError(f"{name} has {len(text)} characters, at most {setting} = {most} are judged")
+        raise TooLongError(f"{name} has {len(text)} characters: {setting} = {most} is the limit")
 
 
 def quoted(text: str, most: int = _MOST_QUOTED) -> str:
-    """Return an id, or what somebody sent, as errors name it: its beginning, quoted, and nothing that is obeyed."""
+    """Return an id, or anything a client sent, for use in errors: its beginning, quoted, control characters escaped."""
     return repr(text[:most]) + ("…" if len(text) > most else "")

@@ -1,6 +1,6 @@
-"""Decisions as a reader of the output topics sees them.
+"""Decisions, as read from the output topics.
 
-Knows the topics and what their messages hold; knows nothing of how they are read.
+Knows the topics and what their messages contain; knows nothing of how they are read.
 """
 
 import time
@@ -27,11 +27,11 @@ Told = Literal["unique", "duplicate", "announcement", "dead"]
 class DecisionAnswer(Answer):
     """A decision that was published."""
 
-    decision: Told = Field(description="Announcements tell that an article was withdrawn or a cluster renamed.")
+    decision: Told = Field(description="An announcement says that an article was withdrawn or a cluster renamed.")
     relation: Relation | Announcement | None = None
-    id: str | None = Field(None, description="Of the article; null of a dead letter without a key.")
+    id: str | None = Field(None, description="The article's id; null for a dead letter without a key.")
     scope: str = ""
-    title: Encodable = Field("", description="Of unique articles: links do not repeat it.")
+    title: Encodable = Field("", description="Only for unique articles: links do not repeat it.")
     source: str = ""
     url: str = ""
     published_at: str | None = None
@@ -43,18 +43,18 @@ class DecisionAnswer(Answer):
     candidate_source: Source | None = None
     fingerprint: str | None = None
     idf_epoch: int | None = None
-    reason: str | None = Field(None, description="Why a message is a dead letter, or a cluster has another name.")
-    detail: str | None = Field(None, description="The same in words.")
+    reason: str | None = Field(None, description="Why a message is a dead letter, or a cluster goes by another id.")
+    detail: str | None = Field(None, description="Why a message is a dead letter, in words.")
     decided_at: str | None = Field(None, description="The time of the message.")
-    message: PlaceAnswer | None = Field(None, description="What was judged, where that is told.")
-    output: PlaceAnswer = Field(description="The message that tells the decision.")
+    message: PlaceAnswer | None = Field(None, description="Location of the judged message, if known.")
+    output: PlaceAnswer = Field(description="Location of the message that reports the decision.")
 
 
 class Decisions:
     """Reads the messages of the three output topics.
 
     Args:
-        settings: the topics, and how articles and links are written there.
+        settings: name the topics and the formats of articles and links there.
 
     Raises:
         SettingsError: the registry's client refuses a property, or a package is missing.
@@ -63,7 +63,7 @@ class Decisions:
     def __init__(self, settings: Settings) -> None:
         output, wire = settings.output, Wire(settings, give_up)
         self._decoder = wire.decoder()
-        # A unique article is as it came, and does not say by which topic: one for each format.
+        # A unique article has the bytes it came with and does not say from which topic: try one topic for each format.
         named = [*settings.input.formats, ""]
         self._origins = [
             Origin(topic, 0, 0) for topic in {settings.input.format_of(name): name for name in named}.values()
@@ -73,15 +73,15 @@ class Decisions:
 
     @property
     def topics(self) -> list[str]:
-        """Where decisions are."""
+        """The topics that decisions are read from."""
         return list(self._readers)
 
     def decision(self, message: Message) -> DecisionAnswer | None:
-        """Return the decision that a message tells; None of one without content.
+        """Return the decision that a message reports; None if the message is empty.
 
         Raises:
             RegistryError: the schema registry does not answer, or refuses.
-            ValueError: it was not written by the service, or in a format that cannot be read.
+            ValueError: it was not written by the service, or its format cannot be read.
         """
         output = output_of(message)
         try:
@@ -92,7 +92,7 @@ class Decisions:
             return DecisionAnswer.model_validate(told)
         except (ValueError, KeyError, TypeError):
             place = f"{output.topic}, partition {output.partition}, offset {output.offset}"
-            raise ValueError(f"no decision of this service, or in a format that is not known: {place}") from None
+            raise ValueError(f"not a decision of this service, or in an unknown format: {place}") from None
 
     def _unique(self, message: Message) -> dict[str, Any]:
         own, name = own_headers(message), _name(message)
@@ -116,9 +116,9 @@ class Decisions:
         }
 
     def _article(self, message: Message) -> Article | None:
-        """Return a unique article, None where it cannot be read by the settings of now."""
+        """Return a unique article, None if it cannot be read with the current settings."""
         now_ms = time.time_ns() // 1_000_000
-        # What went out had headers that could be read.
+        # A published article had readable headers.
         headers = incoming_headers(message) or []
         for origin in self._origins:
             with suppress(UndecodableError):
@@ -138,7 +138,7 @@ class Decisions:
 
 
 def output_of(message: Message) -> PlaceAnswer:
-    """Return where a message stands."""
+    """Return the location of a message."""
     topic, partition = place_of(message)
     return PlaceAnswer(topic=topic, partition=partition, offset=offset_of(message))
 
@@ -156,7 +156,7 @@ def _dead_letter(message: Message) -> dict[str, Any]:
 
 
 def judged_place(fields: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return where the message is that was judged, of the fields that tell a decision; None where they do not say."""
+    """Return the location of the judged message from the fields of a decision; None if they lack it."""
     known = {name: fields.get(name) for name in ("topic", "partition", "offset")}
     return None if None in known.values() else known
 

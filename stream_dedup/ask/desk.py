@@ -1,6 +1,6 @@
-"""All questions in one place, for the HTTP API and the command line.
+"""All queries in one place, for the HTTP API and the command line.
 
-Knows who answers which question; knows nothing of HTTP or the terminal.
+Knows what answers which query; knows nothing of HTTP or the terminal.
 """
 
 import threading
@@ -49,38 +49,38 @@ from stream_dedup.stream.wire import Wire, give_up
 from stream_dedup.told import iso
 from stream_dedup.version import __version__
 
-# Entries that are made to be found in a second, some 20 us each: while searches come, and else.
+# Entries made searchable per second, at some 20 us each: while searches keep coming, and otherwise.
 _SEARCHED, _UNSEARCHED = 2_048, 512
-_AT_ONCE = 2_048  # at most, since questions wait meanwhile
-_SEARCH_SECONDS = 60.0  # that a search is not the last
+_AT_ONCE = 2_048  # at most in one refresh, since queries wait meanwhile
+_SEARCH_SECONDS = 60.0  # after a search, others are expected for so long
 _CATCH_UP_SECONDS = 5.0
-_RATE_SECONDS = 0.9  # between two looks that a rate is told from, at least
+_RATE_SECONDS = 0.9  # at least, between the two refreshes that a rate is computed from
 
 
 class NoReasonError(LookupError):
-    """There is no second article to compare one with."""
+    """There is no second article to compare with."""
 
 
 class UniqueArticleError(NoReasonError):
-    """There is none because the article is a copy of none."""
+    """There is none because the article is not a copy."""
 
 
 class Desk(SelfClosing):
-    """Answers questions about the state of a service; safe between threads.
+    """Answers queries about the state of a service; thread-safe.
 
     Use it as a context manager, or call `close`.
 
     Args:
-        settings: of the service.
+        settings: the service's settings.
 
     Raises:
-        StoreError: there is no state of these settings, or it cannot be read.
+        StoreError: there is no state for these settings, or it cannot be read.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         own = settings.state.directory
-        # That of a service lies in there; one that `stream-dedup dedup` has made is it.
+        # A service's state is in a subdirectory of it; a state made by `stream-dedup dedup` is the directory itself.
         self._from_files = is_of_files(settings)
         self._directory = own if self._from_files else _directory_of(settings)
         self._window = Window(settings.window)
@@ -97,29 +97,29 @@ class Desk(SelfClosing):
         self._follower = Follower(self._directory, settings)
 
     def refresh(self) -> None:
-        """Look what was written since the last look.
+        """Read what was written since the last refresh.
 
         Raises:
-            StoreError: the state is gone, or cannot be read; the next look may find one.
+            StoreError: the state is gone, or cannot be read; the next refresh may find one.
         """
         a_second = _SEARCHED if time.monotonic() < self._searched_until else _UNSEARCHED
         seconds = max(time.monotonic() - self._looked_at, self._settings.api.refresh_ms / 1000)
-        # Of a stream that brings more the writer has put them into a run before they would all be found here.
+        # On a faster stream the writer puts entries into a run before all of them could be made searchable here.
         keeps_up = self._pace.entries <= a_second
         self._look(min(_AT_ONCE, round(a_second * seconds)) if keeps_up else 0)
 
     def warm_up(self) -> None:
-        """Read, compile and connect now, and not at the first question."""
+        """Read, compile and connect now rather than at the first query."""
         warm_up(self._settings, self._explainer())
-        # Most questions can do without the broker.
+        # Most queries do not need the broker.
         with suppress(BrokerError, RegistryError):
             self.latest(1)
 
     def catch_up(self, seconds: float = _CATCH_UP_SECONDS) -> None:
-        """Look until a search finds all that is there, or as long as a writer goes on that is faster.
+        """Refresh until a search sees every entry; give up if the writer adds entries faster.
 
         Args:
-            seconds: how long at most.
+            seconds: time limit.
 
         Raises:
             StoreError: the state is gone, or cannot be read.
@@ -132,10 +132,10 @@ class Desk(SelfClosing):
             unseen, before = self._unseen(), unseen
 
     def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
-        """Return what became of an article.
+        """Return what was decided on an article.
 
         Raises:
-            UnknownArticleError: nothing is known of it.
+            UnknownArticleError: the article is not known.
             StoreError: the state cannot be read.
         """
         with self._follower.view() as view:
@@ -145,28 +145,28 @@ class Desk(SelfClosing):
         """Return the cluster that an article is in.
 
         Args:
-            article_id: of any of its articles.
-            scope: of that.
-            most: members that are told.
-            skipped: members before these.
+            article_id: id of any of its articles.
+            scope: that article's scope.
+            most: the largest number of members to return.
+            skipped: number of members to skip.
 
         Raises:
-            UnknownArticleError: nothing is known of the article.
+            UnknownArticleError: the article is not known.
             StoreError: the state cannot be read.
         """
         with self._follower.view() as view:
             return self._lookup(view).cluster(name_of(scope, article_id), most, skipped)
 
     def similar(self, article: Article, most: int = 10, *, besides: str | None = None) -> SimilarAnswers:
-        """Return what an article is like, without remembering it.
+        """Return the articles that an article resembles, without storing it.
 
         Args:
-            article: it; its id means nothing.
-            most: articles that are told.
-            besides: id, in its scope, of an article that is left out of the decision.
+            article: the article; its id is ignored.
+            most: the largest number of articles to return.
+            besides: id, in the same scope, of an article to leave out of the decision.
 
         Raises:
-            TooLongError: no such article would be judged.
+            TooLongError: the article is too long to be judged.
             StoreError: the state cannot be read.
         """
         bounds = self._settings.input
@@ -175,7 +175,7 @@ class Desk(SelfClosing):
         self._searched_until = time.monotonic() + _SEARCH_SECONDS
         explainer = self._explainer()
         with self._follower.view() as view:
-            # Words and fingerprints need nothing that another thread would have to wait for.
+            # Words and fingerprints need no lock: they are computed outside of it, so that other threads need not wait.
             seen = view
         query = query_of(article, seen, explainer.fingerprinter)
         with self._follower.view() as view:
@@ -188,18 +188,18 @@ class Desk(SelfClosing):
             )
 
     def reason(self, article_id: str, scope: str = "", other: str | None = None) -> ReasonAnswer:
-        """Return why an article is a copy, or is none.
+        """Return why an article is, or is not, a copy.
 
         Args:
-            article_id: of the article.
-            scope: of both.
-            other: id of the article that it is compared with; None for the one that it was linked to.
+            article_id: id of the article.
+            scope: scope of both articles.
+            other: id of the article to compare it with; None for the one that it was linked to.
 
         Raises:
-            UnknownArticleError: nothing is known of one of them.
-            UniqueArticleError: the article was linked to none.
-            NoReasonError: the one that it was linked to is not known any more.
-            LostTextError: the text of one is not in its topic any more.
+            UnknownArticleError: one of them is not known.
+            UniqueArticleError: the article was not linked to any other.
+            NoReasonError: the article that it was linked to is no longer known.
+            LostTextError: the text of one is no longer in its topic, or cannot be read.
             BrokerError: the broker does not answer.
             StoreError: the state cannot be read.
         """
@@ -230,14 +230,14 @@ class Desk(SelfClosing):
         )
 
     def latest(self, count: int) -> list[dict[str, object]]:
-        """Return the newest links, the newest first, as they stand in the topic of duplicates, in whatever format.
+        """Return the newest links, newest first, with the fields they have in the topic of duplicates.
 
         Raises:
             BrokerError: the broker does not answer.
-            RegistryError: the schema registry does not, where `output.format` wants it.
+            RegistryError: `output.format` needs the schema registry and it does not answer.
         """
         if self._from_files:
-            return []  # they stand in its results
+            return []  # a file run writes its links to its result files
         messages = self._messages.newest(self._settings.output.duplicates, count)
         links = (self._link(message.value()) for message in reversed(messages))
         return [link for link in links if link is not None]
@@ -248,7 +248,7 @@ class Desk(SelfClosing):
         Raises:
             StoreError: the state cannot be read.
         """
-        # Whoever answers on the port has another state.
+        # With a state made from files, whatever answers on the port has a different state.
         figures = self._figures.read() if not self._from_files else None
         with self._follower.view() as view:
             progress, positions = view.progress, load_positions(view.store)
@@ -281,7 +281,7 @@ class Desk(SelfClosing):
         self._messages.close()
 
     def _look(self, most: int) -> None:
-        """Look once, and make so many entries at most to be found."""
+        """Refresh once, and make at most so many entries searchable."""
         self._looked_at = time.monotonic()
         self._follower.refresh(most)
         with self._follower.view() as view:
@@ -292,7 +292,7 @@ class Desk(SelfClosing):
             return view.unseen
 
     def _explainer(self) -> Explainer:
-        """Return what holds the dictionaries, which are read at the first question that needs them."""
+        """Return the explainer. It holds the dictionaries, which are read at the first query that needs them."""
         with self._loading:
             self._loaded = self._loaded or Explainer(self._settings)
             return self._loaded
@@ -304,7 +304,7 @@ class Desk(SelfClosing):
         return self._window.moment(progress.stream_ms).floor_ms
 
     def _link(self, value: bytes | None) -> dict[str, object] | None:
-        """Return a link; None of what is none, since not all that write to a topic are the service."""
+        """Return a link, or None if the value is not one: others than the service may write to the topic."""
         with suppress(ValueError):
             return self._read_link(value) if value is not None else None
         return None
@@ -335,33 +335,33 @@ def _no_reason(article_id: str, relation: Relation | None, duplicates: Sequence[
     if relation in duplicates and relation is not Relation.REVISION:
         return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired or was withdrawn: {name}")
     if relation is not None:
-        return UniqueArticleError(f"{quoted(article_id)} is a {relation} of an article, and a copy of none: {name}")
-    return UniqueArticleError(f"{quoted(article_id)} is unique, a copy of no article: {name}")
+        return UniqueArticleError(f"{quoted(article_id)} is a {relation} of an article, but not a copy: {name}")
+    return UniqueArticleError(f"{quoted(article_id)} is unique, not a copy: {name}")
 
 
 def _directory_of(settings: Settings) -> Path:
     """Return the directory of a service's state.
 
     Raises:
-        StoreError: there are states of other settings alone.
+        StoreError: there are only states of other settings.
     """
     digest = digest_of(settings)
     directory, others = state_directory(settings, digest), other_states(settings, digest)
     if others and not is_state(directory):
         there = ", ".join(map(str, others))
         raise StoreError(
-            f"{directory} is no state, but there are some of other settings ({there}): ask with those of the service "
-            "(--config, --set and the environment)"
+            f"{directory} holds no state, but there are states of other settings ({there}): use the settings "
+            "of the service (--config, --set and the environment)"
         )
     return directory
 
 
 class _Pace:
-    """What comes a second, by what was seen at the last looks.
+    """Rates per second, computed from the last refreshes.
 
     Attributes:
-        rate: articles judged; None where that is not known yet.
-        entries: of the index.
+        rate: articles judged; None if not yet known.
+        entries: entries added to the index.
     """
 
     def __init__(self) -> None:

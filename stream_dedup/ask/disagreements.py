@@ -1,6 +1,6 @@
-"""Disagreements of a shadow as a reader of its topic sees them.
+"""Disagreements of a shadow, as read from its topic.
 
-Knows what their messages hold; knows nothing of how they are read, or how they come about.
+Knows what their messages contain; knows nothing of how they are read, or how they arise.
 """
 
 import orjson
@@ -28,7 +28,7 @@ class SideAnswer(Answer):
 
 
 class DisagreementAnswer(Answer):
-    """An article on which a shadow would have decided otherwise."""
+    """An article on which a shadow would have decided differently."""
 
     id: str
     scope: str = ""
@@ -36,23 +36,23 @@ class DisagreementAnswer(Answer):
     source: str
     decided_at: str | None
     live: SideAnswer = Field(description="The decision in force.")
-    shadow: SideAnswer = Field(description="That of the shadow.")
-    message: PlaceAnswer | None = Field(description="What was judged, where that is told.")
-    output: PlaceAnswer = Field(description="The message that tells the disagreement.")
+    shadow: SideAnswer = Field(description="The shadow's decision.")
+    message: PlaceAnswer | None = Field(description="Location of the judged message, if known.")
+    output: PlaceAnswer = Field(description="Location of the message that reports the disagreement.")
 
 
 class Disagreements:
     """Reads the messages of a shadow's topic.
 
     Args:
-        settings: the topic.
+        settings: name the topic.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.topics = [settings.shadow.topic]
 
     def disagreement(self, message: Message) -> DisagreementAnswer | None:
-        """Return the disagreement that a message tells; None of one without content.
+        """Return the disagreement that a message reports; None if the message is empty.
 
         Raises:
             ValueError: it was not written by the service.
@@ -65,4 +65,4 @@ class Disagreements:
             return DisagreementAnswer.model_validate({**told, "message": judged_place(told), "output": output})
         except (ValueError, KeyError, TypeError):
             where = f"{output.topic}, partition {output.partition}, offset {output.offset}"
-            raise ValueError(f"no disagreement of a shadow: {where}") from None
+            raise ValueError(f"not a disagreement of a shadow: {where}") from None

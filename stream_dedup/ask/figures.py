@@ -1,6 +1,6 @@
-"""What a running service says of itself on its own port.
+"""Figures that a running service publishes on its own port.
 
-Knows names of metrics, the probe, how they are read and how often; knows nothing of the state.
+Knows the names of metrics, the readiness probe, and how and how often they are read; knows nothing of the state.
 """
 
 import math
@@ -21,25 +21,25 @@ from stream_dedup.settings import HttpSettings
 _SECONDS = 1.0
 _FRESH_SECONDS = 1.0
 _MOST_BYTES = 8 << 20
-_NEW = "new"  # what articles without a relation are called
+_NEW = "new"  # the name for articles without a relation
 _ARTICLES, _LAG = "stream_dedup_articles_total", "stream_dedup_consumer_lag_messages"
 _SHADOW, _SHADOW_ENABLED = "stream_dedup_shadow_articles_total", "stream_dedup_shadow_enabled"
 _SHADOW_RUNNING = "stream_dedup_shadow_running"
-_ALIKE = "none"  # what is called the disagreement where there is none
+_ALIKE = "none"  # the label value of agreement
 _ASKED = (_ARTICLES, _LAG, _SHADOW, _SHADOW_ENABLED, _SHADOW_RUNNING)
-_QUERY = urlencode([("name[]", name) for name in _ASKED])  # the whole page takes both sides some milliseconds
+_QUERY = urlencode([("name[]", name) for name in _ASKED])  # the whole page would cost both sides some milliseconds
 
 _Samples = defaultdict[str, list[Sample]]  # by name
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowFigures:
-    """What the shadow of a service has come to.
+    """What the shadow of a service has decided so far.
 
     Attributes:
-        judging: whether it judges now.
-        articles: that it judged since the service started.
-        disagreements: those among them that it judged otherwise, by kinds that came.
+        judging: whether it is judging now.
+        articles: number of articles that it has judged since the service started.
+        disagreements: number of those that it judged differently, by kind; kinds that did not occur are missing.
     """
 
     judging: bool
@@ -49,15 +49,16 @@ class ShadowFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a service tells of itself.
+    """A service's figures.
 
     Attributes:
-        decisions: articles judged since it started, by relations that came, `new` for none.
-        duplicates: those of them that are duplicates.
-        lag: messages that wait in the input; None where that is not known yet.
-        shadow: None where the settings ask for none.
-        ready: whether it reads its input, or follows it closely; None where it does not tell.
-        not_ready: why it is not ready, as its probe says it; else empty.
+        decisions: number of articles judged since it started, by relation, `new` for none; relations that did not
+            occur are missing.
+        duplicates: number of those that are duplicates.
+        lag: messages waiting in the input; None if not yet known.
+        shadow: None if no shadow is enabled.
+        ready: whether it reads its input, or follows it closely; None if it does not say.
+        not_ready: why it is not ready, in the words of its probe; else empty.
     """
 
     decisions: Mapping[str, int]
@@ -69,12 +70,12 @@ class Figures:
 
 
 class FiguresReader:
-    """Reads the figures of a service, once a second at most: each time takes some milliseconds of its stream.
+    """Reads the figures of a service, at most once a second: each time costs its stream some milliseconds.
 
-    Safe between threads.
+    Thread-safe.
 
     Args:
-        settings: of its port.
+        settings: the service's host and port.
     """
 
     def __init__(self, settings: HttpSettings) -> None:
@@ -84,7 +85,7 @@ class FiguresReader:
         self._figures: Figures | None = None
 
     def read(self) -> Figures | None:
-        """Return what the service shows, a second old at most; None where none answers."""
+        """Return the service's figures, at most a second old; None if no service answers."""
         with self._lock:
             if time.monotonic() - self._read_at >= _FRESH_SECONDS:
                 self._figures = figures_of(self._settings)
@@ -93,7 +94,7 @@ class FiguresReader:
 
 
 def figures_of(settings: HttpSettings) -> Figures | None:
-    """Return what the service of some settings shows; None where none answers."""
+    """Return the figures of the service at this host and port; None if none answers."""
     try:
         status, page = _get(settings, f"/metrics?{_QUERY}")
         if status != HTTPStatus.OK:
@@ -104,12 +105,12 @@ def figures_of(settings: HttpSettings) -> Figures | None:
 
 
 def _get(settings: HttpSettings, path: str) -> tuple[int, str]:
-    """Return the status and the text of an answer of a service.
+    """Return the status and the text of a service's answer.
 
     Raises:
-        OSError: nobody answers in time.
-        HTTPException: what answers is no HTTP.
-        ValueError: it is no text.
+        OSError: nothing answers in time.
+        HTTPException: the answer is not HTTP.
+        ValueError: it is not text.
     """
     connection = HTTPConnection(settings.host, settings.port, timeout=_SECONDS)
     try:
@@ -138,7 +139,7 @@ def _samples(page: str) -> _Samples:
 def _figures(samples: _Samples, ready: bool | None, not_ready: str) -> Figures:  # noqa: FBT001  # as `_readiness` tells
     decisions: Counter[str] = Counter()
     for sample in samples[_ARTICLES]:
-        # Series of topics that are named begin with 0, whatever comes.
+        # The series of configured topics exist from the start, with the value 0.
         if sample.value:
             decisions[sample.labels["relation"].replace("none", _NEW)] += int(sample.value)
     waiting = [sample.value for sample in samples[_LAG]]

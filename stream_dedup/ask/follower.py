@@ -1,6 +1,6 @@
-"""The state of another process, followed: what it has written so far, readable by several threads.
+"""Follows the state of another process: what it has written so far, readable by several threads.
 
-Knows when to look again and what is read anew; knows nothing of what is asked.
+Knows when to refresh and what to reload; knows nothing of what is asked.
 """
 
 import threading
@@ -24,21 +24,21 @@ from stream_dedup.text.idf import Epoch
 from stream_dedup.text.learnt import rule_of
 
 _CACHE_BYTES = 32 << 20
-_BUFFER_BYTES = 1 << 20  # RocksDB reserves memory by it at each look, and takes what it needs
-_ATTEMPTS = 3  # to open runs that are merged away meanwhile
-_IDENTITY = "IDENTITY"  # RocksDB's name for a file that no two databases share
+_BUFFER_BYTES = 1 << 20  # RocksDB reserves memory in proportion at each refresh, and takes more as needed
+_ATTEMPTS = 3  # to open runs, since the writer may merge them away meanwhile
+_IDENTITY = "IDENTITY"  # RocksDB's file with an id that is unique to each database
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The state as it was at some moment.
+    """The state at one moment.
 
     Attributes:
-        store: what is read.
+        store: the store it is read from.
         index: its posting lists.
-        progress: how far the state had come.
-        epoch: of the document counts.
-        learnt: the lines that are known to be their sites', see `LineCounts`.
+        progress: the state's progress.
+        epoch: the document counts.
+        learnt: hashes of lines known to belong to a site rather than an article, see `LineCounts`.
     """
 
     store: Store
@@ -49,18 +49,18 @@ class View:
 
     @property
     def unseen(self) -> int:
-        """How many of the newest entries no posting list leads to yet: under load these lag some seconds behind."""
+        """Number of the newest entries that no posting list contains yet: under load, lists lag some seconds behind."""
         return self.progress.entries - self.index.shelf.young_stop
 
 
 class Follower(SelfClosing):
-    """Follows a state. Nobody is disturbed: the writer does not know.
+    """Follows a state without the writer noticing.
 
     Use it as a context manager, or call `close`.
 
     Args:
-        directory: of the state.
-        settings: it was made with.
+        directory: directory of the state.
+        settings: the settings it was made with.
 
     Raises:
         StoreError: there is none, it was made with other settings, or it cannot be read.
@@ -73,7 +73,7 @@ class Follower(SelfClosing):
         self._scratch = Scratch("follow")
         self._view: View | None = None
         self._identity = ""
-        self._epoch_begin = -1  # articles judged before it began
+        self._epoch_begin = -1  # number of articles judged before it began
         try:
             self.refresh()
         except BaseException:
@@ -82,10 +82,10 @@ class Follower(SelfClosing):
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """Keep the state as it was at the last look, as long as the context lasts; others wait meanwhile.
+        """Hold the state as of the last refresh while the context lasts; other threads wait meanwhile.
 
         Raises:
-            StoreError: it is gone, and no other is there yet.
+            StoreError: it is gone, and no other has replaced it yet.
         """
         with self._lock:
             if self._view is None:
@@ -93,14 +93,15 @@ class Follower(SelfClosing):
             yield self._seen()
 
     def refresh(self, most: int | None = None) -> None:
-        """Look what was written since. Another state in the same directory is taken for what it is.
+        """Read what was written since the last refresh. A new state in the same directory is recognised as such.
 
         Args:
-            most: entries that are made to be found at most: the rest waits for the next look. Where more than that
-                came since the last one, none are: the writer puts them into a run before long. None for all.
+            most: the largest number of entries to make searchable; the rest waits for the next refresh. If more than
+                that were added since the last one, none are, because the writer will soon put them into a run.
+                None for no limit.
 
         Raises:
-            StoreError: there is none, or it cannot be read; the next look may find one.
+            StoreError: there is none, or it cannot be read; the next refresh may find one.
         """
         with self._lock:
             try:
@@ -120,7 +121,7 @@ class Follower(SelfClosing):
 
     def _seen(self) -> View:
         if self._view is None:
-            raise StoreError(f"{self._directory} is not followed any more")
+            raise StoreError(f"{self._directory} is no longer followed")
         return self._view
 
     def _look(self, most: int | None) -> None:
@@ -134,7 +135,7 @@ class Follower(SelfClosing):
             try:
                 self._view = self._caught_up(self._seen(), most)
             except StoreDamagedError:
-                # The writer may have merged a run since its name was read.
+                # The writer may have merged a run away since its name was read.
                 if attempt + 1 == _ATTEMPTS:
                     raise
             else:
@@ -163,7 +164,7 @@ class Follower(SelfClosing):
         return replace(view, progress=progress)
 
     def _take_epoch(self, seen: View) -> None:
-        """Read the counts of a new epoch while others go on asking: there may be some hundred thousand of them."""
+        """Read the counts of a new epoch without blocking other threads: there may be some hundred thousand of them."""
         epoch, learnt = _counts(seen.store, self._settings)
         with self._lock:
             if self._view is not None and self._view.store is seen.store:
@@ -174,18 +175,18 @@ class Follower(SelfClosing):
         if self._view is not None:
             view, self._view = self._view, None
             view.index.close()
-            # What cannot be released is the writer's, not ours.
+            # If closing fails, the cause is in the writer's files.
             with suppress(StoreError):
                 self._store.close()
 
 
 def view_of(store: FileStore, settings: EngineSettings, progress: Progress) -> View:
-    """Return the state in a store that another writes.
+    """Return a view of the state in a store that something else writes.
 
     Args:
-        store: where it is.
-        settings: it was made with.
-        progress: up to which entries can be found that no run holds.
+        store: the store.
+        settings: the settings that the state was made with.
+        progress: entries that are in no run are searchable up to this progress.
 
     Raises:
         StoreError: it cannot be read.
@@ -201,7 +202,7 @@ def _counts(store: Store, settings: EngineSettings) -> tuple[Epoch, U64]:
 
 def _identity_of(directory: Path) -> str:
     if not is_state(directory):
-        raise StoreError(f"{directory} is no state of these settings: start the service, or see state.directory")
+        raise StoreError(f"{directory} holds no state for these settings: start the service, or check state.directory")
     try:
         return (directory / _IDENTITY).read_text()
     except OSError as error:

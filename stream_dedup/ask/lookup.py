@@ -1,6 +1,6 @@
-"""Articles and clusters of a state, by id.
+"""Looks up articles and clusters of a state by id.
 
-Knows records and how they hang together; knows nothing of texts or measures.
+Knows records and how they refer to each other; knows nothing of texts or measures.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,18 +22,18 @@ from stream_dedup.index.stores.store import Family
 from stream_dedup.scope import id_of, name_of, scope_of
 from stream_dedup.told import iso, rounded
 
-_MOST_JOINS = 10_000  # looked at of a cluster, the newest
+_MOST_JOINS = 10_000  # of a cluster: the newest are read
 
 
 class UnknownArticleError(LookupError):
-    """No article of the id is known, or none any more."""
+    """No article with this id is known, or it no longer is."""
 
 
 class Joined(NamedTuple):
     """How one copy joined its cluster.
 
     Attributes:
-        decided_ms: the stream's time at the decision, milliseconds since 1970 in UTC.
+        decided_ms: stream time at the decision, milliseconds since 1970 in UTC.
         join: its link.
     """
 
@@ -42,12 +42,12 @@ class Joined(NamedTuple):
 
 
 class Lookup:
-    """Answers about articles and clusters, as of one moment.
+    """Answers queries about articles and clusters, as of one moment.
 
     Args:
         view: the state.
         duplicates: relations that make an article a duplicate.
-        floor_ms: what is older than this is forgotten, milliseconds since 1970 in UTC.
+        floor_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
     """
 
     def __init__(self, view: View, duplicates: Iterable[Relation], floor_ms: int) -> None:
@@ -57,13 +57,13 @@ class Lookup:
         self._duplicates = frozenset(duplicates)
 
     def record(self, name: str) -> ArticleRecord:
-        """Return what is known of an article.
+        """Return the record of an article.
 
         Args:
-            name: its id, behind its scope if it has one.
+            name: its id, preceded by its scope if it has one.
 
         Raises:
-            UnknownArticleError: nothing.
+            UnknownArticleError: the article is not known.
         """
         record = self.known(name)
         if record is None:
@@ -74,14 +74,14 @@ class Lookup:
         return record
 
     def known(self, name: str) -> ArticleRecord | None:
-        """Return what is known of an article by its name, None for nothing."""
+        """Return the record of an article by its name, None if it is not known."""
         return self._records({name}).get(name)
 
     def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
-        """Return what became of an article.
+        """Return what was decided on an article.
 
         Raises:
-            UnknownArticleError: nothing is known of it.
+            UnknownArticleError: the article is not known.
         """
         name = name_of(scope, article_id)
         record = self.record(name)
@@ -104,17 +104,17 @@ class Lookup:
         )
 
     def link(self, joined: Joined | None) -> LinkAnswer | None:
-        """Return why an article is a copy, by how it joined its cluster; None of others."""
+        """Return why an article is a copy, from how it joined its cluster; None if it is not a copy."""
         if joined is None:
             return None
         return _link_answer(joined, self._names([joined.join.matched]))
 
     def is_revised(self, joined: Joined, matched: ArticleRecord) -> bool:
-        """Tell whether the article that a copy was linked to has another text by now.
+        """Return whether the text of the article that a copy was linked to has changed since.
 
         Args:
             joined: how the copy joined its cluster.
-            matched: record of the other.
+            matched: record of the article that it was linked to.
         """
         entries, _ = self._view.index.format.unpack([*self._stored([joined.join.matched]).values()])
         return any(content != matched.contents[0] for content in entries["content"].tolist())
@@ -123,12 +123,12 @@ class Lookup:
         """Return the cluster of an article.
 
         Args:
-            name: of the article: its id, behind its scope if it has one.
-            most: members that are told.
-            skipped: members before these.
+            name: the article's id, preceded by its scope if it has one.
+            most: the largest number of members to return.
+            skipped: number of members to skip.
 
         Raises:
-            UnknownArticleError: nothing is known of the article.
+            UnknownArticleError: the article is not known.
         """
         asked = self.record(name)
         number, joins = asked.cluster, dict(islice(self._joins(asked.cluster), _MOST_JOINS))
@@ -136,7 +136,7 @@ class Lookup:
             joins[name] = joined
         cluster, names = self._cluster(number), {name}
         if cluster is None:
-            # Also what is left of a cluster that has ended: nobody stands for the others any more.
+            # Also the case for a remnant of a cluster that has ended: there is no canonical article any more.
             cluster = Cluster.founded(number, member_of(name, asked, NOT_INDEXED, active=False), asked.first_ms)
         else:
             names |= {*joins, *(member.id for member in cluster.members), *self._names([number]).values()}
@@ -168,8 +168,8 @@ class Lookup:
         """Return the names of the canonical articles of clusters.
 
         Args:
-            numbers: of the clusters.
-            singles: for each, the name of its only article, where it has no other.
+            numbers: numbers of the clusters.
+            singles: for each, the name to return if no cluster is stored, because the article is its only member.
         """
         values = newest(self._view.store, Family.CLUSTERS, list(map(key_of, numbers)), self._live)
         return [
@@ -178,7 +178,7 @@ class Lookup:
         ]
 
     def _records(self, names: set[str]) -> dict[str, ArticleRecord]:
-        """Return what is known of some articles: as the engine does, which may keep more than it knows."""
+        """Return the records of articles, without those that have expired but are still stored, as the engine does."""
         records = load_records(self._view.store, self._live, names)
         return {name: record for name, record in records.items() if since(record, self._floor_ms) is not None}
 
@@ -187,27 +187,27 @@ class Lookup:
         return Cluster.unpack(value) if value is not None else None
 
     def joined(self, name: str, record: ArticleRecord) -> Joined | None:
-        """Return how an article joined its cluster with its newest text; None if that is no copy, or too long ago.
+        """Return how an article joined its cluster with its newest text; None if that is not a copy, or too long ago.
 
         Args:
-            name: its id, behind its scope if it has one.
-            record: of it.
+            name: its id, preceded by its scope if it has one.
+            record: its record.
         """
         joined = self._joined_last(name, record)
         if joined is None and record.relation is not None:
-            # Each copy renews the time of what is canonical, which may once have been a copy itself.
+            # Each copy renews the time of the canonical article, which may itself have joined as a copy earlier.
             newest_joins = islice(self._joins(record.cluster), _MOST_JOINS)
             joined = next((joined for copy, joined in newest_joins if copy == name), None)
         return joined if joined is not None and _is_of(joined, record) else None
 
     def _joined_last(self, name: str, record: ArticleRecord) -> Joined | None:
-        """Return how an article joined its cluster by the last decision on it."""
+        """Return how an article joined its cluster in the last decision on it."""
         key = join_key(record.cluster, record.decided_ms, name)
         (packed,) = newest(self._view.store, Family.MEMBERS, [key], self._live)
         return Joined(record.decided_ms, Join.unpack(packed)) if packed is not None else None
 
     def _joins(self, number: int) -> Iterator[tuple[str, Joined]]:
-        """Yield the names of a cluster's copies and how they joined, the newest first, each once."""
+        """Yield the names of a cluster's copies and how they joined, newest first, each once."""
         seen: set[str] = set()
         for generation in reversed(self._live):
             prefix = generation_prefix(generation)
@@ -218,13 +218,13 @@ class Lookup:
                     yield name, Joined(decided_ms, Join.unpack(value))
 
     def _names(self, entries: Sequence[int]) -> dict[int, str]:
-        """Return the names of the articles of some entries, of those that are kept."""
+        """Return the names of the articles of those entries that are still stored."""
         stored = self._stored(sorted({entry for entry in entries if entry >= 0}))
         _, names = self._view.index.format.unpack([*stored.values()])
         return {entry: name.decode() for entry, name in zip(stored, names, strict=True)}
 
     def _stored(self, entries: Sequence[int]) -> dict[int, bytes]:
-        """Return entries as they are stored, of those that are kept, also under another number by now."""
+        """Return the stored form of those entries that still exist, including renumbered ones."""
         store = self._view.store
         found = dict(zip(entries, store.get_many(Family.ENTRIES, list(map(key_of, entries))), strict=True))
         missing = [entry for entry, value in found.items() if value is None]
@@ -243,7 +243,7 @@ def place_answer(origin: Origin | None) -> PlaceAnswer | None:
 
 
 def _is_of(joined: Joined, record: ArticleRecord) -> bool:
-    """Tell whether an article joined with its newest text: what is canonical may have joined with one before it."""
+    """Return whether an article joined with its newest text: a canonical one may have joined with an earlier text."""
     return joined.join.relation is record.relation
 
 
@@ -277,7 +277,7 @@ def _member_answer(
 
 
 def _moment(record: ArticleRecord) -> int:
-    """Return when an article was published, or else came, or else was decided on; milliseconds since 1970 in UTC."""
+    """Return when an article was published, else received, else decided on; milliseconds since 1970 in UTC."""
     known = (moment for moment in (record.published_ms, record.first_ms) if moment is not None)
     return next(known, record.decided_ms)
 

@@ -1,4 +1,4 @@
-"""An explanation as an answer.
+"""Converts an engine explanation into the API's answer.
 
 Knows the fields of both; knows nothing of where the texts come from.
 """
@@ -8,7 +8,7 @@ from stream_dedup.engine.explain import Explanation, WeightedWord
 
 
 def measures_of(explanation: Explanation) -> MeasuresAnswer:
-    """Return how two texts compare, rounded as answers are."""
+    """Return how two texts compare, with the numbers rounded for output."""
     first, second = explanation.fingerprints
     return MeasuresAnswer(
         relation=explanation.relation,

@@ -1,4 +1,4 @@
-"""What a text is similar to among all that was judged: the engine's own search and verdict, without a trace.
+"""Finds the judged articles that a text is similar to, with the engine's own search and verdict; stores nothing.
 
 Knows features, candidates and verdicts; knows nothing of how clusters are looked up.
 """
@@ -27,12 +27,12 @@ class SimilarArticle:
     """An article that a text is similar to.
 
     Attributes:
-        name: of it.
+        name: its id, preceded by its scope if it has one.
         cluster: number of its cluster.
-        relation: what the text is to it; None where that is no copy.
+        relation: what the text is to it; None if the text is not a copy.
         jaccard: estimate.
         containment: estimate.
-        hamming: distance of the fingerprints; None where one was not cut into words.
+        hamming: distance of the fingerprints; None if the stored one was not segmented into words.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SimilarArticle:
 
     @property
     def overlap(self) -> float:
-        """|A and B| / sqrt(|A| |B|), by which the best of several matches is chosen: see `matching`."""
+        """|A and B| / sqrt(|A| |B|), which decides between several matches: see `matching`."""
         # With sizes a <= b, J = i / (a + b - i) and C = i / a: so b / a = C (1 / J + 1) - 1.
         if self.jaccard <= 0.0:
             return 0.0
@@ -57,9 +57,9 @@ class SimilarArticles:
     """What a text is similar to.
 
     Attributes:
-        articles: the one that it would be linked to, then the others, the most similar first, each by its most similar
-            text.
-        is_duplicate: whether it would be decided to be a duplicate.
+        articles: the one that it would be linked to, then the others, most similar first; each is ranked by its most
+            similar text.
+        is_duplicate: whether the text would be a duplicate.
     """
 
     articles: list[SimilarArticle]
@@ -68,11 +68,11 @@ class SimilarArticles:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An article that is asked about, with all that is worked out of it alone.
+    """An article that is asked about, with everything computed from it alone.
 
     Attributes:
         article: the article.
-        features: of it.
+        features: its features.
         fingerprints: shape (1,).
         sums: bit sums, shape (1, 64).
     """
@@ -84,7 +84,7 @@ class Query:
 
 
 def query_of(article: Article, view: View, fingerprinter: Fingerprinter) -> Query:
-    """Work out of an article what does not depend on the index."""
+    """Compute everything about an article that does not depend on the index."""
     features = fingerprinter.features([article], view.learnt)
     return Query(article, features, *fingerprinter.fingerprints(features, view.epoch))
 
@@ -92,19 +92,19 @@ def query_of(article: Article, view: View, fingerprinter: Fingerprinter) -> Quer
 def similar_articles(
     query: Query, view: View, settings: EngineSettings, floor_ms: int, left_out: str | None = None
 ) -> SimilarArticles:
-    """Return the articles that one is similar to, and what would be decided on it.
+    """Return the articles that an article is similar to, and what would be decided on it.
 
-    The state has to stay as it is meanwhile.
+    The state must not change meanwhile.
 
     Args:
         query: the article.
         view: the state.
-        settings: of the engine.
-        floor_ms: what is older than this is forgotten, milliseconds since 1970 in UTC.
-        left_out: name of an article that the decision is made without.
+        settings: settings of the engine.
+        floor_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
+        left_out: name of an article to leave out of the decision.
     """
     candidates, limits, duplicates = _candidates(query, view), limits_of(settings), duplicates_of(settings)
-    rows, own = candidates.rows, len(candidates.names)  # the query's row is behind those of the candidates
+    rows, own = candidates.rows, len(candidates.names)  # the query's row follows those of the candidates
     owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
     floors = np.array([floor_ms])
     cases = Cases(np.array([JUDGE]), owners, np.full(own + 1, -1), floors, floors)

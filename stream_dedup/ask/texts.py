@@ -1,6 +1,6 @@
-"""The texts of articles that were judged, read again from the messages that they came with.
+"""The texts of judged articles, read again from the messages that carried them.
 
-Knows article records and how a message is decoded; keeps some that were asked for lately.
+Knows articles and how a message is decoded; keeps a bounded number of articles in memory. Knows nothing of the state.
 """
 
 import threading
@@ -16,16 +16,16 @@ _KEPT_CHARACTERS = 4 << 20
 
 
 class LostTextError(LookupError):
-    """The message of an article is not in its topic any more, or cannot be read."""
+    """The message that carried an article is no longer in its topic, or cannot be read."""
 
 
 class Texts:
-    """Reads articles; safe between threads.
+    """Reads articles; thread-safe.
 
     Args:
-        messages: of the input topics.
-        decoder: of them.
-        from_files: whether articles came out of files, whose texts are not looked for.
+        messages: reads messages of the input topics.
+        decoder: decodes them.
+        from_files: whether the articles came from files; their texts are not looked up.
     """
 
     def __init__(self, messages: Messages, decoder: Decoder, *, from_files: bool = False) -> None:
@@ -37,23 +37,23 @@ class Texts:
         self._lock = threading.Lock()
 
     def article(self, article_id: str, origin: Origin | None) -> Article:
-        """Return an article as it came.
+        """Return an article as it was received.
 
         Args:
-            article_id: only told in errors.
-            origin: the message that carried it; None where it came with none.
+            article_id: used only in error messages.
+            origin: the message that carried it; None if there was none.
 
         Raises:
-            LostTextError: the topic has it no more.
+            LostTextError: the message is no longer in the topic, or cannot be read.
             BrokerError: the broker does not answer in time, or refuses.
-            RegistryError: the schema registry does not, where the message wants a schema.
+            RegistryError: the message needs a schema and the schema registry does not answer in time, or refuses.
         """
         if origin is None:
-            raise LostTextError(f"the article {quoted(article_id)} came with no message: its text is in no topic")
+            raise LostTextError(f"the article {quoted(article_id)} did not come from a topic: its text is not stored")
         if self._from_files:
             raise LostTextError(
                 f"the article {quoted(article_id)} is record {origin.offset} of the file {origin.topic}, not in a "
-                "topic: compare texts out of files with `stream-dedup explain A.txt B.txt`"
+                "topic: compare texts from files with `stream-dedup explain A.txt B.txt`"
             )
         with self._lock:
             known = self._kept.get(origin)
@@ -63,14 +63,16 @@ class Texts:
         message = self._messages.at(origin)
         place = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
         if message is None:
-            raise LostTextError(f"the text of {quoted(article_id)} is not in its topic any more ({place})")
+            raise LostTextError(f"the text of {quoted(article_id)} is no longer in its topic ({place})")
         decoded = decode_all([message], self._decoder)
         if decoded.dead:
             why = decoded.dead[0][1]
             raise LostTextError(f"the text of {quoted(article_id)} cannot be read with these settings ({place}): {why}")
         ((_, article),) = decoded.items
         if not isinstance(article, Article):
-            raise LostTextError(f"there is no article where the text of {quoted(article_id)} was ({place})")
+            raise LostTextError(
+                f"the message that should hold the text of {quoted(article_id)} is no article ({place})"
+            )
         self._keep(origin, article)
         return article
 

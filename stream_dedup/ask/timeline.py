@@ -1,4 +1,4 @@
-"""When the articles of a cluster came, in stretches of a length that suits them.
+"""The timeline of a cluster: its articles, counted in intervals of a length that suits their span.
 
 Knows times and sources; knows nothing of records.
 """
@@ -10,14 +10,14 @@ from stream_dedup.ask.answers import MomentAnswer
 from stream_dedup.told import iso
 
 _STRETCHES = (60, 300, 900, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400)  # seconds
-_MOST = 60  # of them between the first article and the last
+_MOST = 60  # intervals between the first article and the last
 
 
 def timeline_of(articles: Sequence[tuple[int, str]]) -> tuple[int, list[MomentAnswer]]:
-    """Return the length of a stretch in seconds, and the stretches in which there is an article.
+    """Return the length of an interval in seconds, and the intervals that contain articles.
 
     Args:
-        articles: time of each, milliseconds since 1970 in UTC, and its source; ascending.
+        articles: time (milliseconds since 1970 in UTC) and source of each, in ascending order.
     """
     span = (articles[-1][0] - articles[0][0]) / 1000 if articles else 0.0
     seconds = next((length for length in _STRETCHES if span <= _MOST * length), _STRETCHES[-1])

@@ -1,6 +1,6 @@
-"""Questions to a short stream in memory, so that all that answers is compiled, or read, before somebody waits for it.
+"""Warm-up: queries on a short in-memory stream, so that code is compiled and dictionaries are read before anyone waits.
 
-Knows what is asked; knows nothing of a service's state, which may be empty yet.
+Knows what is asked; knows nothing of a service's state, which may still be empty.
 """
 
 from stream_dedup.ask.follower import view_of
@@ -15,11 +15,11 @@ _ALL = -1  # milliseconds: no article is older
 
 
 def warm_up(settings: EngineSettings, explainer: Explainer) -> None:
-    """Ask what an API is asked: what texts are like, and why one is a copy of another.
+    """Run the API's two expensive queries: which articles a text resembles, and why one text is a copy of another.
 
     Args:
-        settings: of the state that will be asked.
-        explainer: that will answer.
+        settings: the settings of the state that will be queried.
+        explainer: the explainer that will answer.
     """
     with rehearsed_engine(settings) as engine:
         view = view_of(engine.state.store, settings, engine.progress)

@@ -544,7 +544,10 @@ def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
 def test_text_that_would_be_no_article_is_refused(client: TestClient) -> None:
     """One that is longer than the stream takes would not be unique: it would be a dead letter."""
     for asked, told in (
-        ({"body": "长" * 100_001, "id": "x"}, "the body has 100001 characters, at most input.max_body_chars = 100000"),
+        (
+            {"body": "长" * 100_001, "id": "x"},
+            "the body has 100001 characters: input.max_body_chars = 100000 is the limit",
+        ),
         ({"body": "够短的一篇文章。", "title": "长" * 2_001}, "the title has 2001 characters"),
     ):
         answer = client.post("/v1/similar", json=asked)

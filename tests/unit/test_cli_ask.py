@@ -149,7 +149,7 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("similar", "/no/such/file"), 2, "error: /no/such/file: there is no such file"),
         (("similar", "/"), 2, "/ is a directory: give a file"),
         (("explain", "/no/such/file", "b.txt"), 2, "error: /no/such/file: there is no such file"),
-        (("explain", "--id", "一"), 1, "is unique, a copy of no article: name an article to compare it with"),
+        (("explain", "--id", "一"), 1, "is unique, not a copy: name an article to compare it with"),
         (("explain", "--id", "three's"), 1, 'no article "three\'s" is known'),
         (("explain", "--id", "三"), 1, "record 3 of the file news.jsonl"),
         (("explain", "a.txt"), 2, "give two files, A.txt and B.txt, or --id ID"),
@@ -199,8 +199,8 @@ def test_names_that_none_can_have_are_refused(arguments: tuple[str, ...], messag
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-s", "input.max_body_chars=100"), f"the body has {len(_STORY)} characters, at most input.max_body_chars"),
-        (("--title", "长" * 2_001), "the title has 2001 characters, at most input.max_title_chars = 2000"),
+        (("-s", "input.max_body_chars=100"), f"the body has {len(_STORY)} characters: input.max_body_chars = 100 is"),
+        (("--title", "长" * 2_001), "the title has 2001 characters: input.max_title_chars = 2000 is the limit"),
     ],
 )
 def test_text_that_would_be_no_article_is_like_none(arguments: tuple[str, ...], message: str, invoke: Invoke) -> None:
@@ -215,14 +215,14 @@ def test_directory_without_a_state_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={tmp_path}"])
     assert result.exit_code == 1
     assert str(tmp_path) in result.stderr
-    assert "start the service, or see state.directory" in " ".join(result.stderr.split())
+    assert "start the service, or check state.directory" in " ".join(result.stderr.split())
 
 
 def test_state_of_other_settings_is_named(state: Path) -> None:
     """Asked with settings that are not the service's, a command names the states that are there."""
     result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={state.parent}"])
     assert result.exit_code == 1
-    assert f"there are some of other settings ({state})" in result.stderr
+    assert f"there are states of other settings ({state})" in result.stderr
 
 
 def test_differences_of_two_files_are_shown(invoke: Invoke, tmp_path: Path) -> None:
