@@ -1,4 +1,4 @@
-"""What the service shows of itself: metrics, health, logs.
+"""Observability: metrics, health, logs, traces.
 
-Knows how to show; knows nothing of how decisions are made.
+Knows how to report; knows nothing of how decisions are made.
 """

@@ -1,4 +1,4 @@
-"""How far something has come that takes long, in words.
+"""Progress of a long operation, in words.
 
 Knows a clock and numbers; knows nothing of what is done.
 """
@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 
 _MINUTE, _HOUR = 60, 3_600
-_ROUNDED_FROM = 90  # of a unit the next one takes over
+_ROUNDED_FROM = 90  # from this many of a unit on, the next larger one is used
 
 
 class Advance:
-    """Tells what is left of a number of things, and how long that takes at the rate so far.
+    """Describes how many things are left, and how long they will take at the rate so far.
 
     Args:
         things: what is counted.
-        clock: seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, things: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,7 +28,7 @@ class Advance:
         """Return a line about what is left.
 
         Args:
-            left: how many; the most so far are taken for all.
+            left: how many; the largest number so far is taken for the total.
         """
         self._total = max(self._total, left)
         line = f"{left:,} of {self._total:,} {self._things} left"

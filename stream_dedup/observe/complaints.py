@@ -1,6 +1,6 @@
-"""Faults that come again and again: the first is told at once, and how many followed.
+"""Rate-limited logging of recurring faults: the first is logged at once, then how often it recurred.
 
-Knows a period and what is alike; knows no event.
+Knows a period and what counts as a repetition; knows no event.
 """
 
 import threading
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _Held:
-    """What came since a fault was told last: how often, and the last of them."""
+    """Occurrences of a fault since it was last logged: their number, and the fields of the latest."""
 
     level: Literal["warning", "error"]
     fields: dict[str, Any] = field(default_factory=dict)
@@ -24,13 +24,13 @@ class _Held:
 
 
 class Complaints:
-    """Tells the log of faults, at most one event a period of those that are alike in event and `error`.
+    """Logs faults, at most once per period for each combination of event and `error`.
 
-    The first is told at once. Those that follow within a period are told at its end: the last of them, with
-    `repeated`, how many there were. Where none followed the next one is a first one again. Safe between threads.
+    The first is logged at once. Those that follow within a period are logged at its end as one line: the latest, with
+    their number in `repeated`. If none followed, the next one counts as a first one again. Thread-safe.
 
     Args:
-        seconds: of a period.
+        seconds: length of a period.
     """
 
     def __init__(self, seconds: float = _PERIOD_SECONDS) -> None:
@@ -39,17 +39,17 @@ class Complaints:
         self._held: dict[tuple[str, str], _Held] = {}
 
     def warning(self, event: str, *, error: str, **fields: object) -> None:
-        """Tell of something that passes by itself, or that the service bears.
+        """Log a fault that is temporary, or that the service can cope with.
 
         Args:
-            event: of the catalogue.
-            error: what kind of fault it is; there must be a bounded number of them.
-            fields: of the event.
+            event: name of an event in the catalogue.
+            error: the kind of fault; the number of kinds must be bounded.
+            fields: the event's other fields.
         """
         self._tell(event, error, "warning", fields)
 
     def error(self, event: str, *, error: str, **fields: object) -> None:
-        """Tell of something that must not happen; see `warning`."""
+        """Log a fault that must not happen; see `warning`."""
         self._tell(event, error, "error", fields)
 
     def _tell(self, event: str, error: str, level: Literal["warning", "error"], fields: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Complaints:
         timer.start()
 
     def _end(self, event: str, error: str) -> None:
-        """End a period: forget the fault if nothing followed, else tell and begin another one."""
+        """End a period: forget the fault if it did not recur, else log it and begin another period."""
         with self._lock:
             held = self._held.pop((event, error))
             if not held.repeated:

@@ -1,6 +1,6 @@
 """All events of the log: what each of them means, and what to do about it.
 
-Knows names, levels and fields; knows nothing of who tells them. The page `deploy/events.md` is made of it.
+Knows names, levels and fields; knows nothing of what logs them. The page `deploy/events.md` is generated from it.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ class Event:
     """A kind of line in the log.
 
     Attributes:
-        name: as lines have it under `event`.
-        level: of all its lines.
+        name: value of `event` in the lines.
+        level: level of all its lines.
         meaning: what has happened.
-        fields: beside `timestamp`, `level` and `event`.
-        action: what to do; empty where there is nothing to do.
-        limited: whether those that are alike within half a minute are told as one, with `repeated`; see `Complaints`.
+        fields: fields besides `timestamp`, `level` and `event`.
+        action: what to do; empty if nothing.
+        limited: whether repetitions within half a minute are logged as one line, with `repeated`; see `Complaints`.
     """
 
     name: str

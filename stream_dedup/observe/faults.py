@@ -1,4 +1,4 @@
-"""Exceptions without what they say: that may be text of an article.
+"""Exceptions without their messages, which may contain text of an article.
 
 Knows stacks; knows no event.
 """
@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _FRAMES = 6  # the innermost
-_OF_THE_SYSTEM = (OSError, MemoryError, ImportError)  # they say what went wrong with files, memory and modules
+_OF_THE_SYSTEM = (OSError, MemoryError, ImportError)  # their messages are about files, memory and modules
 _CAUSED = "\nThe above exception was the direct cause of the following exception:\n\n"
 _DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
 def raised_at(error: BaseException) -> str:
-    """Return the innermost frames of an exception as `file.py:line function`, the innermost first."""
+    """Return the innermost frames of an exception as `file.py:line function`, innermost first."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
 
 
 def in_full(error: BaseException) -> str:
-    """Return an exception with its stack and all that led to it, as Python tells it."""
+    """Return an exception with its stack and the exceptions that led to it, as Python formats them."""
     return "".join(traceback.format_exception(error)).rstrip()
 
 
 def stack_of(error: BaseException) -> str:
-    """Return the same without what the exceptions say, but for those of the system."""
+    """Return the same without the exceptions' messages, except those of system errors."""
     return "".join(_told(error)).rstrip()
 
 

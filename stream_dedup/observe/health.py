@@ -1,19 +1,19 @@
-"""Whether the service lives, has started and is ready.
+"""Whether the service is alive, has started and is ready.
 
-Knows the poll loop's heartbeat and what it is at; knows nothing of HTTP.
+Knows the poll loop's heartbeat and what it is waiting for; knows nothing of HTTP.
 """
 
 import threading
 import time
 
-_START_SECONDS = 600.0  # of silence while a state is opened, or the loops compile on a machine that never did
+_START_SECONDS = 600.0  # of silence allowed while a state is opened, or loops are compiled for the first time
 
 
 class Health:
-    """What the poll loop tells and the probes ask; safe between threads.
+    """Set by the poll loop and read by the probes; thread-safe.
 
     Args:
-        stuck_seconds: silence after which the loop counts as stuck, once it has started.
+        stuck_seconds: seconds of silence after which the loop counts as stuck, once the start is complete.
     """
 
     def __init__(self, stuck_seconds: float) -> None:
@@ -25,22 +25,22 @@ class Health:
         self._started = False
 
     def beat(self) -> None:
-        """Tell that the loop goes round."""
+        """Record a heartbeat: the loop is running."""
         with self._lock:
             self._beat = time.monotonic()
 
     def wait_for(self, what: str) -> None:
-        """Tell what the service waits for; nothing (an empty string) makes it ready. No heartbeat."""
+        """Set what the service is waiting for; an empty string makes it ready. Not a heartbeat."""
         with self._lock:
             self._waiting_for = what
 
     def miss(self, what: str) -> None:
-        """Tell what is out of reach, whatever the loop is at; an empty string: nothing. No heartbeat."""
+        """Set what is unreachable, whatever the loop is doing; an empty string for nothing. Not a heartbeat."""
         with self._lock:
             self._out_of_reach = what
 
     def start(self) -> None:
-        """Tell that the start is done. It is done once in the life of a process."""
+        """Record that the start is complete, which happens once in the life of a process."""
         with self._lock:
             self._started = True
 
@@ -55,14 +55,14 @@ class Health:
             return self._stuck_seconds if self._started else max(self._stuck_seconds, _START_SECONDS)
 
     def alive(self) -> tuple[bool, str]:
-        """Return whether the loop goes round, and a line about it."""
+        """Return whether the loop is running, and a line about it."""
         silence = self.silence()
         if silence > self.patience():
             return False, f"the poll loop has been silent for {silence:.0f} s"
         return True, "ok"
 
     def started(self) -> tuple[bool, str]:
-        """Return whether the start is done, and a line about what it is at."""
+        """Return whether the start is complete, and a line about what it is waiting for."""
         with self._lock:
             return (True, "ok") if self._started else _waits_for(self._out_of_reach or self._waiting_for)
 

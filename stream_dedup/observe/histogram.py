@@ -1,6 +1,6 @@
-"""A histogram that takes many values at once.
+"""A histogram that observes many values at once.
 
-Knows Prometheus' client, whose own takes one at a time; knows no metric.
+Knows Prometheus' client, whose own observes one at a time; knows no metric.
 """
 
 import numpy as np
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 class Histogram(prometheus_client.Histogram):
-    """Prometheus' histogram, for the values of a whole commit too: one by one its messages would take 3 ms of it."""
+    """Prometheus' histogram, also for all values of a commit at once: one by one they would take 3 ms per commit."""
 
     def observe_all(self, values: NDArray[np.float64]) -> None:
-        """Observe each of some values; see `observe`.
+        """Observe several values; see `observe`.
 
         Args:
             values: in the metric's unit, shape (n,).

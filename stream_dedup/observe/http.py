@@ -31,16 +31,16 @@ class _QuietHandler(WSGIRequestHandler):
     timeout = 10  # seconds a client may keep a thread waiting
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the overridden name
-        """Leave probes and scrapes out of the log."""
+        """Keep probes and scrapes out of the log."""
 
 
 class Observatory:
-    """Serves the port from threads of its own, from entering to leaving the context.
+    """Serves the port from its own threads while the context is active.
 
     Args:
         settings: address and port.
-        metrics: what /metrics shows.
-        health: what the others ask.
+        metrics: shown by /metrics.
+        health: queried by the other paths.
 
     Raises:
         OSError: the port is taken.
@@ -65,7 +65,7 @@ class Observatory:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL that it listens on."""
         host = str(self._server.server_address[0])
         return f"http://{f'[{host}]' if ':' in host else host}:{self._server.server_port}"
 
@@ -86,7 +86,7 @@ class Observatory:
             case "HEAD":
                 return _headers_alone(self._get, environment, start_response)
             case _:
-                return _answer(start_response, "405 Method Not Allowed", "only GET\n", ("Allow", "GET, HEAD"))
+                return _answer(start_response, "405 Method Not Allowed", "use GET or HEAD\n", ("Allow", "GET, HEAD"))
 
     def _get(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environment.get("PATH_INFO", "")
@@ -95,7 +95,7 @@ class Observatory:
             return self._metrics(environment, start_response)
         probe = self._probes.get(path)
         if probe is None:
-            return _answer(start_response, "404 Not Found", f"there are /metrics, {', '.join(self._probes)}\n")
+            return _answer(start_response, "404 Not Found", f"the paths are /metrics, {', '.join(self._probes)}\n")
         well, line = probe()
         return _answer(start_response, "200 OK" if well else "503 Service Unavailable", line + "\n")
 
@@ -108,7 +108,7 @@ def _answer(start_response: StartResponse, status: str, text: str, *more: tuple[
 def _headers_alone(
     get: WSGIApplication, environment: WSGIEnvironment, start_response: StartResponse
 ) -> Iterable[bytes]:
-    """Answer HEAD as GET would be, with the length of the body in place of it."""
+    """Answer HEAD like GET, with the length of the body but without the body."""
     told: list[tuple[str, list[tuple[str, str]]]] = []
 
     def keep(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> Callable[[bytes], object]:

@@ -1,4 +1,4 @@
-"""Logs: one event a line, with a stable name and fields.
+"""Logs: one event per line, with a stable name and fields.
 
 Knows formats, levels and what must not be shown; knows no event.
 """
@@ -13,7 +13,7 @@ import structlog
 from stream_dedup.observe.faults import in_full, stack_of
 from stream_dedup.settings import REDACTED, LogSettings
 
-_SHORTEST_SECRET = 6  # characters: shorter ones stand in many words
+_SHORTEST_SECRET = 6  # characters: shorter ones occur in ordinary words
 
 
 def configure_logs(settings: LogSettings, secrets: Collection[str] = ()) -> None:
@@ -21,7 +21,7 @@ def configure_logs(settings: LogSettings, secrets: Collection[str] = ()) -> None
 
     Args:
         settings: level and format.
-        secrets: what no line may hold.
+        secrets: strings that no line may contain.
     """
     as_json = settings.format == "json"
     structlog.configure(
@@ -45,7 +45,7 @@ def _for_machines() -> list[structlog.typing.Processor]:
 def _with_exception(
     _logger: structlog.typing.WrappedLogger, method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Tell of an exception where it was raised, and what it says at the level debug alone: it may be an article."""
+    """Add the stack of an exception; its message only at the level debug, because it may contain an article's text."""
     told = event.pop("exc_info", None)
     error = told[1] if isinstance(told, tuple) else sys.exception()
     if told and error is not None:
@@ -56,33 +56,33 @@ def _with_exception(
 def _in_order(
     _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Put first what every line has."""
+    """Put the fields that every line has first."""
     return {name: event.pop(name) for name in ("timestamp", "level", "event")} | dict(event)
 
 
 def _for_people() -> list[structlog.typing.Processor]:
-    # With any other formatter it asks for exceptions that nothing has formatted before.
+    # With any other formatter the renderer warns about exceptions that are already formatted.
     plain = structlog.dev.plain_traceback
     return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
 
 
 def _written(text: str) -> set[str]:
-    """Return how a text stands within others: as it is, in JSON, and in Python's two quotes."""
-    quoted = repr(f"{text}'\"")[1:-4]  # both quotes: so it is written in single ones, and these escaped
+    """Return the forms in which a text may occur in others: as it is, in JSON, and in a Python repr of either quote."""
+    quoted = repr(f"{text}'\"")[1:-4]  # with both quotes in it, repr uses single quotes and escapes them
     return {text, json.dumps(text, ensure_ascii=False)[1:-1], quoted, quoted.replace("\\'", "'")}
 
 
 class _Redaction:
-    """Replaces secrets in a finished line, whoever put them there.
+    """Replaces secrets in a finished line, whatever put them there.
 
     Args:
-        secrets: as they are; both formats write some characters otherwise, and so do messages that quote what is wrong.
+        secrets: unescaped; their escaped forms, in either log format and in messages that quote values, are derived.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
         told = (secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
         written = {line for secret in told for quoted in _written(secret) for line in _written(quoted)}
-        # The longest first: one may be part of another.
+        # Longest first: one may be part of another.
         self._secrets = sorted(written, key=len, reverse=True)
 
     def __call__(self, _logger: structlog.typing.WrappedLogger, _method: str, line: object) -> str:

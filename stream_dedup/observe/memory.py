@@ -1,6 +1,6 @@
-"""The memory that this process takes, by kind, and what it may take.
+"""The memory that this process uses, by kind, and its limit.
 
-Knows where Linux tells it; elsewhere nothing is told.
+Knows where Linux reports them; on other systems nothing is shown.
 """
 
 from contextlib import suppress
@@ -10,13 +10,13 @@ from stream_dedup.observe.metrics import Metrics
 
 _STATUS = Path("/proc/self/status")
 _KINDS = {"RssAnon": "anonymous", "RssFile": "file"}
-_UNIT = 1024  # which Linux calls kB
+_UNIT = 1024  # bytes in what Linux calls kB
 _MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-_NO_LIMIT = 1 << 60  # what version 1 writes where there is none is beyond this
+_NO_LIMIT = 1 << 60  # version 1 reports a larger number if there is no limit
 
 
 def show_memory(metrics: Metrics) -> None:
-    """Bring the memory in use, and its limit, up to date."""
+    """Refresh the metrics of the memory in use and its limit."""
     if not _STATUS.exists():
         return
     for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
@@ -27,11 +27,12 @@ def show_memory(metrics: Metrics) -> None:
 
 
 def memory_limit(membership: Path, groups: Path) -> int:
-    """Return the bytes that a process's control group allows it, by the narrowest of those around it; 0 for no limit.
+    """Return the memory limit of a process in bytes: the lowest of its control group and those above it; 0 for none.
 
     Args:
-        membership: file that tells the process's groups, of version 1 or 2.
-        groups: where they are mounted. In a container that is its own group, whatever the path to it outside.
+        membership: file that lists the process's groups, of version 1 or 2.
+        groups: directory where they are mounted. In a container it is the container's own group, whatever the path
+            to that is outside.
     """
     limits: list[int] = []
     with suppress(OSError):
@@ -45,12 +46,12 @@ def memory_limit(membership: Path, groups: Path) -> int:
 
 
 def _limits(root: Path, path: str, name: str) -> list[int]:
-    """Return the limits of a group and of all around it, up to the root."""
+    """Return the limits of a group and of all above it, up to the root."""
     own = root / path.lstrip("/")
     found: list[int] = []
     for group in (own, *own.parents):
         if group.is_relative_to(root):
-            # A file that is not there, or one that says "max".
+            # The file may be missing, or say "max".
             with suppress(OSError, ValueError):
                 found.append(int((group / name).read_text(encoding="ascii")))
     return found

@@ -1,6 +1,6 @@
-"""A metric as the catalogue describes it, and how it is made.
+"""A metric as the catalogue describes it, and how it is created.
 
-Knows Prometheus' client and its conventions of names; knows no single metric.
+Knows Prometheus' client and its naming conventions; knows no single metric.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,19 +13,19 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Info
 from stream_dedup.observe.histogram import Histogram
 
 PREFIX = "stream_dedup_"
-_SUFFIXES = {Counter: "_total", Info: "_info"}  # which the client adds by itself
+_SUFFIXES = {Counter: "_total", Info: "_info"}  # added by the client
 
 Made = TypeVar("Made", Counter, Gauge, Histogram, Info)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label of a metric, and what bounds it.
+    """A label of a metric, and what bounds its values.
 
     Attributes:
-        name: of the label.
-        values: all that it can have, where they are known beforehand.
-        bound: what else it can have, and no more than that; empty where `values` are all.
+        name: name of the label.
+        values: the values known beforehand.
+        bound: describes what limits any other values; empty if there are no others.
     """
 
     name: str
@@ -35,16 +35,16 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Metric(Generic[Made]):
-    """A metric: an attribute of a theme, under its name without prefix and suffix.
+    """A metric: an attribute of a theme class, named without prefix and suffix.
 
-    On an object of the theme the attribute is the client's object, once that is made; see `make`.
+    On an instance of the class, the attribute is the client's object once that has been created; see `make`.
 
     Attributes:
-        kind: of the client's object.
-        unit: of the values.
-        meaning: what they are.
-        action: what to do when they move.
-        labels: in order; those of an `Info` are what it tells.
+        kind: class of the client's object.
+        unit: unit of the values.
+        meaning: what the values are.
+        action: what to do when they change.
+        labels: in order; those of an `Info` are its content.
         buckets: upper bounds of a histogram.
     """
 
@@ -60,18 +60,18 @@ class Metric(Generic[Made]):
     @overload
     def __get__(self, instance: object, owner: type) -> Made: ...
     def __get__(self, instance: object, owner: type) -> Self | Made:
-        """Return the metric itself: an object's own attribute, where it is made, comes before this."""
+        """Return the metric itself: an instance attribute, once created, takes precedence over this."""
         return self
 
     def make(self, name: str, registry: CollectorRegistry) -> Made:
-        """Return the client's object.
+        """Create the client's object.
 
-        A counter all of whose labels are known begins with 0 for each: Prometheus does not see the first increase of
-        a series that was not there.
+        A counter whose label values are all known starts with a 0 for each combination, because Prometheus does not
+        see the first increase of a series that did not exist before.
 
         Args:
-            name: of the attribute.
-            registry: shows it.
+            name: name of the attribute.
+            registry: the registry to add it to.
         """
         bounds: dict[str, Any] = {"buckets": self.buckets} if self.buckets else {}
         labels = [label.name for label in self.labels] if self.kind is not Info else []
@@ -82,17 +82,17 @@ class Metric(Generic[Made]):
         return made
 
     def shown(self, name: str) -> str:
-        """Return the name under which it is shown, of the name of its attribute."""
+        """Return the full name of the metric from the name of its attribute."""
         return PREFIX + name + _SUFFIXES.get(self.kind, "")
 
 
 def counter(unit: str, meaning: str, action: str, *labels: Label) -> Metric[Counter]:
-    """Describe what only grows."""
+    """Describe a value that only grows."""
     return Metric(Counter, unit, meaning, action, labels)
 
 
 def gauge(unit: str, meaning: str, action: str, *labels: Label) -> Metric[Gauge]:
-    """Describe what goes up and down."""
+    """Describe a value that goes up and down."""
     return Metric(Gauge, unit, meaning, action, labels)
 
 
@@ -102,12 +102,12 @@ def histogram(unit: str, meaning: str, action: str, buckets: Sequence[float]) ->
 
 
 def info(meaning: str, action: str, *labels: Label) -> Metric[Info]:
-    """Describe what is told by labels alone: the value is 1."""
+    """Describe facts given only by labels: the value is 1."""
     return Metric(Info, "", meaning, action, labels)
 
 
 def metrics_of(theme: type) -> Iterator[tuple[str, Metric[Any]]]:
-    """Yield the metrics of a theme by the names of their attributes, in order."""
+    """Yield the metrics of a theme class with the names of their attributes, in order."""
     for name, value in vars(theme).items():
         if isinstance(value, Metric):
             yield name, value

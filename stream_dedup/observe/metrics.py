@@ -1,6 +1,6 @@
-"""The metrics of the catalogue, made for a process.
+"""The metrics of the catalogue, created for a process.
 
-Knows how they are registered and when they are brought up to date; knows nothing of where values come from.
+Knows how they are registered and when they are refreshed; knows nothing of where values come from.
 """
 
 import threading
@@ -17,10 +17,10 @@ from stream_dedup.observe.metric import metrics_of
 
 
 class Metrics(Rate, Lag, Errors, Detection, Index, RocksDb, KafkaClient, Process):
-    """The metrics of the catalogue, and the registry that `/metrics` shows. Make one a process."""
+    """The metrics of the catalogue, and the registry that `/metrics` shows. Create one per process."""
 
     def __init__(self) -> None:
-        # When a series began is of no use to Prometheus 2, and would be as many series again.
+        # Prometheus 2 has no use for the creation time of a series, which would double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -37,16 +37,16 @@ class Metrics(Rate, Lag, Errors, Detection, Index, RocksDb, KafkaClient, Process
             self.role.labels(known).set(known == role)
 
     def expect(self, topic: str) -> None:
-        """Show the articles of an input topic from 0 on: a standby that takes over is then seen to begin with none."""
+        """Show a topic's article counters from 0 on, so that Prometheus sees their first increase after a takeover."""
         _, *known = Rate.articles.labels
         for values in product(*(label.values for label in known)):
             self.articles.labels(topic, *values)
 
     @contextmanager
     def refreshed_by(self, refresh: Callable[[], None]) -> Iterator[None]:
-        """Call something before each scrape, in a thread of its own, until the context is left.
+        """Call a function before each scrape, in the scrape's thread, while the context is active.
 
-        No call is under way any more afterwards.
+        No call is still running once the context is left.
         """
         with self._refreshing:
             self._refreshers.append(refresh)
@@ -57,7 +57,7 @@ class Metrics(Rate, Lag, Errors, Detection, Index, RocksDb, KafkaClient, Process
                 self._refreshers.remove(refresh)
 
     def refresh(self) -> None:
-        """Bring up to date what is not moved as it happens. May be called from any thread."""
+        """Refresh the metrics that are not updated as things happen. May be called from any thread."""
         with self._refreshing:
             for refresh in self._refreshers:
                 refresh()

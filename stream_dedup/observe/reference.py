@@ -1,4 +1,4 @@
-"""The metrics as a page: every one with its kind, labels, meaning and what to do when it moves.
+"""The reference page of metrics: each with its kind, labels, meaning and what to do when it changes.
 
 Knows how to write metrics down; knows no single metric.
 """
@@ -25,7 +25,7 @@ def _page() -> Iterator[str]:
             kind = _spaced(metric.kind.__name__.lower(), metric.unit, _bounds(metric.buckets))
             yield _row(metric.shown(name), kind, metric.labels, metric.meaning, metric.action)
         yield ""
-    yield f"## Of the client library\n\nWhat every process with Prometheus' client for Python shows.\n\n{_HEAD}"
+    yield f"## Client library\n\nMetrics of every process that uses Prometheus' client for Python.\n\n{_HEAD}"
     for one in FOREIGN:
         yield _row(one.name, _spaced(one.kind, one.unit), one.labels, one.meaning, one.action)
     yield ""

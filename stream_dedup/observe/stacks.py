@@ -1,6 +1,6 @@
-"""The stacks of all threads, as text: what each of them is at.
+"""The stacks of all threads as text: lines of code, no values.
 
-Knows frames; knows nothing of why they are wanted. It shows lines of code and no values.
+Knows frames; knows nothing of why they are needed.
 """
 
 import sys
@@ -9,8 +9,8 @@ import traceback
 
 
 def stacks() -> str:
-    """Return them, the main thread first, the innermost call of each last."""
-    frames = sys._current_frames()  # noqa: SLF001  # there is no public way but faulthandler's, which writes to a file
+    """Return the stacks, the main thread first, the innermost call of each last."""
+    frames = sys._current_frames()  # noqa: SLF001  # the only public way is faulthandler's, which writes to a file
     main = threading.main_thread()
     threads = sorted(threading.enumerate(), key=lambda thread: (thread is not main, thread.name))
     return "\n".join(

@@ -1,4 +1,4 @@
-"""What would go past the log: uncaught exceptions, warnings, and what libraries tell the log of Python.
+"""Logs what would otherwise bypass the log: uncaught exceptions, warnings, and messages of libraries to `logging`.
 
 Knows the interpreter's hooks; knows nothing of formats.
 """
@@ -21,9 +21,9 @@ _complaints = Complaints()
 
 
 def catch_strays() -> None:
-    """Make events of all of it, from now on in the whole process.
+    """Turn all of these into log events, from now on in the whole process.
 
-    What ends the interpreter itself (a segmentation fault) can only be told as it is: all threads' stacks, as text.
+    A crash of the interpreter itself (a segmentation fault) can only be reported as plain text: all threads' stacks.
     """
     faulthandler.enable()
     sys.excepthook = _crashed
@@ -35,7 +35,7 @@ def catch_strays() -> None:
 
 def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not issubclass(kind, Exception):
-        sys.__excepthook__(kind, error, trace)  # Ctrl-C ends the process as it ends others
+        sys.__excepthook__(kind, error, trace)  # Ctrl-C ends the process as usual
         return
     log.error("crashed", error=kind.__name__, exc_info=(kind, error, trace))
     log.debug("exception_in_full", exc_info=(kind, error, trace))
@@ -51,7 +51,7 @@ def _thread_crashed(told: threading.ExceptHookArgs) -> None:
 
 
 def _lost(told: "sys.UnraisableHookArgs") -> None:
-    """Tell of an exception that nobody can be told of: in a destructor, or on its way out of a callback."""
+    """Log an exception that cannot propagate: from a destructor or a callback."""
     error, where = told.exc_value, told.err_msg or "exception ignored"
     trace = (type(error), error, told.exc_traceback) if error is not None else None
     log.error("exception_lost", error=told.exc_type.__name__, detail=where, exc_info=trace)
@@ -71,10 +71,10 @@ def _warned(
 
 
 class _Handler(logging.Handler):
-    """Takes what libraries log. Below warnings they say a lot, and nothing to whoever runs the service."""
+    """Takes log records of libraries. Those below warnings are many, and useless to whoever runs the service."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell of one record; those of one place in the library are alike."""
+        """Log one record; records from the same line of a library count as repetitions."""
         error = record.exc_info[1] if record.exc_info else None
         fields = {"exception": stack_of(error)} if error is not None else {}
         kind = f"{record.name}:{record.lineno}"

@@ -1,4 +1,4 @@
-"""OpenTelemetry: a tracer whose spans go to a collector, from a thread of its own and without waiting for it.
+"""OpenTelemetry: a tracer whose spans are sent to a collector from a separate thread, so that nothing waits for it.
 
 Knows the packages of the extra `otel` and how they are set up; knows nothing of what is traced.
 """
@@ -19,26 +19,26 @@ from stream_dedup.settings import SettingsError, TracingSettings
 from stream_dedup.version import __version__
 
 _PATH = "/v1/traces"
-_CLOSE_SECONDS = 2.0  # for what is still to be sent at the end; a collector that is silent would take half a minute
-_NAMELESS = "unknown_service"  # what the packages call a service that nothing names
+_CLOSE_SECONDS = 2.0  # to send the remaining spans at the end; a silent collector would take half a minute
+_NAMELESS = "unknown_service"  # the packages' default for a service without a name
 
 
 class Tracing:
-    """Exports spans from entering to leaving the context. Where the collector is gone they are dropped.
+    """Exports spans while the context is active; without a collector they are dropped.
 
-    What the settings do not say is as OpenTelemetry's variables (OTEL_...) say.
+    OpenTelemetry's variables (OTEL_...) apply where the settings do not say otherwise.
 
     Args:
-        settings: where the collector is.
+        settings: the address of the collector.
 
     Raises:
-        SettingsError: one of the variables cannot be used.
+        SettingsError: one of the variables is invalid.
     """
 
     def __init__(self, settings: TracingSettings) -> None:
         try:
             exporter = OTLPSpanExporter(settings.endpoint.rstrip("/") + _PATH if settings.endpoint else None)
-            # What is sampled is decided before a span is made: there is none to be dropped here.
+            # Sampling is decided before a span is created, so the provider keeps all.
             self._provider = TracerProvider(ALWAYS_ON, _resource(), shutdown_on_exit=False)
             self._provider.add_span_processor(BatchSpanProcessor(exporter))
         except ValueError as error:
@@ -46,7 +46,7 @@ class Tracing:
 
     @property
     def tracer(self) -> Tracer:
-        """Makes the spans."""
+        """Creates spans."""
         return self._provider.get_tracer("stream_dedup", __version__)
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class Tracing:
 
 
 def _resource() -> Resource:
-    """Return who sends: as OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say, and what is known beside."""
+    """Return the sender: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence over our own attributes."""
     told = Resource.create()
     own = {SERVICE_NAME: "stream-dedup", SERVICE_VERSION: __version__, HOST_NAME: socket.gethostname()}
     named = {name for name, value in told.attributes.items() if not str(value).startswith(_NAMELESS)}

@@ -1,10 +1,9 @@
-"""Looks after the poll loop from a thread of its own, and tells the log what all threads are at when it is stuck.
+"""Watches the poll loop from a separate thread, and logs the stacks of all threads when it is stuck.
 
 Knows silence, stacks and a signal; knows nothing of what the loop does.
 
-A loop that leaves the interpreter to other threads now and then, whatever it waits for, is noticed by this thread. One
-that keeps it to itself, in native code, is noticed by a timer of `faulthandler`, which needs no interpreter and can
-only write plain text.
+If the loop is stuck but releases the interpreter now and then, this thread notices. If native code holds the
+interpreter, a timer of `faulthandler` notices, which does not need the interpreter and can only write plain text.
 """
 
 import faulthandler
@@ -24,25 +23,25 @@ import structlog
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.stacks import stacks
 
-_LOOK_SECONDS = 1.0  # between two looks, or less:
-_LOOKS = 4  # at least, before the loop counts as stuck
+_LOOK_SECONDS = 1.0  # between two checks, at most
+_LOOKS = 4  # checks, at least, before the loop counts as stuck
 _MOST_SIGNALS = 64
-_STANDARD_ERROR = 2  # where it is written to without the interpreter
+_STANDARD_ERROR = 2  # the descriptor: `faulthandler` writes to it without the interpreter
 
 log = structlog.get_logger()
 
 
 class Watchdog:
-    """Watches from entering to leaving the context; entered in the main thread it hears SIGUSR1 as well.
+    """Watches while the context is active; if entered in the main thread, it also handles SIGUSR1.
 
-    Each time that the loop is stuck the stacks are told once. SIGUSR1 tells them at once, and ends nothing; it is heard
-    also while the main thread is in native code.
+    Each time the loop gets stuck, the stacks are logged once. SIGUSR1 logs them immediately and does not end the
+    process; it is handled even while the main thread is in native code.
 
     Args:
-        health: whose heartbeat is watched.
-        dumped: called with each telling of the stacks.
-        ends: whether a loop that is stuck ends the process, once its stacks are told, with exit code 1: where nothing
-            is lost by it and somebody starts it again.
+        health: has the heartbeat to watch.
+        dumped: called each time that stacks are logged.
+        ends: whether a stuck loop ends the process with exit code 1, after its stacks are logged: for processes that
+            have nothing to lose and are restarted.
     """
 
     def __init__(self, health: Health, dumped: Callable[[], None] = lambda: None, *, ends: bool = False) -> None:
@@ -51,7 +50,7 @@ class Watchdog:
         self._ends = ends
         self._stuck_since: float | None = None  # by `time.monotonic`
         self._looked_at = time.monotonic()
-        # Signals, and the end, are bytes on a socket: so the thread can sleep and hear them.
+        # Signals and the request to end arrive as bytes on a socket, so that the thread can sleep until either comes.
         self._hearing, self._telling = socket.socketpair()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
@@ -60,7 +59,7 @@ class Watchdog:
         self._telling.setblocking(False)
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(self._telling.fileno(), warn_on_full_buffer=False)
-            # The interpreter writes to the socket before it comes to any handler; there must be one.
+            # The interpreter writes to the socket before it calls the handler, but only if there is a handler.
             signal.signal(signal.SIGUSR1, lambda *_: None)
         self._thread.start()
         return self
@@ -82,7 +81,7 @@ class Watchdog:
         while not self._ending.is_set():
             patience = self._health.patience()
             pause = min(_LOOK_SECONDS, patience / _LOOKS)
-            # If this thread does not come round again in time, none of the interpreter's does.
+            # If this thread does not get back here in time, something is holding the interpreter.
             faulthandler.dump_traceback_later(patience + pause, exit=self._ends, file=_STANDARD_ERROR)
             if signal.SIGUSR1 in self._heard(pause):
                 log.warning("stacks_asked_for", stack=stacks())
@@ -90,7 +89,7 @@ class Watchdog:
             self._look(patience)
 
     def _heard(self, seconds: float) -> bytes:
-        """Sleep until it is time to look again, or a signal has come; return the numbers of signals."""
+        """Sleep until the next check is due or a signal arrives; return the numbers of the signals."""
         readable, _, _ = select.select([self._hearing], [], [], seconds)
         return self._hearing.recv(_MOST_SIGNALS) if readable else b""
 
@@ -106,7 +105,7 @@ class Watchdog:
             self._dumped()
             if self._ends:
                 sys.stderr.flush()
-                # Whatever the loop holds, no other thread waits for it then.
+                # Exit without cleanup, which could wait for something that the loop holds.
                 os._exit(1)
         elif silence <= patience and self._stuck_since is not None:
             log.warning("loop_goes_on", seconds=round(now - silence - self._stuck_since, 1))

@@ -1,6 +1,6 @@
-"""All metrics of the service, a file a theme: names, units, labels, what they mean and what to do when they move.
+"""All metrics of the service, one file per theme: names, units, labels, meaning and what to do when they change.
 
-Knows nothing of where values come from. deploy/metrics.md is made of this (`make metrics-page`).
+Knows nothing of where values come from. deploy/metrics.md is generated from this (`make metrics-page`).
 """
 
 from stream_dedup.observe.catalogue.detection import Detection

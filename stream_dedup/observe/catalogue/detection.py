@@ -1,4 +1,4 @@
-"""How copies are found, as metrics.
+"""Metrics of how copies are found.
 
 Knows indexes, epochs and the shadow; knows nothing of where values come from.
 """

@@ -1,4 +1,4 @@
-"""What went wrong, and what the service is waiting for, as metrics.
+"""Metrics of what went wrong, and of what the service is waiting for.
 
 Knows faults; knows nothing of where values come from.
 """

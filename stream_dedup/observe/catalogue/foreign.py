@@ -1,6 +1,6 @@
-"""The metrics that Prometheus' client for Python brings by itself.
+"""The metrics that Prometheus' client for Python adds.
 
-Knows how they are shown; makes none of them.
+Knows how they are shown; creates none of them.
 """
 
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from stream_dedup.observe.metric import Label
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A metric that Prometheus' client brings.
+    """A metric that Prometheus' client adds.
 
     Attributes:
-        name: as it is shown.
-        kind: of metric.
-        unit: of the values.
-        meaning: what they are.
-        action: what to do when they move.
+        name: full name.
+        kind: kind of metric.
+        unit: unit of the values.
+        meaning: what the values are.
+        action: what to do when they change.
         labels: in order.
     """
 

@@ -1,4 +1,4 @@
-"""What is remembered, as metrics.
+"""Metrics of the index: what is stored.
 
 Knows entries, the window and posting lists; knows nothing of where values come from.
 """

@@ -1,4 +1,4 @@
-"""The clients of Kafka, as metrics.
+"""Metrics of the Kafka clients.
 
 Knows connections and queues; knows nothing of where values come from.
 """

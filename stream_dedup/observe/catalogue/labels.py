@@ -1,6 +1,6 @@
-"""Labels that several themes have.
+"""Labels that several themes share.
 
-Knows their names and what bounds them; knows no metric.
+Knows their names and what bounds their values; knows no metric.
 """
 
 from stream_dedup.observe.metric import Label

@@ -1,4 +1,4 @@
-"""How far behind the service is, as metrics.
+"""Metrics of how far behind the service is.
 
 Knows partitions and the changelog; knows nothing of where values come from.
 """

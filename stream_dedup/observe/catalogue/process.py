@@ -1,4 +1,4 @@
-"""The process, as metrics.
+"""Metrics of the process.
 
 Knows its role and its memory; knows nothing of where values come from.
 """

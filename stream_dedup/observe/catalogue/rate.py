@@ -1,4 +1,4 @@
-"""What comes in and what becomes of it, as metrics.
+"""Metrics of what comes in and what is decided on it.
 
 Knows articles, commits and stages; knows nothing of where values come from.
 """

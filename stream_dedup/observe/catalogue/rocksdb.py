@@ -1,4 +1,4 @@
-"""The store under the state and its disk, as metrics.
+"""Metrics of the store beneath the state, and of its disk.
 
 Knows families, caches and compaction; knows nothing of where values come from.
 """
