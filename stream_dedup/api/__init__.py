@@ -1,4 +1,4 @@
-"""The HTTP API and its page: questions to a running service, answered beside it.
+"""The HTTP API and its page: queries on a running service, answered by a separate process.
 
 Knows HTTP; changes nothing, and knows nothing of how an answer is found.
 """

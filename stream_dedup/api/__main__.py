@@ -1,4 +1,4 @@
-"""The process that serves the API beside a service: settings come as JSON on standard input, whose end is its own.
+"""The process that serves the API beside a service: it reads its settings as JSON from standard input and ends with it.
 
 Knows standard input and signals; knows nothing of HTTP.
 """
@@ -19,25 +19,25 @@ log = structlog.get_logger()
 
 
 def main() -> int:
-    """Serve until the service that started this process closes standard input, or is gone."""
+    """Serve until the service that started this process closes standard input, or has ended."""
     settings = Settings.model_validate_json(sys.stdin.buffer.readline())
     configure_logs(settings.log, settings.secrets())
     catch_strays()
     server = Server(settings)
-    # Whoever stops the service with its whole group (Ctrl-C) wants the service to end first.
+    # A signal to the whole process group (Ctrl-C) is meant for the service, which ends first and then this process.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_wait_for_end, args=(server,), name="parent", daemon=True).start()
     try:
         server.run()
     except OSError as error:
-        log.error("api_not_served", error=str(error))  # noqa: TRY400  # the message says it all
+        log.error("api_not_served", error=str(error))  # noqa: TRY400  # the message says everything
         return 1
     return 0
 
 
 def _wait_for_end(server: Server) -> None:
-    # By the descriptor: at its end Python wants the lock of a buffered reader, and this thread is not waited for.
+    # Read the descriptor: at exit Python needs the lock of a buffered reader, which this daemon thread would hold.
     while os.read(sys.stdin.fileno(), 1):
         pass
     server.stop()

@@ -1,6 +1,6 @@
-"""The API's paths: which question is asked where, and which status its errors have.
+"""The API's paths: which query each one answers, and which error statuses it has.
 
-Knows paths, parameters and their bounds; knows nothing of how an answer is found.
+Knows paths, parameters and their limits; knows nothing of how an answer is found.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.version import __version__
 
 _MOST_LATEST = 200
-_MOST_AT_ONCE = 64  # questions
+_MOST_AT_ONCE = 64  # requests
 _TOKEN_SCHEME = "token"  # noqa: S105  # its name in OpenAPI
 
 
@@ -39,9 +39,9 @@ def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> Br
     """Return the API.
 
     Args:
-        desk: returns who answers; raises a `StoreError` as long as there is none.
-        settings: of the API; shown without secrets.
-        health: what the probes ask, which nobody has to name a token for.
+        desk: returns the desk that answers; raises a `StoreError` as long as there is none.
+        settings: the service's settings; shown without secrets.
+        health: queried by the probes, which need no token.
     """
     app = FastAPI(title="stream_dedup", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(_questions(desk, settings), prefix="/v1")
@@ -52,14 +52,14 @@ def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> Br
     add_problems(app)
     free = [route.path for router in open_to_all for route in router.routes if isinstance(route, APIRoute)]
     _add_guards(app, settings, free)
-    # Around all of it: what answers faults is outside of the guards.
+    # Wrapped around everything: the handler of internal errors is outside of the guards.
     return BrowserHeaders(app)
 
 
 def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
-    """Put before an API what looks at requests first. The last one is the outermost."""
+    """Add the guards that see requests first. The last one added is the outermost."""
     app.add_middleware(CrowdLimit, most=_MOST_AT_ONCE, free=free)
-    # Around that: half a question is none, and keeps nobody out.
+    # Outside of that, so that incomplete requests do not count towards the limit.
     most = settings.api.max_body_bytes
     app.add_middleware(BodyLimit, most=most, most_at_once=_MOST_AT_ONCE * most)
     if settings.api.token:
@@ -72,7 +72,7 @@ def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
 def _probes(health: Health) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
-    # Not in the threads that questions wait for.
+    # Async, so that probes do not need one of the threads that answer queries.
     def route(path: str, probe: Callable[[], tuple[bool, str]]) -> None:
         @router.get(path)
         async def ask() -> PlainTextResponse:
@@ -90,27 +90,29 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
 
     @router.get("/status", responses=described(503))
     def get_status() -> StatusAnswer:
-        """Return how far the service has come."""
+        """Return the service's progress and state."""
         return desk().status()
 
     @router.get("/settings", response_model=Settings, responses=described(503))
     def get_settings() -> JSONResponse:
-        """Return the settings of the service, secrets left out."""
+        """Return the settings of the service, without secrets."""
         return JSONResponse(settings.redacted())
 
     @router.get("/article", responses=described(404, 503))
     def get_article(id: Id, scope: ScopeName = "") -> ArticleAnswer:  # noqa: A002  # the name of the parameter
-        """Return what became of an article."""
+        """Return what was decided on an article."""
         return desk().article(id, scope)
 
     @router.get("/cluster", responses=described(404, 503))
     def get_cluster(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
-        limit: Annotated[int, Query(ge=0, le=MOST_MEMBERS, description="Members that are told.")] = 100,
-        offset: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Members before these.")] = 0,
+        limit: Annotated[
+            int, Query(ge=0, le=MOST_MEMBERS, description="The largest number of members to return.")
+        ] = 100,
+        offset: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Number of members to skip.")] = 0,
     ) -> ClusterAnswer:
-        """Return the cluster that an article is in, its members and when they came."""
+        """Return the cluster that an article is in, with its members and timeline."""
         return desk().cluster(id, scope, most=limit, skipped=offset)
 
     @router.get("/reason", responses=described(404, 409, 410, 503))
@@ -119,27 +121,27 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
         scope: ScopeName = "",
         other: OtherId = None,
     ) -> ReasonAnswer:
-        """Return why an article is a copy of the one that it was linked to, or of another."""
+        """Return why an article is, or is not, a copy of the one that it was linked to, or of another."""
         return desk().reason(id, scope, other)
 
     @router.post("/similar", responses=described(413, 415, 503))
     def post_similar(asking: Asking) -> SimilarAnswers:
-        """Return what a text is like among all that was judged, without remembering it."""
+        """Return the judged articles that a text resembles, without storing it."""
         article = Article(UNNAMED, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
         return desk().similar(article, asking.limit, besides=asking.id)
 
     @router.get("/latest", response_model=list[PublishedLink], responses=described(503))
     def get_latest(
-        limit: Annotated[int, Query(ge=1, le=_MOST_LATEST, description="Links that are told.")] = 20,
+        limit: Annotated[int, Query(ge=1, le=_MOST_LATEST, description="The largest number of links to return.")] = 20,
     ) -> JSONResponse:
-        """Return the newest links, the newest first, as they stand in the topic of duplicates."""
+        """Return the newest links, newest first, with the fields they have in the topic of duplicates."""
         return JSONResponse(desk().latest(limit))
 
     return router
 
 
 def _description(app: FastAPI, token: str) -> Callable[[], dict[str, Any]]:
-    """Return what tells an API in OpenAPI, with the token: needed where there is one, else it may be named."""
+    """Return a function that describes the API in OpenAPI. The token is required if one is set, else optional."""
 
     def told() -> dict[str, Any]:
         description = get_openapi(title=app.title, version=app.version, routes=app.routes)

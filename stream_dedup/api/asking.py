@@ -1,4 +1,4 @@
-"""How a question is asked: its parameters, its body and their bounds, and what is refused before it is read.
+"""The form of requests: parameters, body and their limits, and what is refused before a request is processed.
 
 Knows requests; knows nothing of answers.
 """
@@ -24,7 +24,7 @@ from stream_dedup.scope import MAX_SCOPE_BYTES
 
 
 def _told(check: Callable[[str], str]) -> AfterValidator:
-    """Return a check whose errors are told in their own words."""
+    """Return a validator that reports the errors of a check in its own words."""
 
     def checked(text: str) -> str:
         try:
@@ -41,35 +41,37 @@ def _not_blank(text: str) -> str:
     return text
 
 
-# Bounds come first: behind a check of ours pydantic would tell characters as items.
+# Limits come first: after a check of ours, pydantic's messages would call characters items.
 _Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), _told(checked_name)]
 _Scope = Annotated[str, Field(max_length=MAX_SCOPE_BYTES), _told(checked_scope)]
-Id = Annotated[_Id, Query(description="Of the article.")]
+Id = Annotated[_Id, Query(description="Id of the article.")]
 OtherId = Annotated[
-    _Id | None, Query(description="Of the article to compare with; the one that it was linked to where none is named.")
+    _Id | None, Query(description="Id of the article to compare with; by default the one that it was linked to.")
 ]
-ScopeName = Annotated[_Scope, Query(description="Of the article; empty where there are none.")]
+ScopeName = Annotated[_Scope, Query(description="Scope of the article; empty if scopes are not used.")]
 
 
 class Asking(BaseModel):
-    """A text that is asked about."""
+    """A text to find similar articles for."""
 
     model_config = ConfigDict(extra="forbid")
 
     body: Annotated[str, Field(min_length=1), _told(_not_blank)] = Field(description="The text.")
-    title: str = Field("", description="Words of it count where a profile has a title factor.")
-    source: str = Field("", max_length=2_000, description="Who published it: lines of that site are left out.")
-    url: str = Field("", max_length=8_192, description="Where; its host stands in for the source.")
-    scope: _Scope = Field("", description="Within which alone it is compared.")
-    id: _Id | None = Field(None, description="Of an article that is left out of the decision.")
-    limit: int = Field(10, ge=1, le=MOST_SIMILAR, description="Articles that are told.")
+    title: str = Field("", description="Its words count if the profile has a title factor.")
+    source: str = Field(
+        "", max_length=2_000, description="Who published it: lines known to be that site's are removed."
+    )
+    url: str = Field("", max_length=8_192, description="Where it was published; without a source its host stands in.")
+    scope: _Scope = Field("", description="It is compared only with articles of this scope.")
+    id: _Id | None = Field(None, description="Id of an article to leave out of the decision.")
+    limit: int = Field(10, ge=1, le=MOST_SIMILAR, description="The largest number of articles to return.")
 
 
 class Question(APIRoute):
-    """A path that refuses parameters which it does not know, and bodies that are not JSON or not said to be."""
+    """A path that refuses unknown parameters, and bodies that are not JSON or not declared as JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the function that answers a request."""
         answer = super().get_route_handler()
         known = [parameter.alias for parameter in self.dependant.query_params]
         wants_body = self.body_field is not None
@@ -87,13 +89,13 @@ class Question(APIRoute):
 
 
 class _JsonRequest(Request):
-    """A request whose body is JSON by RFC 8259, in UTF-8."""
+    """A request whose body is JSON according to RFC 8259, in UTF-8."""
 
     async def json(self) -> Any:  # noqa: ANN401  # any value
         """Return the value of the body.
 
         Raises:
-            RefusedError: it is no JSON.
+            RefusedError: it is not valid JSON.
         """
         if not hasattr(self, "_value"):
             self._value = _json(await self.body())
@@ -106,18 +108,18 @@ def _json(body: bytes) -> Any:  # noqa: ANN401  # any value
     except RecursionError:
         told = "it is nested too deeply"
     except UnicodeDecodeError as error:
-        told = f"byte {error.start} is no UTF-8"
+        told = f"byte {error.start} is not valid UTF-8"
     except ValueError as error:
         told = str(error).partition(";")[0]
-    raise RefusedError(status.HTTP_400_BAD_REQUEST, Code.NOT_JSON, f"the body is no JSON: {told}")
+    raise RefusedError(status.HTTP_400_BAD_REQUEST, Code.NOT_JSON, f"the body is not valid JSON: {told}")
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"it has no {name}")
+    raise ValueError(f"JSON has no {name}")
 
 
 def _check_type(request: Request) -> None:
-    """Check that a body is said to be JSON.
+    """Check that the body is declared as JSON.
 
     Raises:
         RefusedError: it is not.
@@ -126,7 +128,7 @@ def _check_type(request: Request) -> None:
     message["content-type"] = request.headers.get("content-type", "")
     kind = message.get_content_type()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        told = "send Content-Type: application/json and the question as JSON"
+        told = "send Content-Type: application/json and a JSON body"
         raise RefusedError(status.HTTP_415_UNSUPPORTED_MEDIA_TYPE, Code.WRONG_TYPE, told)
 
 
@@ -138,6 +140,6 @@ def _check_parameters(request: Request, known: list[str]) -> None:
     """
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
-        there = f"there are {', '.join(known)}" if known else "there are none"
-        told = f"{sent(unknown)} is no parameter of this path: {there}"
+        there = f"its parameters are {', '.join(known)}" if known else "it has none"
+        told = f"{sent(unknown)} is not a parameter of this path: {there}"
         raise RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)

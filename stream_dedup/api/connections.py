@@ -1,6 +1,6 @@
-"""The API's connections: whoever sends no whole request in time, or takes no answer, makes way for others.
+"""The API's connections: clients that send no complete request in time, or take no answer, are disconnected.
 
-Knows sockets and time; knows nothing of paths or questions.
+Knows sockets and time; knows nothing of paths or queries.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from stream_dedup.api.problems import Code, problem
 
 KEEP_ALIVE_SECONDS = 10  # without a request
-PATIENCE_SECONDS = 30.0  # for a request to be whole, and for an answer to be taken
-MOST_CONNECTIONS = 256  # among them those that browsers keep open
+PATIENCE_SECONDS = 30.0  # for a request to be complete, and for an answer to be taken
+MOST_CONNECTIONS = 256  # including those that browsers keep open
 
 
 class Connection(H11Protocol):
-    """A connection that is cut where its client keeps it waiting for too long.
+    """A connection that is closed if its client keeps it waiting for too long.
 
-    Beyond `MOST_CONNECTIONS` the one that has waited longest for its client makes way for a new one: connections
-    opened for nothing keep nobody out, nor the probes.
+    Above `MOST_CONNECTIONS`, the one that has waited longest for its client is closed to make room for a new one, so
+    that idle connections cannot lock out other clients or the probes.
     """
 
-    _patience: asyncio.TimerHandle | None = None  # as long as it is the client's turn
+    _patience: asyncio.TimerHandle | None = None  # set while waiting for the client
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
-        """Begin to wait for a request, once there is room."""
+        """Start waiting for a request, and close another connection if there are too many."""
         super().connection_made(transport)
         self._heed_turn()
         if len(self.connections) > MOST_CONNECTIONS:
@@ -35,49 +35,49 @@ class Connection(H11Protocol):
             min(others, key=Connection._gives_up_at).give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what was waited for."""
+        """Stop waiting for the client."""
         self._go_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sends: with the last byte of a request its turn ends."""
+        """Receive data: with the last byte of a request, waiting for the client ends."""
         begins = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         super().data_received(data)
         if begins or not self._is_clients_turn():
             self._heed_turn()
 
     def pause_writing(self) -> None:
-        """Write no more until the client takes what it was sent."""
+        """Stop writing until the client has taken what was sent."""
         super().pause_writing()
         self._heed_turn()
 
     def resume_writing(self) -> None:
-        """Write again: the client has taken what it was sent."""
+        """Resume writing: the client has taken what was sent."""
         super().resume_writing()
         self._heed_turn()
 
     def on_response_complete(self) -> None:
-        """Go on to the next request, which may have come already."""
+        """Proceed to the next request, which may already have arrived."""
         super().on_response_complete()
         self._heed_turn()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP in the shape of all errors."""
+        """Answer a request that is not HTTP in the common form of errors."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            told = problem(status.HTTP_400_BAD_REQUEST, Code.NOT_HTTP, f"this is no HTTP request: {msg}")
+            told = problem(status.HTTP_400_BAD_REQUEST, Code.NOT_HTTP, f"this is not an HTTP request: {msg}")
             head = h11.Response(status_code=told.status_code, headers=[*told.raw_headers, (b"connection", b"close")])
             for event in (head, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
     def give_up(self) -> None:
-        """Cut it, whatever has not been sent."""
+        """Close the connection at once, even if not everything was sent."""
         self.connections.discard(self)
         self._go_on()
-        self.transport.abort()  # closed in good order it would stay until all of an answer is taken
+        self.transport.abort()  # a regular close would wait until the client has taken the whole answer
 
     def _is_clients_turn(self) -> bool:
-        # Not by the state of h11: of a client that will close it is the same before and behind the answer.
+        # h11's state does not tell: for a client that will close, it is the same before and after the answer.
         asked = self.cycle is not None and not self.cycle.more_body
         return self.flow.write_paused or not asked or self.cycle.response_complete
 

@@ -1,6 +1,6 @@
-"""Who may ask, and how much at once: token, host, size, and what browsers are told.
+"""Access control and limits: token, host, body size, concurrency, and the security headers for browsers.
 
-Knows headers and bounds; knows nothing of questions.
+Knows headers and limits; knows nothing of queries.
 """
 
 import hmac
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stream_dedup.api.problems import Code, busy, problem
 
-# The page has all that it needs in files of its own, and shows what is asked for as text.
+# The page has everything it needs in its own files, and inserts data only as text.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -30,31 +30,33 @@ _HOST = re.compile(rb"(\[[^\]]*\]|[^:]*)(:[0-9]*)?")
 
 
 class HostGuard:
-    """Refuses requests under the name of another host: a page of elsewhere that leads its name here must not ask.
+    """Refuses requests under any other host name: a foreign page whose name is made to resolve here must not query us.
 
     Args:
-        app: behind it.
+        app: the app to guard.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on."""
+        """Handle a request."""
         if scope["type"] != "http" or _host(scope) in _OWN_HOSTS:
             await self._app(scope, receive, send)
             return
-        told = "without api.token the API answers by the names 127.0.0.1, localhost and [::1] alone: set a token"
+        told = (
+            "without api.token the API answers only as 127.0.0.1, localhost or [::1]: use one of them, or set a token"
+        )
         await problem(status.HTTP_400_BAD_REQUEST, Code.FOREIGN_HOST, told)(scope, receive, send)
 
 
 class TokenGuard:
-    """Refuses requests that do not name the token, before anything of them is read or looked up.
+    """Refuses requests without the token, before reading their bodies or looking anything up.
 
     Args:
-        app: behind it.
-        token: secret.
-        free: paths that want none.
+        app: the app to guard.
+        token: the secret.
+        free: paths that need no token.
     """
 
     def __init__(self, app: ASGIApp, token: str, free: Collection[str]) -> None:
@@ -63,32 +65,32 @@ class TokenGuard:
         self._free = frozenset(free)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on."""
+        """Handle a request."""
         if scope["type"] != "http" or scope["path"] in self._free or self._is_named(scope):
             await self._app(scope, receive, send)
             return
-        told = "Authorization: Bearer and the token of api.token are needed"
+        told = "send the header Authorization: Bearer with the token of api.token"
         headers = {"WWW-Authenticate": "Bearer"}
         await problem(status.HTTP_401_UNAUTHORIZED, Code.NO_TOKEN, told, headers)(scope, receive, send)
 
     def _is_named(self, scope: Scope) -> bool:
         kind, _, given = _header(scope, b"authorization").partition(b" ")
-        # Comparing takes the same time however much of it is right.
+        # The comparison takes the same time however many characters match.
         return kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
 
 
 class HeadAsGet:
-    """Answers HEAD as GET, without the body.
+    """Answers HEAD like GET, without the body.
 
     Args:
-        app: behind it.
+        app: the app that answers.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on."""
+        """Handle a request."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -100,12 +102,12 @@ class HeadAsGet:
 
 
 class BodyLimit:
-    """Refuses requests whose body is larger than allowed, before it is read to its end.
+    """Refuses requests whose body is larger than allowed, without reading all of it.
 
     Args:
-        app: behind it; gets whole requests.
-        most: bytes.
-        most_at_once: bytes of all bodies that are on their way.
+        app: the app that answers; it gets complete requests.
+        most: limit for one body in bytes.
+        most_at_once: limit for all bodies being received, in bytes.
     """
 
     def __init__(self, app: ASGIApp, most: int, most_at_once: int) -> None:
@@ -115,14 +117,14 @@ class BodyLimit:
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         try:
             body = await self._body(receive)
         except ClientDisconnect:
-            return  # nobody waits for an answer to half a question
+            return  # nobody waits for an answer to an incomplete request
         if not isinstance(body, bytes):
             await body(scope, receive, send)
             return
@@ -134,7 +136,7 @@ class BodyLimit:
         await self._app(scope, replay, send)
 
     async def _body(self, receive: Receive) -> bytes | JSONResponse:
-        """Return a body, or why it is not read to its end."""
+        """Return a body, or the answer that refuses it."""
         parts, size = [], 0
         try:
             while True:
@@ -148,7 +150,7 @@ class BodyLimit:
                     told = f"the body is larger than api.max_body_bytes = {self._most}"
                     return problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)
                 if self._held > self._most_at_once:
-                    return busy(f"{self._held} bytes of questions are on their way")
+                    return busy(f"{self._held} bytes of request bodies are being received")
                 parts.append(part)
                 if not message.get("more_body", False):
                     return b"".join(parts)
@@ -157,11 +159,11 @@ class BodyLimit:
 
 
 class CrowdLimit:
-    """Refuses questions beyond so many at once: they would wait for each other, and hold memory meanwhile.
+    """Limits concurrent requests: more would only wait for each other, and hold memory meanwhile.
 
     Args:
-        app: behind it.
-        most: questions at once.
+        app: the app that answers.
+        most: the largest number of concurrent requests.
         free: paths that are not counted.
     """
 
@@ -172,12 +174,12 @@ class CrowdLimit:
         self._asked = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on."""
+        """Handle a request."""
         if scope["type"] != "http" or scope["path"] in self._free:
             await self._app(scope, receive, send)
             return
         if self._asked >= self._most:
-            await busy(f"{self._most} questions are being answered already")(scope, receive, send)
+            await busy(f"{self._most} requests are already in progress")(scope, receive, send)
             return
         self._asked += 1
         try:
@@ -187,17 +189,17 @@ class CrowdLimit:
 
 
 class BrowserHeaders:
-    """Tells browsers to run nothing but the page's own files, and to keep nothing.
+    """Adds headers that tell browsers to run only the page's own files, and to cache nothing.
 
     Args:
-        app: behind it.
+        app: the app that answers.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, and add to its answer."""
+        """Handle a request and add the headers to its answer."""
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -208,12 +210,12 @@ class BrowserHeaders:
 
 
 def _host(scope: Scope) -> bytes:
-    """Return the host that a request names, without its port; an empty one where that is no host."""
+    """Return the host name of a request, without the port; empty if it is not valid."""
     match = _HOST.fullmatch(_header(scope, b"host"))
     return match[1].lower() if match is not None else b""
 
 
 def _header(scope: Scope, name: bytes) -> bytes:
-    """Return the value of a header, empty where it is missing or there are several."""
+    """Return the value of a header; empty if it is missing or occurs more than once."""
     values: list[bytes] = [value for key, value in scope["headers"] if key == name]
     return values[0] if len(values) == 1 else b""

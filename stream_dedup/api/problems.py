@@ -1,6 +1,6 @@
-"""The one shape of every answer that is an error: its status, a code for programs and words for people.
+"""The common form of all error answers: a status, a code for programs and a message for people.
 
-Knows statuses and words; knows nothing of who asks what.
+Knows statuses and messages; knows nothing of who asks what.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ from stream_dedup.observe.complaints import Complaints
 from stream_dedup.registry import RegistryError
 from stream_dedup.stream.kafka.clients import BrokerError
 
-_MOST_TOLD = 3  # mistakes of one question
-_LONGEST_NAME = 40  # characters of what was asked that come back
+_MOST_TOLD = 3  # mistakes reported per request
+_LONGEST_NAME = 40  # characters of the request that errors quote
 
 
 class Code(StrEnum):
@@ -32,7 +32,7 @@ class Code(StrEnum):
     NOT_HTTP = "not_http"
     NOT_JSON = "not_json"
     FOREIGN_HOST = "foreign_host"
-    NO_TOKEN = "no_token"  # noqa: S105  # no secret
+    NO_TOKEN = "no_token"  # noqa: S105  # not a secret
     NO_PATH = "no_path"
     UNKNOWN_ARTICLE = "unknown_article"
     WRONG_METHOD = "wrong_method"
@@ -48,10 +48,10 @@ class Code(StrEnum):
 
 
 class Problem(BaseModel):
-    """Why a question has no answer."""
+    """Why a request failed."""
 
-    detail: str = Field(description="What is wrong and what to do, in words.")
-    code: Code = Field(description="The same for programs.")
+    detail: str = Field(description="What is wrong and what to do, for people.")
+    code: Code = Field(description="What is wrong, for programs.")
 
 
 class _Kind(NamedTuple):
@@ -70,23 +70,23 @@ _KINDS: dict[type[Exception], _Kind] = {
     StoreError: _Kind(status.HTTP_503_SERVICE_UNAVAILABLE, Code.UNAVAILABLE),
 }
 _WHEN = {
-    status.HTTP_400_BAD_REQUEST: "The body is no JSON, or the host's name is not this machine's.",
+    status.HTTP_400_BAD_REQUEST: "The body is not valid JSON, or the host name is not this machine's.",
     status.HTTP_401_UNAUTHORIZED: "The token is missing or wrong.",
     status.HTTP_404_NOT_FOUND: "No such article is known.",
     status.HTTP_409_CONFLICT: "There is no second article to compare with.",
-    status.HTTP_410_GONE: "The text is not in its topic any more.",
+    status.HTTP_410_GONE: "The text is no longer in its topic.",
     status.HTTP_413_CONTENT_TOO_LARGE: "The body is larger than `api.max_body_bytes`.",
-    status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The body is not said to be JSON.",
+    status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "`Content-Type: application/json` is missing.",
     status.HTTP_422_UNPROCESSABLE_CONTENT: "A parameter, or a member of the body, is wrong.",
-    status.HTTP_503_SERVICE_UNAVAILABLE: "The state or the broker cannot be read now, or too many ask at once.",
+    status.HTTP_503_SERVICE_UNAVAILABLE: "The state or the broker cannot be read now, or there are too many requests.",
 }
 
 
 class RefusedError(Exception):
-    """A question that is not asked as it should be.
+    """A request that does not follow the API's rules.
 
     Args:
-        status: of the answer.
+        status: status of the answer.
         code: what is wrong.
         detail: the same in words.
     """
@@ -98,33 +98,33 @@ class RefusedError(Exception):
 
 
 def problem(status: int, code: Code, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the answer to a question that has none."""
+    """Return an error answer."""
     return JSONResponse(Problem(detail=detail, code=code).model_dump(mode="json"), status, headers)
 
 
 def busy(detail: str) -> JSONResponse:
-    """Return the answer to a question that comes amid too many."""
-    told = f"{detail}: ask again"
+    """Return the answer to a request that exceeds a limit on concurrency."""
+    told = f"{detail}: try again"
     return problem(status.HTTP_503_SERVICE_UNAVAILABLE, Code.BUSY, told, {"Retry-After": "1"})
 
 
 def sent(text: str) -> str:
-    """Return what somebody sent as it can be shown: its beginning, quoted, and nothing that is obeyed."""
+    """Return something a client sent, for use in errors: its beginning, quoted, control characters escaped."""
     return quoted(text, _LONGEST_NAME)
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what OpenAPI says of the errors of a path.
+    """Return the OpenAPI description of a path's errors.
 
     Args:
-        statuses: that it has beside those of every path.
+        statuses: statuses of this path, besides those that every path has.
     """
     every = status.HTTP_400_BAD_REQUEST, status.HTTP_401_UNAUTHORIZED, status.HTTP_422_UNPROCESSABLE_CONTENT
     return {one: {"model": Problem, "description": _WHEN[one]} for one in sorted({*every, *statuses})}
 
 
 def add_problems(app: FastAPI) -> None:
-    """Have an API answer every error in the one shape."""
+    """Make an API answer all errors in the common form."""
     complaints = Complaints()
     for error, kind in _KINDS.items():
         app.add_exception_handler(error, _told(kind, complaints))
@@ -159,29 +159,29 @@ def _invalid(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _mistake(mistake: Mapping[str, Any]) -> str:
-    """Return a mistake in words, without the value: that may be long, and somebody's text."""
+    """Return a mistake in words, without the value: it may be long, and text of an article."""
     place = [part for part in mistake["loc"][1:] if isinstance(part, str)]
     if mistake["type"] == "extra_forbidden":
-        return f"{sent(place[-1])} is no member of the body: /openapi.json tells which there are"
-    # Of texts that cannot be UTF-8 pydantic tells no place.
-    told = "half a surrogate pair is no text" if mistake["type"] == "string_unicode" else mistake["msg"]
+        return f"{sent(place[-1])} is not a member of the body: /openapi.json lists its members"
+    # For text that cannot be encoded in UTF-8, pydantic does not report the place.
+    told = "half a surrogate pair is not text" if mistake["type"] == "string_unicode" else mistake["msg"]
     return f"{place[-1] if place else 'the body'}: {told}"
 
 
 def _nowhere(_request: Request, error: Exception) -> JSONResponse:
-    """Answer where there is no such path, or not for the method."""
+    """Answer requests for an unknown path, or with a method that the path does not accept."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == status.HTTP_404_NOT_FOUND:
-        return problem(error.status_code, Code.NO_PATH, "there is no such path: /openapi.json tells which there are")
+        return problem(error.status_code, Code.NO_PATH, "there is no such path: /openapi.json lists the paths")
     if error.status_code == status.HTTP_405_METHOD_NOT_ALLOWED:
         allowed = (error.headers or {}).get("Allow", "")
-        told = f"this path takes {allowed.replace('GET', 'GET and HEAD')}"
+        told = f"this path accepts {allowed.replace('GET', 'GET and HEAD')}"
         return problem(error.status_code, Code.WRONG_METHOD, told, {"Allow": allowed.replace("GET", "GET, HEAD")})
     return problem(error.status_code, Code.INVALID, error.detail, error.headers)
 
 
 def _failed(_request: Request, _error: Exception) -> JSONResponse:
-    """Answer where the service is at fault, which its log tells."""
-    told = "the service is at fault: its log tells more"
+    """Answer if the service is at fault; its log has the details."""
+    told = "internal error of the service: see its log"
     return problem(status.HTTP_500_INTERNAL_SERVER_ERROR, Code.INTERNAL, told)

@@ -1,4 +1,4 @@
-"""The API's process as the service sees it: started, started again where it ended, ended with the service.
+"""The API's process as managed by the service: started, restarted if it ends, and stopped with the service.
 
 Knows the process; knows nothing of what it serves.
 """
@@ -21,12 +21,12 @@ log = structlog.get_logger()
 
 
 class ApiProcess:
-    """Keeps the API running from entering to leaving the context, if the settings want it.
+    """Keeps the API running while the context is active, if the settings enable it.
 
-    The stream does not depend on it: whatever becomes of it, the service goes on.
+    The stream does not depend on it: whatever happens to the API, the service carries on.
 
     Args:
-        settings: of the service; they go to the process by a pipe, since a command line can be read by others.
+        settings: the service's settings; passed to the process through a pipe, because others can read command lines.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,18 +61,18 @@ class ApiProcess:
             if self._ending.wait(pause):
                 return
             if code is not None:
-                log.warning("api_ended", exit_code=code, then="started again")
+                log.warning("api_ended", exit_code=code, then="restarted")
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
 
     def _started(self) -> subprocess.Popen[bytes] | None:
-        """Start it; return None where the system has no room for another process."""
+        """Start the process; return None if the system cannot start another one."""
         try:
             process = subprocess.Popen([sys.executable, "-m", "stream_dedup.api"], stdin=subprocess.PIPE)
         except OSError as error:
-            log.warning("api_not_started", error=str(error), then="tried again")
+            log.warning("api_not_started", error=str(error), then="trying again")
             return None
         if process.stdin is not None:
-            # One that has ended already is waited for like any other.
+            # If it has already ended, the caller notices as with any other.
             with suppress(BrokenPipeError):
                 process.stdin.write(self._settings.model_dump_json().encode() + b"\n")
                 process.stdin.flush()
@@ -80,16 +80,16 @@ class ApiProcess:
 
 
 def _code_of(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a process has ended; return its exit code."""
+    """Wait for a process to end; return its exit code."""
     code = process.wait()
     _close(process)
     return code
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
-    """Close the input of a process, by which it is told to end."""
+    """Close a process's standard input, which tells it to end."""
     if process.stdin is not None:
-        with suppress(BrokenPipeError):  # what it has not read is still to be written
+        with suppress(BrokenPipeError):  # closing flushes what could not be written before
             process.stdin.close()
 
 

@@ -1,6 +1,6 @@
-"""The API's process: waits for a state, follows it, and answers until it is told to end; tells probes how far it is.
+"""The API's process: waits for a state, follows it, answers queries and probes until it is stopped.
 
-Knows processes, threads and sockets; knows nothing of paths or questions.
+Knows processes, threads and sockets; knows nothing of paths or queries.
 """
 
 import gc
@@ -25,30 +25,30 @@ from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings
 
 _WAIT_SECONDS = 1.0
-_BEATS = 4  # at least, before the loop would count as stuck
-# Looks cost the stream something: so many seconds after the last question there is one a second.
+_BEATS = 4  # heartbeats, at least, before the loop would count as stuck
+# Refreshes cost the stream something: so many seconds after the last query, there is only one per second.
 _ASKING_SECONDS, _UNASKED_SECONDS = 10.0, 1.0
 
 log = structlog.get_logger()
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to those who started it."""
+    """A server that leaves signals to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
 
 class Server:
     """Serves the API: probes from the beginning, answers once there is a state to read.
 
-    A process that cannot look at the state any more, for `http.stuck_seconds`, tells its stacks and ends: it has
-    nothing to lose, and whoever keeps it starts another.
+    If its loop hangs for `http.stuck_seconds`, the process logs its stacks and ends: it has nothing to lose, and is
+    restarted.
 
     Args:
-        settings: of the service whose state is asked.
+        settings: settings of the service whose state is queried.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class Server:
         self._asked_at = -math.inf  # by `time.monotonic`
 
     def stop(self) -> None:
-        """Ask it to end. May be called from a signal handler or another thread."""
+        """Ask the server to end. May be called from a signal handler or another thread."""
         self._stopping.set()
         if self._server is not None:
             self._server.should_exit = True
@@ -72,7 +72,7 @@ class Server:
 
         Raises:
             OSError: the port is taken.
-            SettingsError: a setting is refused by those who use it.
+            SettingsError: a setting is refused by the library that uses it.
         """
         api = self._settings.api
         os.nice(api.nice)
@@ -88,7 +88,7 @@ class Server:
             raise self._fault
 
     def desk(self) -> Desk:
-        """Return who answers a question.
+        """Return the desk that answers queries.
 
         Raises:
             StoreError: there is no state to read yet.
@@ -115,14 +115,14 @@ class Server:
             self._server.run([listening])
 
     def _look(self, url: str) -> None:
-        """Open the state when there is one, and follow it."""
+        """Open the state once there is one, and follow it."""
         try:
             desk = self._desk = self._opened(url)
             if desk is None:
                 return
             self._health.wait_for("the loops to compile at an installation's first start")
             desk.warm_up()
-            # A look for garbage among the dictionaries would keep questions waiting for a tenth of a second.
+            # A garbage collection that goes through the dictionaries would delay queries by a tenth of a second.
             gc.collect()
             gc.freeze()
             self._health.start()
@@ -133,7 +133,7 @@ class Server:
             self.stop()
 
     def _opened(self, url: str) -> Desk | None:
-        """Return the desk once there is a state to read; None if it is not worth waiting any more."""
+        """Return the desk once there is a state to read; None if the server was stopped before."""
         told = False
         self._health.wait_for("a state to read")
         while not self._stopping.is_set():
@@ -154,13 +154,13 @@ class Server:
             except StoreError as error:
                 self._health.wait_for("the state to be read again")
                 kind = type(error).__name__
-                self._complaints.warning("state_not_read", error=kind, detail=str(error), then="looked for again")
+                self._complaints.warning("state_not_read", error=kind, detail=str(error), then="trying again")
             else:
                 self._health.wait_for("")
             self._rest(self._pause())
 
     def _rest(self, seconds: float) -> None:
-        """Wait for the next look, and tell meanwhile that the loop goes round, however long that is."""
+        """Wait for the next refresh, however long, with heartbeats meanwhile."""
         slice_seconds = self._health.patience() / _BEATS
         end = time.monotonic() + seconds
         self._health.beat()
@@ -168,7 +168,7 @@ class Server:
             self._health.beat()
 
     def _pause(self) -> float:
-        """Return the seconds between two looks at the state."""
+        """Return the seconds between two refreshes of the state."""
         pause = self._settings.api.refresh_ms / 1000
         asking = time.monotonic() - self._asked_at < _ASKING_SECONDS
         return pause if asking else max(pause, _UNASKED_SECONDS)
@@ -184,6 +184,6 @@ def _listening(host: str, port: int) -> socket.socket:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise OSError(f"cannot listen on api.host = {host}, api.port = {port}: {error.strerror or error}") from None
-    # Connections inherit it: else the body of an answer waits 40 ms for its head to be acknowledged.
+    # Connections inherit it: otherwise the body of an answer waits 40 ms for its head to be acknowledged.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening

@@ -33,7 +33,7 @@ class Joined(NamedTuple):
     """How one copy joined its cluster.
 
     Attributes:
-        decided_ms: stream time at the decision, milliseconds since 1970 in UTC.
+        decided_ms: the stream's time at the decision, milliseconds since 1970 in UTC.
         join: its link.
     """
 

@@ -181,7 +181,7 @@ def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
         (b'{"body": ""}', "at least 1 character"),
         (b'{"body": 7}', "string"),
         (b'{"title": "no body"}', "body: Field required"),
-        (b'{"body": "a", "unheard-of": 1}', "'unheard-of' is no member"),
+        (b'{"body": "a", "unheard-of": 1}', "'unheard-of' is not a member"),
         (b'{"body": "   "}', "the text is blank"),
         (b'{"body": "a", "limit": 1000}', "less than or equal to 100"),
         (b'{"body": "a", "limit": 1e999}', "finite"),
@@ -219,7 +219,7 @@ def test_body_that_is_no_json_is_told_so(client: TestClient, content: bytes) -> 
     """By RFC 8259, which knows neither NaN nor another encoding than UTF-8; with one status, whatever is wrong."""
     answer = client.post("/v1/similar", content=content, headers=_JSON)
     assert (answer.status_code, answer.json()["code"]) == (400, "not_json")
-    assert answer.json()["detail"].startswith("the body is no JSON: ")
+    assert answer.json()["detail"].startswith("the body is not valid JSON: ")
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,10 @@ def test_what_was_asked_is_not_told_back_at_length(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/v1/article?id=x&foo=x", "'foo' is no parameter of this path: there are id, scope"),
-        ("/v1/cluster?id=x&LIMIT=1", "there are id, scope, limit, offset"),
-        ("/v1/status?verbose", "'verbose' is no parameter of this path: there are none"),
-        ("/v1/latest?limit=1&scope=", "there are limit"),
+        ("/v1/article?id=x&foo=x", "'foo' is not a parameter of this path: its parameters are id, scope"),
+        ("/v1/cluster?id=x&LIMIT=1", "its parameters are id, scope, limit, offset"),
+        ("/v1/status?verbose", "'verbose' is not a parameter of this path: it has none"),
+        ("/v1/latest?limit=1&scope=", "its parameters are limit"),
     ],
 )
 def test_unknown_parameters_are_refused(client: TestClient, path: str, told: str) -> None:
@@ -401,7 +401,7 @@ def test_questions_at_once_have_a_bound(directory: Path) -> None:
             (first,), waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             refused = first.result()
             assert refused.status_code == 503
-            assert refused.json() == {"detail": "64 questions are being answered already: ask again", "code": "busy"}
+            assert refused.json() == {"detail": "64 requests are already in progress: try again", "code": "busy"}
             assert refused.headers["retry-after"] == "1"
             assert (await client.get("/healthz")).status_code == 200
             allowed.set()

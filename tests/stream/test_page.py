@@ -124,7 +124,7 @@ def page(site: _Site, browser: Browser) -> Iterator[Watched]:
 def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: _Site) -> None:
     """Shares are told by relation, and when articles come the rate, its chart and the sum follow."""
     expect(page.page.locator("#judged")).to_have_text("6")
-    assert page.text("#state") == "The service runs"
+    assert page.text("#state") == "The service is running"
     shares = dict(zip(page.texts("#shares th"), page.texts("#shares td.number"), strict=True))
     assert shares == {"new": "50%", "near": "33.3%", "exact": "16.7%"}
     expect(page.page.locator("#waiting")).to_have_text("0")  # told every few seconds
@@ -137,7 +137,7 @@ def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: _Site) -> 
     expect(page.page.locator("#rate")).not_to_have_text("0")
     expect(page.page.locator("#copies")).to_have_text("100%")
     expect(page.page.locator("#chart .area-copies")).to_have_attribute("d", re.compile("^M.*Z$"))
-    assert "of them copies now" in (page.page.locator("#chart").get_attribute("aria-label") or "")
+    assert "copies now" in (page.page.locator("#chart").get_attribute("aria-label") or "")
     expect(page.page.locator("#latest a").first).to_contain_text("late-13")
     expect(page.page.locator("#latest a").first).to_contain_text("exact")
 
@@ -181,7 +181,7 @@ def test_two_articles_are_compared_that_have_no_link(page: Watched) -> None:
     page.page.get_by_role("button", name="Search").click()
     expect(page.page.locator(".texts .body")).to_have_count(2)
     assert page.page.locator(".texts .body").all_text_contents() == [_OTHER, _STORY]
-    expect(page.page.locator("#answer")).to_contain_text("no copy")
+    expect(page.page.locator("#answer")).to_contain_text("not a copy")
 
 
 def test_unknown_article_is_said_to_be_unknown(page: Watched) -> None:
@@ -195,13 +195,13 @@ def test_pasted_text_is_told_what_it_is_like(page: Watched) -> None:
     """A copy would be a duplicate of its original, a text of its own would be unique, and neither is remembered."""
     page.page.get_by_label("Paste a text.").fill(f"【转载】{_STORY}")
     page.page.get_by_role("button", name="Compare").click()
-    expect(page.page.locator("#similar-answer .verdict")).to_contain_text("a duplicate: of “story”")
+    expect(page.page.locator("#similar-answer .verdict")).to_contain_text("a duplicate of “story”")
     assert page.texts("#similar-answer tbody tr td:nth-child(2)")[0] == "near"
     page.page.get_by_label("Paste a text.").fill(
         "全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别处毫无相似。"
     )
     page.page.get_by_role("button", name="Compare").click()
-    expect(page.page.locator("#similar-answer")).to_contain_text("like nothing that is known")
+    expect(page.page.locator("#similar-answer")).to_contain_text("resembles nothing known")
 
 
 def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: _Site) -> None:
@@ -274,7 +274,7 @@ def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: _Site, brows
     chinese = locale.startswith("zh")
     with watched(browser, site.url, locale=locale) as page:
         page.open("/#id=copy")
-        expect(page.page.locator("#state")).to_have_text("服务运行中" if chinese else "The service runs")
+        expect(page.page.locator("#state")).to_have_text("服务运行中" if chinese else "The service is running")
         expect(page.page.locator(".verdict").first).to_contain_text("的副本" if chinese else "is a copy of")
         assert page.page.evaluate("document.documentElement.lang") == ("zh-CN" if chinese else "en")
         assert page.page.locator("[data-word]:text-is('')").count() == 0
@@ -463,8 +463,8 @@ def test_more_members_are_asked_for_once_at_a_time(site: _Site, browser: Browser
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"link": {"matched": None}}, "“copy” is a copy of an article that is forgotten."),
-        ({"link": None, "relation": "revision"}, "“copy” counts as a duplicate: a revision."),
+        ({"link": {"matched": None}}, "“copy” is a copy of an article that is no longer known."),
+        ({"link": None, "relation": "revision"}, "“copy” counts as a duplicate: revision."),
     ],
 )
 def test_duplicate_whose_original_is_not_known_is_told(
@@ -504,13 +504,13 @@ def test_token_is_asked_for_and_kept_for_the_tab(site: _Site, browser: Browser) 
     """Without the right token nothing is shown but the question for it; with it all is, also after a reload."""
     with _guarded_api(site) as url, watched(browser, url) as page:
         page.open()
-        expect(page.page.locator("#state")).to_have_text("The API wants its token")
+        expect(page.page.locator("#state")).to_have_text("The API needs its token")
         for given in ("a-wrong-token-of-a-kind", _TOKEN):
             assert page.text("#judged") == "–"
             page.page.get_by_label("Token (api.token)").fill(given)
             page.page.get_by_role("button", name="Enter").click()
             page.page.wait_for_load_state("networkidle")
-        expect(page.page.locator("#state")).not_to_have_text("The API wants its token")
+        expect(page.page.locator("#state")).not_to_have_text("The API needs its token")
         expect(page.page.locator("#judged")).not_to_have_text("–")
         page.page.reload()
         expect(page.page.locator("#judged")).not_to_have_text("–")

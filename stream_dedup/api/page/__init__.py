@@ -1,4 +1,4 @@
-"""The page on the API: files as they are, without a build step or anything from elsewhere.
+"""The API's web page: static files, without a build step or anything from other hosts.
 
 Knows names and types of files; knows nothing of what they show.
 """
@@ -14,7 +14,7 @@ _FIRST = "page.html"
 
 
 def page_router() -> APIRouter:
-    """Return the paths of the page; it holds no data, so whoever has no token may have it."""
+    """Return the paths of the page. It contains no data, so no token is needed for it."""
     router = APIRouter(include_in_schema=False)
     for file in files(__name__).iterdir():
         kind = _KINDS.get(PurePath(file.name).suffix)

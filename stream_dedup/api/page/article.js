@@ -5,7 +5,7 @@ import { verdictOf, wrongWith } from "./said.js";
 import { besides } from "./texts.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
-/** Return what became of an article. */
+/** Return what was decided on an article. */
 export function decisionOf(article) {
   const { link } = article;
   return make("div", {},
@@ -45,7 +45,7 @@ export function reasonOf(reason, scope) {
 /**
  * Return a cluster: its timeline and its members.
  * @param {object} cluster - answer of /v1/cluster.
- * @param {function(number): Promise<object>} more - asks for the members behind some.
+ * @param {function(number): Promise<object>} more - requests further members from an offset on.
  */
 export function clusterOf(cluster, more) {
   const names = ["time", "article", "source", "relation", "jaccard", "containment", "hamming", "foundBy", "matched"];
@@ -114,7 +114,7 @@ function measuresOf(measured) {
   });
 }
 
-/** Return why the numbers of now are others than those of the link, where weights have changed since it was made. */
+/** Return why the current numbers differ from those of the link, if the weights have changed since it was made. */
 function epochsOf(reason) {
   const then = reason.decided?.idf_epoch;
   if (then === undefined || then === reason.idf_epoch) return null;

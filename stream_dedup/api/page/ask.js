@@ -1,9 +1,9 @@
-// Questions to the API. Knows paths, the token and errors; knows nothing of what answers mean.
+// Requests to the API. Knows paths, the token and errors; knows nothing of what answers mean.
 
 const TOKEN = "stream_dedup.token";
 const SECONDS = 15;
 
-/** An answer that is none: its status and what the API says of it, in words and as a code. */
+/** A failed request: its status and the API's explanation, in words and as a code. */
 export class Unanswered extends Error {
   constructor(status, detail, code = "") {
     super(detail);
@@ -19,10 +19,10 @@ export function keepToken(token) {
 
 /**
  * Ask the API.
- * @param {string} path - behind /v1/.
+ * @param {string} path - after /v1/.
  * @param {object} asked - parameters; empty ones are left out.
  * @param {object|null} body - sent as JSON, by POST.
- * @throws {Unanswered} status 0 where nobody answers.
+ * @throws {Unanswered} with status 0 if nothing answers.
  */
 export async function ask(path, asked = {}, body = null) {
   const parameters = new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== "" && value != null));
@@ -39,7 +39,7 @@ export async function ask(path, asked = {}, body = null) {
     throw new Unanswered(0, error.message);
   }
   const answer = await response.json().catch(() => ({}));
-  // Where there are too many requests at once the answer is no JSON.
+  // An answer that did not come from the API itself may not be JSON.
   if (!response.ok) throw new Unanswered(response.status, answer.detail ?? `${response.status} ${response.statusText}`, answer.code);
   return answer;
 }

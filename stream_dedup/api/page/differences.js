@@ -1,5 +1,5 @@
 // Where two texts differ: sentence by sentence, then character by character within what was edited.
-// After Myers, An O(ND) difference algorithm, 1986. Bounded in time: what takes longer is told as replaced whole.
+// After Myers, An O(ND) difference algorithm, 1986. Bounded in time: what takes longer is marked as replaced as a whole.
 
 export const BOTH = "both";
 export const FIRST = "first";
@@ -8,13 +8,13 @@ export const SECOND = "second";
 const MILLISECONDS = 250;
 const MOST_EDITS = 2000;
 const LONGEST_STRETCH = 20000; // characters of both texts, compared one by one
-const SHORTEST_SHARED = 2; // characters: between two differences a single one is a coincidence
-const LEAST_SHARED = 0.3; // of a stretch: below, the one was not made of the other
+const SHORTEST_SHARED = 2; // characters: a single shared one between two differences is a coincidence
+const LEAST_SHARED = 0.3; // share of a passage: below it, neither was made from the other
 const SENTENCE = /[^。！？；!?;\n]*[。！？；!?;\n]+|[^。！？；!?;\n]+/g;
 
 /**
  * Return two texts as pieces, in order: { side, text }; those of the first text come before those of the second.
- * @returns {{pieces: {side: string, text: string}[], whole: boolean}} `whole` tells that time did not suffice.
+ * @returns {{pieces: {side: string, text: string}[], whole: boolean}} `whole`: the comparison hit its limits.
  */
 export function differences(first, second) {
   const deadline = performance.now() + MILLISECONDS;
@@ -28,7 +28,7 @@ export function differences(first, second) {
   return { pieces: joined(pieces), whole };
 }
 
-/** Return pieces without the middles of what both texts have; `gap` tells where something was left out. */
+/** Return pieces without the middle parts of shared passages; `gap` marks what was left out. */
 export function shortened(pieces, around) {
   return pieces.flatMap((piece, at) => {
     const characters = Array.from(piece.text);
@@ -56,7 +56,7 @@ function within(first, second, deadline) {
       : [{ side: FIRST, text: stretch.a.join("") }, { side: SECOND, text: stretch.b.join("") }]);
 }
 
-/** Return two lists as stretches that are the same (`both`) and stretches that differ. */
+/** Split two lists into stretches that are the same (`both`) and stretches that differ. */
 function aligned(a, b, deadline) {
   let begin = 0;
   while (begin < a.length && begin < b.length && a[begin] === b[begin]) begin += 1;
@@ -84,7 +84,7 @@ function middle(a, b, deadline) {
   return stretches;
 }
 
-/** Return for each number of edits how far each diagonal was reached; null where it takes too many, or too long. */
+/** Return for each number of edits how far each diagonal was reached; null if it takes too many edits, or too long. */
 function edits(a, b, deadline) {
   const most = Math.min(a.length + b.length, MOST_EDITS);
   const reached = new Int32Array(2 * most + 3);
@@ -103,7 +103,7 @@ function edits(a, b, deadline) {
   return null;
 }
 
-/** Walk the way of fewest edits back; return the runs of equal items as [x, y, length], and the end with length 0. */
+/** Trace the path of fewest edits back; return the runs of equal items as [x, y, length], and the end with length 0. */
 function runs(trace, lengthA, lengthB) {
   const found = [[lengthA, lengthB, 0]];
   let x = lengthA;
@@ -123,7 +123,7 @@ function runs(trace, lengthA, lengthB) {
   return found.reverse();
 }
 
-/** Join neighbours of one side, and leave out what is empty; between two shared pieces the first's come first. */
+/** Join adjacent pieces of the same side and drop empty ones; between two shared pieces, the first text's come first. */
 function joined(pieces) {
   const result = [];
   let one = "";

@@ -1,4 +1,4 @@
-// Elements of the page. What comes from outside goes in as text alone: nothing here reads it as HTML.
+// Elements of the page. Data from outside is inserted only as text: nothing here parses it as HTML.
 
 import { harmless } from "./harmless.js";
 import { word } from "./words.js";
@@ -7,15 +7,15 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Return a new element.
- * @param {string} name - of it.
- * @param {object} attributes - of it; those that are null or undefined are left out.
+ * @param {string} name - name of the element.
+ * @param {object} attributes - its attributes; null or undefined ones are left out.
  * @param {...(Node|string)} children - a string becomes text.
  */
 export function make(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-/** Return a new element of a drawing; see `make`. */
+/** Return a new SVG element; see `make`. */
 export function draw(name, attributes, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
@@ -28,7 +28,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Return the element of an id. */
+/** Return the element with an id. */
 export const at = (id) => document.getElementById(id);
 
 /** Return names and values as a list of definitions; those without a value are left out. */
@@ -39,7 +39,7 @@ export function facts(kind, values) {
   return make("dl", { class: kind }, known.flatMap(grouped));
 }
 
-/** Return the address on this page of an article, so that it can be gone back to and handed on. */
+/** Return the address of an article on this page, for the browser's history and for sharing. */
 export function addressOf(id, scope, other) {
   const asked = new URLSearchParams({ id });
   if (scope) asked.set("scope", scope);
@@ -52,23 +52,23 @@ export function linkTo(id, scope) {
   return make("a", { href: addressOf(id, scope) }, foreign(id));
 }
 
-/** Return text from outside on its own: whichever way it is written, what stands around it keeps its order. */
+/** Return text from outside, isolated: whichever direction it is written in, the text around it keeps its order. */
 export function foreign(text) {
   return make("bdi", {}, harmless(text));
 }
 
-/** Return a table that is scrolled by itself, by keyboard too, where it is wider than the page. */
+/** Return a table that scrolls on its own, also by keyboard, if it is wider than the page. */
 export function scrolled(table) {
   return make("div", { class: "scroll", tabindex: "0" }, table);
 }
 
-/** Return a cell with who published an article; of a long name the beginning is seen, and all of it under the pointer. */
+/** Return a cell with an article's source; a long name is cut short, and shown in full under the pointer. */
 export function sourceCell(source) {
   return make("td", { class: "source", title: source ? harmless(source) : null }, foreign(source || word("unknownSource")));
 }
 
-/** Return a sentence of the page as children of an element, with texts from outside in the place of {0}, {1}, ... */
+/** Return a sentence of the page as children of an element, with texts from outside in place of {0}, {1}, ... */
 export function sentence(words, ...values) {
-  // Split at a group, the numbers stand at the odd places.
+  // Because the pattern has a group, the numbers are at the odd indices.
   return words.split(/\{(\d)\}/).map((part, index) => (index % 2 ? foreign(values[part] ?? "") : part));
 }

@@ -5,7 +5,7 @@ import { briefTimeOf, timeOf, word } from "./words.js";
 
 let shown = "";
 
-/** Show links, the newest first. While somebody is at the list it stays as it is. */
+/** Show links, newest first. The list does not change while the pointer or the focus is in it. */
 export function showLatest(links) {
   const list = at("latest");
   at("latest-none").hidden = links.length > 0;

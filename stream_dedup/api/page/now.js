@@ -1,4 +1,4 @@
-// Rate and shares now, from differences between looks at the status. Knows nothing of who asks for it.
+// Current rate and shares, from differences between status answers. Knows nothing of who asks for them.
 
 import { at, draw, make } from "./elements.js";
 import { numberOf, shareOf, timeOf, word } from "./words.js";
@@ -6,14 +6,14 @@ import { numberOf, shareOf, timeOf, word } from "./words.js";
 const MINUTES = 5;
 const WIDTH = 600;
 const HEIGHT = 150;
-const SMOOTHED = 3; // looks that a shown rate is taken over: a commit more or less is no change of pace
+const SMOOTHED = 3; // status answers that a rate is averaged over, so that one commit more or less does not show
 
 const looks = []; // { at: milliseconds, judged, decisions }, oldest first
 
-/** Take an answer of /v1/status in, and show it. */
+/** Record an answer of /v1/status, and show it. */
 export function noteStatus(status) {
   const last = looks.at(-1);
-  // A service that was started again counts from the beginning.
+  // A restarted service counts from zero.
   if (last && (status.articles_judged < last.judged || total(status.decisions) < total(last.decisions))) looks.length = 0;
   looks.push({ at: performance.now(), judged: status.articles_judged, decisions: status.decisions, copies: status.duplicates ?? 0 });
   while (looks.length > 2 && looks[0].at < performance.now() - MINUTES * 60000) looks.shift();
@@ -86,7 +86,7 @@ function rounded(rate) {
   return rate < 10 ? Math.round(10 * rate) / 10 : Math.round(rate);
 }
 
-/** Return a round number above: 1, 2 or 5 with noughts. */
+/** Return the next round number that is not smaller: 1, 2 or 5 followed by zeros. */
 function niceAbove(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((digit) => digit * power).find((round) => round >= value);

@@ -1,4 +1,4 @@
-// The page: looks at the service every two seconds, and asks what its user asks. Knows when and what is asked.
+// The page: polls the service every two seconds, and sends its user's queries. Knows when and what is asked.
 
 import { ask, keepToken } from "./ask.js";
 import { clusterOf, decisionOf, reasonOf } from "./article.js";
@@ -13,11 +13,11 @@ const LOOK_MILLISECONDS = 2000;
 const LINKS = 30;
 const MEMBERS = 50;
 const UNAUTHORISED = 401;
-// Statuses of a question that has no answer: no second article, or its text is not in its topic any more.
+// Statuses that mean there is no reason to show: no second article, or its text is no longer in its topic.
 const NO_REASON = [404, 409, 410];
 
 let looking = 0;
-let choosing = 0; // of several answers on their way only the last chosen one is shown
+let choosing = 0; // if several answers are pending, only the one chosen last is shown
 
 speak(document);
 at("token-form").addEventListener("submit", (event) => {
@@ -40,7 +40,7 @@ document.addEventListener("visibilitychange", look);
 look();
 choose();
 
-/** Look at the service now and again after a while, unless nobody sees the page. */
+/** Poll the service now and again after a while, unless the page is hidden. */
 async function look() {
   clearTimeout(looking);
   if (document.hidden) return;
@@ -79,7 +79,7 @@ async function choose() {
   }
 }
 
-/** Return why an article is a copy, or the reason why that cannot be told any more. */
+/** Return why an article is a copy, or a message why that is no longer known. */
 async function reasoned(id, scope, other) {
   try {
     return reasonOf(await ask("reason", { id, scope, other }), scope);
@@ -89,7 +89,7 @@ async function reasoned(id, scope, other) {
   }
 }
 
-/** Show what the pasted text is like. */
+/** Show the articles that the pasted text resembles. */
 async function compare(event) {
   event.preventDefault();
   const asked = Object.fromEntries(new FormData(event.target));
@@ -111,7 +111,7 @@ function problem(error) {
   return make("p", { class: "problem" }, foreign(wrongWith(error)));
 }
 
-/** Tell at the top of the page what is wrong with all of it: no API, or no token. */
+/** Show at the top of the page what affects all of it: no API, or no token. */
 function notice(error) {
   if (error.status === UNAUTHORISED) {
     at("token-form").hidden = false;
@@ -129,7 +129,7 @@ function tellStateOf(status) {
 
 function tell(text, kind) {
   const state = at("state");
-  // Told again only when it changes: a reader of the screen would say it every two seconds.
+  // Set only when it changes: a screen reader would read it out every two seconds.
   if (state.textContent !== text) state.textContent = text;
   state.className = kind;
 }

@@ -1,8 +1,8 @@
-// What the service and the API say in English, as the page says it. Knows their words and codes; knows nothing of when they are said.
+// Translates what the service and the API say in English. Knows their words and codes; knows nothing of when they are said.
 
 import { locale, measureOf, word } from "./words.js";
 
-// What the service waits for, as its probe says it; numbers may follow.
+// What the service waits for, in the words of its probe; numbers may follow.
 const AWAITED = {
   "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the broker": "broker",
   "the state to load": "读取状态目录", "the changelog to be replayed": "重放变更日志",
@@ -15,7 +15,7 @@ const GROUNDS = {
   template: "{0}：两篇相像，但数字或地名不同，是同一模板的两则通报",
   too_little: "{0}：低于阈值，两篇共有的太少",
 };
-// What is wrong with a question. Where there is a {0} the API's own words tell more.
+// What is wrong with a request. {0} stands for the API's own message, which says more.
 const PROBLEMS = {
   no_token: "API 需要令牌。", unknown_article: "没有这篇文章的记录：从未判定、已撤回，或早于时间窗口。",
   unique_article: "这是新文章，不是任何文章的副本：请在“与哪一篇比较”中填写一个 id。",
@@ -26,7 +26,7 @@ const PROBLEMS = {
 
 const chinese = locale.startsWith("zh");
 
-/** Return what a service waits for, out of what its probe says. */
+/** Return what a service waits for, from the text of its probe. */
 export function awaited(line) {
   const what = line.replace(/^waiting for /, "");
   const known = chinese && Object.keys(AWAITED).find((one) => what.startsWith(one));
@@ -39,7 +39,7 @@ export function verdictOf(reason) {
   return known ? known.replace("{0}", `Jaccard ${measureOf(reason.jaccard)}，${word("containment")} ${measureOf(reason.containment)}`) : reason.verdict;
 }
 
-/** Return what is wrong with a question. */
+/** Return what is wrong with a request. */
 export function wrongWith(error) {
   if (!error.status) return word("noApi");
   const known = chinese && PROBLEMS[error.code];

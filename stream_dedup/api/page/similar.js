@@ -1,9 +1,9 @@
-// What a pasted text is like. Knows the answer's fields; knows nothing of how it is asked for.
+// The articles that a pasted text resembles. Knows the answer's fields; knows nothing of how it is asked for.
 
 import { linkTo, make, scrolled, sentence, sourceCell } from "./elements.js";
 import { briefTimeOf, measureOf, numberOf, timeOf, word } from "./words.js";
 
-/** Return what a text is like, as a sentence and a table. */
+/** Return the articles that a text resembles, as a sentence and a table. */
 export function similarOf(similar, scope) {
   const found = similar.articles;
   const copied = similar.decision === "duplicate";

@@ -5,7 +5,7 @@ import { foreign, linkTo, make } from "./elements.js";
 import { harmlessLines } from "./harmless.js";
 import { timeOf, word } from "./words.js";
 
-const AROUND = 60; // characters that both have, shown beside a difference
+const AROUND = 60; // shared characters shown on either side of a difference
 
 /** Return two texts of /v1/reason side by side. */
 export function besides(first, second, scope) {

@@ -2,30 +2,30 @@
 
 const ENGLISH = {
   subtitle: "near-duplicates in a stream of articles", skip: "Skip to the chosen article", token: "Token (api.token)", enter: "Enter",
-  now: "Now", rate: "articles a second", copies: "of them copies", waiting: "waiting", judged: "judged so far", streamTime: "stream's time",
+  now: "Now", rate: "articles a second", copies: "share of copies", waiting: "waiting", judged: "judged so far", streamTime: "stream's time",
   nowMark: "now", shares: "Shares by relation", minutesAgo: "{0} min ago", peak: "peak {0}/s",
-  chartLabel: "Articles a second over the last {0} minutes: now {1}, at most {2}; of them copies now: {3}",
+  chartLabel: "Articles a second over the last {0} minutes: now {1}, peak {2}; copies now {3}",
   searchArticle: "Id of an article", search: "Search", more: "Scope, compare with another", scope: "scope", scopeLabel: "Scope",
   compareWith: "Compare with (id)", latest: "Latest links", noLinks: "No links yet.", chosen: "Article", chooseOne:
-  "Choose one of the latest links, or search for an id: what was decided, why, and where else the story stands.",
-  similar: "What is a text like?", pasteText: "Paste a text. It is compared with all that was judged, and not remembered.",
-  source: "source", sourceLabel: "Source", compare: "Compare", runs: "The service runs", waits: "The service is waiting for {0}", rests: "No service answers; its state is shown",
-  noApi: "The API does not answer", wantsToken: "The API wants its token", version: "version {0} · IDF epoch {1} · {2} entries",
-  looking: "Looking …", unique: "“{0}” is new: like nothing that was known.", uniqueRelation: "“{0}” went on as unique: a {1}.",
-  duplicate: "“{0}” is a copy of “{1}”.", duplicateForgotten: "“{0}” is a copy of an article that is forgotten.",
-  duplicateRelation: "“{0}” counts as a duplicate: a {1}.", published: "published", received: "received", 
+  "Choose one of the latest links, or search for an id: what was decided, why, and where else the story appeared.",
+  similar: "What is a text similar to?", pasteText: "Paste a text. It is compared with all judged articles, and not stored.",
+  source: "source", sourceLabel: "Source", compare: "Compare", runs: "The service is running", waits: "The service is waiting for {0}", rests: "No service answers; its stored state is shown",
+  noApi: "The API does not answer", wantsToken: "The API needs its token", version: "version {0} · IDF epoch {1} · {2} entries",
+  looking: "Looking …", unique: "“{0}” is new: it resembled nothing known.", uniqueRelation: "“{0}” counts as unique: {1}.",
+  duplicate: "“{0}” is a copy of “{1}”.", duplicateForgotten: "“{0}” is a copy of an article that is no longer known.",
+  duplicateRelation: "“{0}” counts as a duplicate: {1}.", published: "published", received: "received", 
   foundBy: "found by", canonical: "canonical", message: "message", place: "{0}, partition {1}, offset {2}",
   epoch: "IDF epoch", otherEpoch: "The link was decided with the weights of IDF epoch {0}; measured here with those of epoch {1}: fingerprints and their distance may differ.",
-  revised: "The second article has been revised since it was matched: the text of now is compared.",
+  revised: "The second article has been revised since it was matched: its current text is compared.",
   jaccard: "Jaccard", containment: "containment", hamming: "Hamming", cosine: "cosine", bits: "Fingerprints: {0} of 64 bits differ",
-  verdict: "With the settings and weights of now", both: "The two texts", first: "first", second: "second", whole: "Show the whole texts",
-  around: "Show the differences only", sameTexts: "The two texts are the same to the character.",
-  tooLong: "The texts differ in so much that only whole stretches are marked.",
-  sharedWords: "Heaviest shared words", differingWords: "Heaviest words that one of them lacks", none: "none",
+  verdict: "With the current settings and weights", both: "The two texts", first: "first", second: "second", whole: "Show the full texts",
+  around: "Show only the differences", sameTexts: "The two texts are identical.",
+  tooLong: "The texts differ so much that only whole passages are marked.",
+  sharedWords: "Heaviest shared words", differingWords: "Heaviest words that only one of them has", none: "none",
   cluster: "Its cluster: {0} articles", time: "time", article: "article", relation: "relation", matched: "matched",
-  timelineLabel: "Articles of the cluster over time, from {0} to {1}: at most {2} in one stretch", moreMembers: "{0} more",
-  wouldBe: "It would be a duplicate: of “{0}”.", wouldBeUnique: "It would be unique.", likeNothing: "It is like nothing that is known.",
-  noCopy: "no copy", unseen: "{0} newest entries are not searched yet.", unknownSource: "unknown source",
+  timelineLabel: "Articles of the cluster over time, from {0} to {1}: at most {2} per interval", moreMembers: "{0} more",
+  wouldBe: "It would be a duplicate of “{0}”.", wouldBeUnique: "It would be unique.", likeNothing: "It resembles nothing known.",
+  noCopy: "not a copy", unseen: "The newest {0} entries cannot be searched yet.", unknownSource: "unknown source",
   new: "new", exact: "exact", near: "near", contained: "contained", contains: "contains", revision: "revision",
   redelivery: "redelivery", withdrawn: "withdrawn", succession: "succession",
   content: "content", landmark: "landmark", simhash: "SimHash", id: "id", blank: "The text is blank: there is nothing to compare.",
@@ -66,12 +66,12 @@ const chinese = navigator.language.toLowerCase().startsWith("zh");
 export const LANGUAGES = { en: ENGLISH, "zh-CN": CHINESE };
 export const locale = chinese ? "zh-CN" : "en";
 
-/** Return a word, with values in the place of {0}, {1}, ... as far as they are given; a word that is none comes back as it is. */
+/** Return a word in the page's language, with values in place of {0}, {1}, ... if given; an unknown name is returned unchanged. */
 export function word(name, ...values) {
   return (LANGUAGES[locale][name] ?? name).replace(/\{(\d)\}/g, (place, at) => values[at] ?? place);
 }
 
-/** Put the words where the page's elements want them. */
+/** Set the texts of all elements that name a word. */
 export function speak(root) {
   document.documentElement.lang = locale;
   for (const element of root.querySelectorAll("[data-word]")) element.textContent = word(element.dataset.word);
