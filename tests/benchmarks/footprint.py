@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks.footprint`: memory and CPU of the service at rest, under a steady load and at full load.
 
-Knows phases and what the system tells of processes; asserts nothing: it prints figures of one run.
+Knows phases and what the system reports on processes; asserts nothing: it prints the figures of one run.
 """
 
 import argparse
@@ -40,14 +40,14 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What processes took during a phase.
+    """What processes used during a phase.
 
     Attributes:
         phase: its name.
-        rate: articles decided a second.
-        cores: CPU seconds a second, children included.
-        memory: most bytes that were resident, without pages of files.
-        resident: most bytes that were resident, with those.
+        rate: articles decided per second.
+        cores: CPU seconds per second, including children.
+        memory: peak resident bytes, without pages of files.
+        resident: peak resident bytes, including those.
     """
 
     phase: str
@@ -61,7 +61,7 @@ class Phases:
     """Watches a service through phases.
 
     Args:
-        service: it, running.
+        service: the running service.
     """
 
     def __init__(self, service: Service) -> None:
@@ -71,7 +71,7 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Watch the service as long as the context lasts."""
+        """Watch the service while the context is active."""
         peaks, ended = [0, 0], Event()
         watching = Thread(target=self._watch, args=(peaks, ended), daemon=True)
         before, spent, began = decided(self._service), cpu_seconds(self._process), time.perf_counter()
@@ -135,7 +135,7 @@ def _produce_steadily(bootstrap: str, topic: str, articles: Sequence[bytes], rat
 
 
 def table_of(title: str, seen: Sequence[Footprint]) -> Table:
-    """Return the figures, a phase each row."""
+    """Return the figures as a table with a row per phase."""
     table = Table(title=title, title_justify="left")
     for name in ("phase", "articles/s", "cores", "memory, MB", "with files, MB"):
         table.add_column(name, justify="left" if name == "phase" else "right")
@@ -163,8 +163,10 @@ def main() -> None:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_article_options(parser, 40_000)
-    parser.add_argument("--rate", type=float, default=300.0, help="articles a second of the steady load (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of a phase (%(default)s)")
+    parser.add_argument(
+        "--rate", type=float, default=300.0, help="articles per second under the steady load (%(default)s)"
+    )
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of a phase (%(default)s)")
     parser.add_argument("--json", type=Path, help="write all figures here")
     return parser
 

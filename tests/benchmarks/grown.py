@@ -1,6 +1,6 @@
-"""A state that grows as a stream makes it grow, and batches to ask it for.
+"""A state that grows as it would under a stream, and batches to look up in it.
 
-Knows made-up texts, fingerprints and their copies; knows nothing of what is measured.
+Knows synthetic texts, fingerprints and their copies; knows nothing of what is measured.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from tests.benchmarks.texts import GRAMS, Texts, copies, texts
 
 BATCH = 512  # articles looked up at once
 STEP = 4_096  # entries written at once
-REMEMBERED = 64  # entries of each step that copies may be made of
-_SIMILARITY = 0.8  # of copies
+REMEMBERED = 64  # entries of each step from which copies may be made
+_SIMILARITY = 0.8  # of copies to their originals
 _NUMBERS, _PLACES = 9, 4  # in an article's sketches
 
 
@@ -36,8 +36,8 @@ class Filling:
     """A state that grows.
 
     Args:
-        settings: of the engine.
-        entries: that there will be; each third begins a generation.
+        settings: settings of the engine.
+        entries: final number of entries; a generation begins with each third.
     """
 
     def __init__(self, settings: Settings, entries: int = 1) -> None:
@@ -45,7 +45,7 @@ class Filling:
         self.marks = landmark_count(GRAMS, landmark_rule(settings))
         self.population = Population(7)
         self._generation = -(-entries // GENERATIONS)
-        self.merging_seconds = 0.0  # CPU time, of all states that were open so far
+        self.merging_seconds = 0.0  # CPU time, over all states opened so far
         self._originals: list[tuple[int, np.ndarray[tuple[int, int], np.dtype[np.float32]]]] = []
 
     def open(self, directory: Path) -> None:
@@ -54,16 +54,16 @@ class Filling:
         self.state = State(store, self.settings, comparability(self.settings))
 
     def close(self) -> None:
-        """Close the state; it may be opened again."""
+        """Close the state; it can be reopened."""
         self.state.close()
         self.merging_seconds += self.state.index.shelf.reads.merging_seconds
 
     def remember(self, first: int, sums: F64) -> None:
-        """Keep the sums of some entries from a number on, of which copies are made."""
+        """Keep the sums of the first of some entries, starting at a number, to make copies from."""
         self._originals.append((first, sums[:REMEMBERED].astype(np.float32)))
 
     def grow(self, entries: int) -> None:
-        """Add entries up to a number."""
+        """Add entries until there are so many."""
         while self.state.progress.entries < entries:
             self.apply(self.step(min(STEP, entries - self.state.progress.entries)))
 
@@ -78,14 +78,14 @@ class Filling:
         return step_of(self.state, features, fingerprints, ends_generation=ends, recorded=1)
 
     def apply(self, step: Step) -> None:
-        """Make a step."""
+        """Apply a step."""
         state = self.state
         writes = list(step_writes(state.store, state.index, state.progress, step))
         change = Change([step], writes, state.progress, state.counts, state.epoch, [], state.sample, state.lines, [])
         state.apply(change, {}, None)
 
     def question(self, number: int) -> "Question":
-        """Return a batch of a stream: new articles, and copies of entries of all ages."""
+        """Return a batch as a stream would have it: new articles, and copies of entries of all ages."""
         chance = np.random.default_rng(number)
         copied = round((1 - INDEXED_SHARE) * BATCH)
         new = texts((1 << 40) + number * BATCH, BATCH - copied, self.marks)
@@ -104,7 +104,7 @@ class Filling:
         return Question(self.features(both, (1 << 41) + number * BATCH), *fingerprints_of(sums), numbers)
 
     def features(self, some: Texts, first: int) -> Features:
-        """Return the features of texts; all else than landmarks and sketches they have to themselves."""
+        """Return the features of texts; except for landmarks and sketches, they are unique to each text."""
         count = len(some.sketches)
         rule = landmark_rule(self.settings)
         numbers = np.arange(first, first + count, dtype=np.uint64)
@@ -124,10 +124,10 @@ class Question:
     """A batch to look up.
 
     Attributes:
-        features: of its articles: first new ones, then copies.
+        features: features of its articles: first new ones, then copies.
         fingerprints: shape (n,).
         sums: bit sums, shape (n, 64).
-        originals: entry numbers of what the copies are made of.
+        originals: entry numbers of the copies' originals.
     """
 
     features: Features
@@ -137,7 +137,7 @@ class Question:
 
 
 def _small(seeds: U64, members: int, size: int) -> SmallSketches:
-    """Return sketches of as many members each."""
+    """Return sketches with so many members each."""
     places = np.arange(members, dtype=np.uint64)
     values = (seeds[:, np.newaxis] >> np.uint64(8)) * (places + np.uint64(3)) * np.uint64(0x9E3779B97F4A7C15)
     padded = np.full((len(seeds), size), PAD, np.uint32)

@@ -1,6 +1,6 @@
-"""Where the CPU of a decision goes: own time of each function and compiled loop, for an article, in one thread.
+"""Where the CPU time of a decision goes: own time per article of each function and compiled loop, in one thread.
 
-Knows the way of a batch from bytes to the changelog's records; knows nothing of Kafka, whose clients are threads of C.
+Knows the path of a batch from bytes to the changelog's records; knows nothing of Kafka, whose clients are C threads.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from stream_dedup.told import link_fields
 from tests.benchmarks.throughput.articles import decoded, read_articles, sample_articles
 
 _PACKAGE = "stream_dedup"
-_ENGINE = "engine"  # each of its files is an area of its own
+_ENGINE = "engine"  # each of its files is a separate area
 _AREAS, _SHOWN = 12, 25
 _ROCKS = ("Rdict", "WriteBatch")  # in the names of rocksdict's methods
 _LIBRARIES = "NumPy, orjson and Python's own"
@@ -36,10 +36,10 @@ class Own(NamedTuple):
     """Own time of a function.
 
     Attributes:
-        area: folder or module of the package that it is in, or what else it is.
+        area: folder or module of the package that contains it, or the library for others.
         name: module and function.
-        calls: how often it was called.
-        seconds: by the clock, without what it called.
+        calls: number of calls.
+        seconds: wall-clock time, without the functions it called.
     """
 
     area: str
@@ -49,12 +49,12 @@ class Own(NamedTuple):
 
 
 def judge(values: Sequence[bytes], settings: Settings, profile: Profile | None = None) -> float:
-    """Judge articles as the service does, on a new state; return the seconds of CPU.
+    """Judge articles as the service does, on a new state; return the seconds of CPU time.
 
     Args:
         values: articles, as JSON.
-        settings: of the engine.
-        profile: looks on, but not while the loops compile.
+        settings: settings of the engine.
+        profile: records, but not while the loops compile.
     """
     now_ms = time.time_ns() // 1_000_000
     with (
@@ -78,7 +78,7 @@ def judge(values: Sequence[bytes], settings: Settings, profile: Profile | None =
 
 
 def own_times(profile: Profile) -> list[Own]:
-    """Return what a profile tells, those that took longest first. Compiled loops are functions to it."""
+    """Return the own times of a profile, longest first. Compiled loops appear as functions."""
     told = cast("Mapping[tuple[str, int, str], tuple[int, int, float, float, Any]]", Stats(profile).stats)  # type: ignore[attr-defined]  # typeshed lacks it
     found = [Own(*_place(file, function), calls, own) for (file, _, function), (_, calls, own, _, _) in told.items()]
     return sorted(found, key=lambda one: -one.seconds)
@@ -96,7 +96,7 @@ def _place(file: str, function: str) -> tuple[str, str]:
 
 
 def print_profile(owns: Sequence[Own], articles: int, bare: float) -> None:
-    """Print own times by area and by function, for an article."""
+    """Print own times by area and by function, per article."""
     total = sum(one.seconds for one in owns)
     console.print(
         f"{articles:,} articles: {1e6 * bare / articles:.0f} us of CPU each, {1e6 * total / articles:.0f} when profiled"
@@ -104,11 +104,11 @@ def print_profile(owns: Sequence[Own], articles: int, bare: float) -> None:
     areas: defaultdict[str, float] = defaultdict(float)
     for one in owns:
         areas[one.area] += one.seconds
-    by_area = _table("area", "us an article", "share")
+    by_area = _table("area", "us per article", "share")
     for area, seconds in sorted(areas.items(), key=lambda item: -item[1])[:_AREAS]:
         by_area.add_row(area, f"{1e6 * seconds / articles:.1f}", f"{seconds / total:.0%}")
     console.print(by_area)
-    by_function = _table("function", "calls", "us an article", "share")
+    by_function = _table("function", "calls", "us per article", "share")
     for one in owns[:_SHOWN]:
         cells = f"{one.calls:,}", f"{1e6 * one.seconds / articles:.1f}", f"{one.seconds / total:.1%}"
         by_function.add_row(one.name, *cells)
@@ -126,7 +126,7 @@ def main() -> None:
     """Profile and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--articles", type=Path, help="JSONL, plain or .gz; without it 8,192 made of the demo's samples"
+        "--articles", type=Path, help="JSONL, plain or .gz; by default 8,192 made from the demo's samples"
     )
     parser.add_argument("--set", dest="flags", action="append", default=[], help="a setting of the engine")
     options = parser.parse_args()

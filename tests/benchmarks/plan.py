@@ -1,7 +1,7 @@
-"""The planner's figures beside those of a real index with as many entries as wanted, in RocksDB.
+"""The planner's figures compared with those of a real index of a chosen size, in RocksDB.
 
-Knows how to fill and to ask an index; asserts nothing. Entries are made up, with fingerprints that are related as
-real ones are; copies are real ones where there is a file of articles, and else made up as well.
+Knows how to fill and query an index; asserts nothing. Entries are synthetic, with fingerprints that are related like
+real ones; copies are real if a file of articles is given, and otherwise synthetic as well.
 """
 
 import argparse
@@ -47,10 +47,10 @@ from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.filled import INDEXED_SHARE, RECORDED, RECORDS, fill, insertion_us
 from tests.benchmarks.population import Population, fingerprints_of, slices
 
-_ASKED = 2_048  # articles that are looked up, and copies
-_READ = 6_000  # articles of the file
-_BATCH = 512  # of a look-up, as in the service
-_TURNS = 5  # over the articles that are looked up: the first warms up
+_ASKED = 2_048  # new articles looked up, and as many copies
+_READ = 6_000  # articles read from the file
+_BATCH = 512  # articles per look-up, as in the service
+_TURNS = 5  # over the articles that are looked up: the first is a warm-up
 _SIMILARITY = 0.8
 _RECALLS = (0.95, 0.98)
 
@@ -61,14 +61,14 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What look-ups found, of n articles.
+    """What the look-ups of n articles found.
 
     Attributes:
-        candidates: entry numbers of those within the largest distance, n of them.
-        keys: that were looked up.
-        blocks: that were read for them.
-        postings: that were read.
-        seconds: of the tables, of the fastest turn.
+        candidates: for each of the n articles, the entry numbers within the largest distance.
+        keys: number of keys looked up.
+        blocks: number of blocks read for them.
+        postings: number of postings read.
+        seconds: CPU time for the tables, in the fastest turn.
     """
 
     candidates: list[set[int]]
@@ -80,7 +80,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one index came to; all but sizes a new article, as in `Expectation`."""
+    """What was measured on one index; all figures except sizes are per new article, as in `Expectation`."""
 
     recall: float
     keys: float
@@ -98,7 +98,7 @@ class Measured:
 
 
 def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path) -> Measured:
-    """Fill an index and ask it."""
+    """Fill an index and query it."""
     settings, population = _settings(shape), Population(7)
     store = open_store(directory, settings.state)
     state = State(store, settings, comparability(settings))
@@ -135,7 +135,7 @@ def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path)
 
 
 def _sizes(store: RocksStore, directory: Path) -> dict[str, float]:
-    """Return the bytes of each family, and of the runs, as if the records of all articles had been written."""
+    """Return the bytes of each family and of the runs, extrapolated as if all articles' records had been written."""
     families = {str(name): float(size * (RECORDED if name in RECORDS else 1)) for name, size in store.sizes().items()}
     return families | {"runs": float(sum(path.stat().st_size for path in directory.glob("files/*.run")))}
 
@@ -149,7 +149,7 @@ def _disk(section: Section) -> int:
 
 
 def _resident(shape: Shape, directory: Path) -> float:
-    """Return the memory of a process of its own that opens the state and asks it."""
+    """Return the memory of a separate process that opens the state and queries it."""
     shape_of_it = ",".join(str(getattr(shape, name)) for name in Shape.__slots__)
     command = [sys.executable, "-m", "tests.benchmarks.plan", "--plan", shape_of_it, "--open", str(directory)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -157,7 +157,7 @@ def _resident(shape: Shape, directory: Path) -> float:
 
 
 def _open_and_ask(shape: Shape, directory: Path) -> int:
-    """Return the memory of this process with the dictionaries and a state that was asked."""
+    """Return the memory of this process with the dictionaries loaded and the state queried."""
     settings, population = _settings(shape), Population(8)
     fingerprinter = Fingerprinter(settings)
     fingerprinter.features([Article("1", "一篇文章。")])
@@ -170,11 +170,11 @@ def _open_and_ask(shape: Shape, directory: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Questions:
-    """Look-ups of articles as the engine does them, some hundred at once.
+    """Look-ups of articles as the engine does them, several hundred at once.
 
     Attributes:
-        state: that is asked.
-        population: draws what else belongs to the articles.
+        state: the state to query.
+        population: draws the articles' other features.
         most: largest distance of a candidate.
     """
 
@@ -183,7 +183,7 @@ class _Questions:
     most: int
 
     def ask(self, fingerprints: U64, sums: I64) -> Asked:
-        """Look all of them up several times: no landmark proves one of them to be a copy."""
+        """Look all of them up several times; none is proved a copy by its landmarks."""
         features = self.population.features(len(fingerprints))
         turns = []
         for _ in range(_TURNS):
@@ -211,7 +211,7 @@ class _Questions:
         return self._of_tables(answer, fingerprints, blocks, tables + after - before)
 
     def _of_tables(self, answer: Candidates, fingerprints: U64, blocks: int, seconds: float) -> Asked:
-        """Return what the articles of a batch found in the tables."""
+        """Return what was found in the tables for the articles of a batch."""
         keyed, stored = answer.keyed, len(answer.numbers)
         found = []
         keys = postings = 0
@@ -228,7 +228,7 @@ class _Questions:
 
 
 def _timed(work: Callable[[], _T]) -> tuple[_T, float]:
-    """Return what a piece of work returns, and its CPU time in seconds."""
+    """Return a function's result, and its CPU time in seconds."""
     began = time.process_time()
     result = work()
     return result, time.process_time() - began
@@ -239,7 +239,7 @@ def _settings(shape: Shape) -> Settings:
 
 
 def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, float]]:
-    """Yield the name of each figure, what was predicted and what was measured."""
+    """Yield the name of each figure, its predicted and its measured value."""
     yield "recall", expected.recall, one.recall
     yield "keys looked up", expected.keys, one.keys
     yield "blocks read", expected.blocks, one.blocks
@@ -256,10 +256,10 @@ def _rows(expected: Expectation, one: Measured) -> Iterator[tuple[str, float, fl
 def main() -> None:
     """Plan, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--articles", type=quantity, default=1e6, help="entries of the index (default 1M)")
-    parser.add_argument("--file", type=Path, help="articles that real copies are made of, as for `plan --sample`")
+    parser.add_argument("--articles", type=quantity, default=1e6, help="entries in the index (default 1M)")
+    parser.add_argument("--file", type=Path, help="articles to make real copies from, as for `plan --sample`")
     parser.add_argument("--plan", action="append", default=[], help="tables,bits,probes,distance; repeatable")
-    parser.add_argument("--recall", type=float, action="append", default=[], help="planned for; may be repeated")
+    parser.add_argument("--recall", type=float, action="append", default=[], help="recall to plan for; repeatable")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.open:
@@ -275,11 +275,11 @@ def main() -> None:
             one = measured(shape, entries, sample.copies if sample else None, Path(directory) / "state")
         _print(shape, entries, _rows(expectation_of(shape, model), one))
         bytes_each = ", ".join(f"{name} {size:.0f}" for name, size in one.families.items() if size >= 1)
-        console.print(f"bytes an entry: {bytes_each}; postings written in {one.insert_us:.1f} us", style="dim")
+        console.print(f"bytes per entry: {bytes_each}; postings written in {one.insert_us:.1f} us", style="dim")
 
 
 def _shapes(plans: list[str], recalls: list[float], model: Model) -> Iterator[Shape]:
-    """Yield what is asked for, or else the default configuration and two that are planned."""
+    """Yield the requested configurations; if there are none, the default one and two that are planned."""
     simhash = model.settings.simhash
     if not plans and not recalls:
         yield Shape(simhash.tables, simhash.prefix_bits, simhash.probes, simhash.max_distance)
@@ -293,8 +293,8 @@ def _shapes(plans: list[str], recalls: list[float], model: Model) -> Iterator[Sh
 def _print(shape: Shape, entries: int, rows: Iterator[tuple[str, float, float]]) -> None:
     title = f"{shape.tables} tables, {shape.prefix_bits} bits, {shape.probes} probes, distance {shape.max_distance}"
     table = Table(title=f"{title}; {entries:,} entries", title_justify="left")
-    for name in ("an article", "predicted", "measured", "measured / predicted"):
-        table.add_column(name, justify="left" if name == "an article" else "right")
+    for name in ("per article", "predicted", "measured", "measured / predicted"):
+        table.add_column(name, justify="left" if name == "per article" else "right")
     for name, expected, found in rows:
         table.add_row(name, f"{expected:,.3f}", f"{found:,.3f}", f"{found / expected:.2f}")
     console.print(table)

@@ -1,4 +1,4 @@
-"""Made-up entries whose fingerprints are related as those of real articles are, and copies of some.
+"""Synthetic entries whose fingerprints are related like those of real articles, and copies of them.
 
 Knows the fitted mixture of strangers; knows nothing of the index.
 """
@@ -20,9 +20,9 @@ from stream_dedup.text.terms import Terms
 from stream_dedup.text.texts import Texts as NormalTexts
 from tests.benchmarks.texts import GRAMS, VALUES, texts
 
-# What all families have in common: their correlations with the commonest words vary by this much.
+# All families share a component, that of the commonest words; their correlations with it are distributed like this.
 _COMMON_MEAN, _COMMON_DEVIATION = 0.12, 0.17
-_RELATED = 0.4  # flip probability below which two articles are of one matter
+_RELATED = 0.4  # flip probability below which two articles are about the same matter
 _POWERS = np.uint64(1) << np.arange(BITS, dtype=np.uint64)
 
 
@@ -31,8 +31,8 @@ class Families:
     """Families of one kind: weather bulletins, stories of one event.
 
     Attributes:
-        centres: sums that the members of each have in common, shape (families, 64).
-        correlation: of the sums of two members.
+        centres: sums that the members of each share, shape (families, 64).
+        correlation: correlation between the sums of two members.
     """
 
     centres: F64
@@ -42,16 +42,16 @@ class Families:
 class Population:
     """Articles as random sums. Each belongs to a family of one kind, so that pairs are related as often as real ones.
 
-    With a share s of the articles in the equal families of a kind, s^2 / families of all pairs are of one family.
+    With a share s of the articles in equally large families of a kind, s^2 / families of all pairs share a family.
 
     Args:
-        seed: of everything.
-        strangers: how often pairs are how closely related.
+        seed: seeds all random numbers.
+        strangers: distribution of how closely pairs are related.
     """
 
     def __init__(self, seed: int, strangers: FlipMixture = STRANGERS) -> None:
         self._chance = np.random.default_rng(seed)
-        self._texts = 0  # that were made
+        self._texts = 0  # number of texts made so far
         self._common = self._chance.standard_normal(BITS)
         related = [pair for pair in zip(strangers.flips, strangers.weights, strict=True) if pair[0] < _RELATED]
         self._kinds = [self._families(flip, weight, 1 / len(related)) for flip, weight in related]
@@ -67,12 +67,12 @@ class Population:
         return sums
 
     def copies(self, originals: F64, copies: FlipMixture) -> F64:
-        """Return the sums of a copy of each article, shape as theirs."""
+        """Return the sums of a copy of each article, same shape."""
         flips = self._chance.choice(copies.flips, len(originals), p=copies.weights)[:, np.newaxis]
         return _related(originals, np.cos(np.pi * flips) ** 2, self._normal(len(originals)))
 
     def features(self, count: int) -> Features:
-        """Return features of new articles, which have landmarks in common as often as those of real news."""
+        """Return features of new articles, which share landmarks as often as real news do."""
         settings = EngineSettings()
         rule = landmark_rule(settings)
         marks = landmark_count(GRAMS, rule)
@@ -113,18 +113,18 @@ def fingerprints_of(sums: F64) -> tuple[U64, I64]:
 
 
 def features_of(sketches: Sketches, numbers: SmallSketches, places: SmallSketches) -> Features:
-    """Return the features of texts that have sketches and nothing else: neither words nor lines."""
+    """Return the features of texts that have only sketches: no words and no lines."""
     count = len(sketches.values)
     (cut, bare), lines, none = np.zeros((2, count), np.bool_), EndLines.none(count), NormalTexts.none(count)
     return Features(cut, Terms.none(count), None, sketches, numbers, places, bare, lines, none, None)
 
 
 def slices(count: int, size: int) -> Iterator[slice]:
-    """Yield what cuts so many into parts of at most that size."""
+    """Yield the slices that divide `count` items into parts of at most that size."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
 
 
 def _related(centres: F64, correlation: F64 | float, own: F64) -> F64:
-    """Return sums of which two with one centre have the correlation."""
+    """Return sums; two with the same centre have the given correlation."""
     return np.asarray(np.sqrt(correlation) * centres + np.sqrt(1 - np.asarray(correlation)) * own)

@@ -1,6 +1,6 @@
-"""How fast a lost state is restored from its changelog, on a real broker, beside the engine that made it.
+"""How fast a lost state is restored from its changelog on a real broker, compared with the engine that made it.
 
-Knows the engine, the changelog's records and its reader; asserts nothing: it prints figures of one run.
+Knows the engine, the changelog's records and its reader; asserts nothing: it prints the figures of one run.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Records = list[tuple[bytes, bytes | None]]
 
 
 def decided(count: int) -> tuple[Records, float]:
-    """Judge articles made of the samples; return the changelog's records, and the seconds that it took."""
+    """Judge articles made from the samples; return the changelog's records, and the seconds that it took."""
     articles = [
         Article(fields["id"], fields["body"], source="bench", published_ms=1000 * fields["published_at"])
         for fields in map(orjson.loads, sample_articles(count))
@@ -51,7 +51,7 @@ def decided(count: int) -> tuple[Records, float]:
 
 def write(bootstrap: str, topic: str, records: Records) -> None:
     """Write records to a changelog."""
-    # Idempotent: in order, also where the first request comes before the new topic has a leader.
+    # Idempotent: in order, even if the first request is sent before the new topic has a leader.
     properties = {"bootstrap.servers": bootstrap, "compression.type": "lz4", "enable.idempotence": True}
     producer = Producer(properties)
     for key, value in records:
@@ -63,7 +63,7 @@ def write(bootstrap: str, topic: str, records: Records) -> None:
 
 
 def restored(settings: Settings, topic: str, directory: Path) -> tuple[int, float]:
-    """Restore a new directory; return the articles and the seconds."""
+    """Restore into a new directory; return the number of articles and the seconds."""
     with RocksStore(directory) as store, closing(ChangelogReader(settings, topic)) as reader:
         state = State(store, settings, comparability(settings))
         began = time.perf_counter()
@@ -75,12 +75,12 @@ def restored(settings: Settings, topic: str, directory: Path) -> tuple[int, floa
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--articles", type=int, default=40_960, help="in the changelog (default %(default)s)")
+    parser.add_argument("--articles", type=int, default=40_960, help="articles in the changelog (default %(default)s)")
     arguments = parser.parse_args()
     records, seconds = decided(arguments.articles)
     size = sum(len(value or b"") for _, value in records)
     console.print(f"decided {arguments.articles} articles at {arguments.articles / seconds:,.0f}/s")
-    console.print(f"changelog: {len(records)} records, {size / arguments.articles:,.0f} bytes an article")
+    console.print(f"changelog: {len(records)} records, {size / arguments.articles:,.0f} bytes per article")
     with kafka_for_session() as bootstrap, tempfile.TemporaryDirectory(prefix="replay-") as directory:
         settings = Settings.model_validate(
             {"kafka": {"bootstrap.servers": bootstrap}, "state": {"name": f"replay-{uuid4().hex[:8]}"}}
@@ -92,7 +92,7 @@ def main() -> None:
             articles, took = restored(settings, names.changelog, Path(directory) / str(turn))
             rate, deciding = articles / took, arguments.articles / seconds
             console.print(
-                f"restored {articles} articles at {rate:,.0f}/s: {rate / deciding:.1f} x the rate of deciding"
+                f"restored {articles} articles at {rate:,.0f}/s: {rate / deciding:.1f} times the rate of deciding"
             )
 
 

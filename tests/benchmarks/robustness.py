@@ -1,8 +1,9 @@
 """Recall of the engine by edit and strength, on several corpora, with its default thresholds.
 
-Knows corpora as `tests.benchmarks.corpora` writes them, and labelled reposts; knows nothing of the engine's inside.
+Knows corpora as `tests.benchmarks.corpora` writes them, and labelled reposts; knows nothing of the engine's internals.
 
-Thresholds were chosen on the halves `tune` and on the labelled stream; what is published is of the halves `report`.
+The thresholds were chosen on the halves `tune` and on the labelled stream; published figures are for the halves
+`report`.
 """
 
 import argparse
@@ -24,10 +25,10 @@ from stream_dedup.evaluate.source import Source, make
 from stream_dedup.settings import InputSettings
 
 _BATCH = 512
-_FEW = 20  # copies in a cell: below, their number stands beside the share
+_FEW = 20  # copies in a cell: with fewer, their number is shown beside the share
 _FOR_EVER_DAYS = 36_500
 _MOST_ARTICLES = 3_000  # of a corpus
-# So many copies of each original that a corpus of few has enough of each edit.
+# More copies of each original in small corpora, so that each edit occurs often enough.
 _COPIES: Mapping[str, Mapping[str, Any]] = {
     "people": {"copies": 2},
     "posts": {"copies": 1.5},
@@ -41,14 +42,14 @@ Edit = tuple[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of a corpus.
+    """What was found in a corpus.
 
     Attributes:
         corpus: its name.
-        articles: originals and copies.
-        hits: for each copy whether it is in one cluster with its story, by edit.
-        links: how many there were.
-        wrong: those that join two stories which do not overlap.
+        articles: number of originals and copies.
+        hits: by edit: for each copy, whether it is in the same cluster as its story.
+        links: number of links.
+        wrong: number of links that join two stories which do not overlap.
     """
 
     corpus: str
@@ -64,7 +65,7 @@ class Found:
 
 
 def measure(labelled: LabelledSet) -> Found:
-    """Judge a labelled set in its order and return what was found."""
+    """Judge a labelled set in order and return what was found."""
     articles = [one.article for one in labelled.articles]
     settings = EngineSettings.model_validate({"window": {"days": _FOR_EVER_DAYS}})
     with Deduplicator(settings=settings) as engine:
@@ -92,7 +93,7 @@ def _is_copy(decision: Decision) -> bool:
 
 
 def _roots(decisions: Sequence[Decision]) -> dict[str, str]:
-    """Return the first article of each one's cluster: links name articles that came before."""
+    """Return the first article of each article's cluster: links always point to earlier articles."""
     roots: dict[str, str] = {}
     for decision in decisions:
         name = decision.article.id
@@ -115,7 +116,7 @@ def _cell(hits: Sequence[bool]) -> str:
 
 
 def table(found: Sequence[Found]) -> Iterator[str]:
-    """Yield the lines of a Markdown table: recall by edit and strength, a column a corpus."""
+    """Yield the lines of a Markdown table: recall by edit and strength, with a column per corpus."""
     yield "| edit | strength | " + " | ".join(one.corpus for one in found) + " | all |"
     yield "| --- | ---: |" + " ---: |" * (len(found) + 1)
     for operator in OPERATORS.values():
@@ -137,7 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("corpora", type=Path, help="directory that tests.benchmarks.corpora has filled")
     parser.add_argument("--half", choices=["tune", "report"], default="report", help="(default %(default)s)")
-    parser.add_argument("--seed", type=int, default=5, help="of the reposts (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=5, help="seed for the reposts (default %(default)s)")
     options = parser.parse_args()
     sets = corpora(options.corpora, options.half, options.seed)
     found = [measure(labelled) for labelled in track(sets, "corpora", len(_COPIES), console=Console(stderr=True))]

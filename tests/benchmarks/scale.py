@@ -1,8 +1,8 @@
-"""The index as it grows: rate, memory, disk and start by its size, on made-up entries that are related as real ones.
+"""The index as it grows: rate, memory, disk and start-up time by size, on synthetic entries related like real ones.
 
 Knows the state and its index as a library; asserts nothing: it prints figures, writes JSON and draws a plot.
 
-Entries go the way that a stream's go: written batch by batch, with the log, flushed and compacted by RocksDB, their
+Entries take the same path as a stream's: written batch by batch, with the log, flushed and compacted by RocksDB, their
 posting lists frozen and merged. At each size a stream of new articles and copies is looked up, on one core.
 """
 
@@ -46,11 +46,11 @@ from tests.benchmarks.filled import INDEXED_SHARE
 from tests.benchmarks.grown import BATCH, REMEMBERED, STEP, Filling, Question
 
 _MEASURED = 20  # batches at each size
-_WARM = 12  # before them
+_WARM = 12  # batches before them
 _INSERTED = 1 << 16  # entries whose insertion is timed at each size
 _FIRST_SIZE = 100_000
 _READ_BYTES = 1 << 24  # at once
-# What goes into a file has no width that the table would have to suit.
+# A file has no width that the table must fit.
 console = Console(width=None if sys.stdout.isatty() else 200)
 
 
@@ -59,25 +59,27 @@ class Measured:
     """The index at one size.
 
     Attributes:
-        entries: that it has.
-        runs: into which its posting lists are divided.
-        look_up_us: CPU time of looking an article up in the indexes, microseconds, in a process that has read every
-            block before.
-        first_us: the same for the first batches after opening: a block that is first read is checked, and its page
+        entries: number of entries.
+        runs: number of files its posting lists are divided into.
+        look_up_us: CPU time to look an article up in the indexes, in microseconds, in a process that has already read
+            every block.
+        first_us: the same for the first batches after opening: on its first read a block is checked and its page
             mapped.
-        verify_us: of reading its candidates, and of those that first landmarks prove, microseconds.
-        insert_us: of an entry, freezing included, and its share of all merging since the first entry, microseconds.
-        rate: articles a second on one core, look-ups and insertions.
-        blocks: read for an article.
-        faults: pages read from the disk for an article, though all of the files was read just before.
-        candidates: read for an article.
-        found: share of the copies whose original is among them.
+        verify_us: CPU time per article to read its candidates and to prove copies by their first landmarks, in
+            microseconds.
+        insert_us: CPU time to insert an entry, in microseconds, including freezing and its share of all merging since
+            the first entry.
+        rate: articles per second on one core, look-ups and insertions.
+        blocks: blocks read per article.
+        faults: pages read from the disk per article, although all files were read just before.
+        candidates: candidates read per article.
+        found: share of the copies whose original is among the candidates.
         memory: resident bytes of a process that has just opened the state and looked up some batches, without the
-            pages of its files: these the system takes back where it needs them.
+            pages of its files, which the system can reclaim.
         mapped: bytes of those pages.
-        disk: bytes of the state for each article of the stream, its compaction not awaited.
-        written: bytes written to the disk for each byte of the state.
-        start_seconds: from the start of opening the state until it is ready.
+        disk: bytes of the state per article of the stream, without waiting for compaction.
+        written: bytes written to the disk per byte of the state.
+        start_seconds: time to open the state until it is ready.
     """
 
     entries: int
@@ -99,7 +101,7 @@ class Measured:
 
 
 class _Clock:
-    """CPU time by what it was spent on."""
+    """CPU time by purpose."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -113,7 +115,7 @@ class _Clock:
 
 
 class _ClockedStore:
-    """A store, the time of whose reading is counted as `verify`, all else as `look_up`."""
+    """A store that counts the time of its reads as `verify`, and the time before each read as `look_up`."""
 
     def __init__(self, store: RocksStore, clock: _Clock) -> None:
         self._store = store
@@ -152,7 +154,7 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
 
 
 def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measured:
-    """Measure the state as it is, then go on."""
+    """Measure the state as it is; afterwards it can grow further."""
     state = filling.state
     shelf = state.index.shelf
     shelf.finish_merges(state.progress)
@@ -202,7 +204,7 @@ def _hits(found: Sequence[Candidates], questions: Sequence[Question]) -> list[bo
 
 
 def _read_through(runs: Sequence[Run]) -> None:
-    """Read every block of the posting lists once, as a stream's look-ups do within a day: a growing index asks none."""
+    """Read every block of the posting lists once, as a stream's look-ups do within a day: mere growth reads none."""
     for run in runs:
         with os.fdopen(os.dup(run.descriptor), "rb", buffering=0) as file:
             file.seek(0)
@@ -213,7 +215,7 @@ def _read_through(runs: Sequence[Run]) -> None:
 
 @kernel
 def _all_sound(data: Bytes, section: Section) -> bool:
-    """Tell whether all blocks of a section are sound; each is looked at once."""
+    """Return whether all blocks of a section are sound; each is checked once."""
     sound = True
     for block in range(len(section.fences) - 1):
         sound &= is_sound(data, section, block)
@@ -225,10 +227,9 @@ def _major_faults() -> int:
 
 
 def _insertion(filling: Filling) -> float:
-    """Return the CPU time of adding an entry to the posting lists, microseconds.
+    """Return the CPU time of adding an entry to the posting lists, in microseconds.
 
-    A merge of runs of a million entries falls into few stretches of the stream: so what merging takes is that of the
-    whole growth so far.
+    Merges of runs of a million entries are rare, so the time for merging is averaged over the whole growth so far.
     """
     index, clock = filling.state.index, _Clock()
     young, frozen = Young(index.kinds), index.shelf.young_first
@@ -240,7 +241,7 @@ def _insertion(filling: Filling) -> float:
         index.shelf.finish_merges(filling.state.progress)
         if index.shelf.young_first != frozen:
             young, frozen = Young(index.kinds), index.shelf.young_first
-        # As the state does it besides, where it cannot be told from what RocksDB takes.
+        # Repeats what the state does in `apply`, where the time could not be told apart from RocksDB's.
         young.add(index.flats(step.entries, step.numbers()))
         clock.lap("insert")
         filling.apply(step)
@@ -253,7 +254,7 @@ def _insertion(filling: Filling) -> float:
 
 
 def _opened(filling: Filling, directory: Path, flags: Sequence[str]) -> Mapping[str, float]:
-    """Open the state in a process of its own, and return how long it took and what memory it has then."""
+    """Open the state in a separate process, and return how long that took and its memory afterwards."""
     filling.close()
     command = [sys.executable, "-m", "tests.benchmarks.scale", "--open", str(directory), *_set(flags)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -263,8 +264,8 @@ def _opened(filling: Filling, directory: Path, flags: Sequence[str]) -> Mapping[
 
 
 def open_and_ask(directory: Path, settings: Settings) -> Mapping[str, float]:
-    """Open a state and look some batches up; return the seconds of the one, and memory and CPU time of the other."""
-    MultiIndex(MemoryStore(), settings, Progress()).close()  # compiled loops are loaded
+    """Open a state and look up some batches; return the seconds for opening, and memory and CPU time for look-ups."""
+    MultiIndex(MemoryStore(), settings, Progress()).close()  # loads the compiled loops
     began = time.perf_counter()
     filling = Filling(settings)
     filling.open(directory)
@@ -297,7 +298,7 @@ def _set(flags: Sequence[str]) -> list[str]:
 
 
 def sizes_to(entries: int) -> Iterator[int]:
-    """Yield the sizes at which to measure, about three times as large each, and the last: 100K, 300K, 1M, 3M, 10M..."""
+    """Yield the sizes to measure at, each about three times the previous one, then the last: 100K, 300K, 1M, 3M, ..."""
     size, factors = _FIRST_SIZE, cycle((3, 10 / 3))
     while size < entries:
         yield size
@@ -306,7 +307,7 @@ def sizes_to(entries: int) -> Iterator[int]:
 
 
 def write(directory: Path, sizes: Sequence[Measured], about: Mapping[str, object]) -> None:
-    """Write scale.json and scale.svg: what is known of the run, and its sizes so far."""
+    """Write scale.json and scale.svg: information on the run, and the sizes measured so far."""
     directory.mkdir(parents=True, exist_ok=True)
     found = {**about, "sizes": [asdict(one) for one in sizes]}
     (directory / "scale.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -330,11 +331,11 @@ def plot(sizes: Sequence[Measured], path: Path) -> None:
 def _curves(sizes: Sequence[Measured]) -> Iterator[tuple[str, list[float]]]:
     yield "index alone, articles/s on one core", [one.rate for one in sizes]
     yield "memory, MB", [one.memory / 1e6 for one in sizes]
-    yield "disk, bytes an article", [one.disk for one in sizes]
+    yield "disk, bytes per article", [one.disk for one in sizes]
 
 
 def table_of(sizes: Sequence[Measured], machine: str) -> Table:
-    """Return the figures, a size each column."""
+    """Return the figures as a table with a column per size."""
     table = Table(title=f"The index as it grows ({machine})", title_justify="left")
     for name in ("entries", *(f"{one.entries:,}" for one in sizes)):
         table.add_column(name, justify="left" if name == "entries" else "right")
@@ -345,18 +346,18 @@ def table_of(sizes: Sequence[Measured], machine: str) -> Table:
 
 _ROWS: Mapping[str, Callable[[Measured], str]] = {
     "index alone, articles/s": lambda one: f"{one.rate:,.0f}",
-    "look-up, us an article": lambda one: f"{one.look_up_us:.1f}",
+    "look-up, us per article": lambda one: f"{one.look_up_us:.1f}",
     "just after opening, us": lambda one: f"{one.first_us:.1f}",
-    "insertion, us an entry": lambda one: f"{one.insert_us:.1f}",
-    "candidates read, us an article": lambda one: f"{one.verify_us:.1f}",
-    "blocks read an article": lambda one: f"{one.blocks:.1f}",
-    "pages from the disk an article": lambda one: f"{one.faults:.2f}",
-    "candidates an article": lambda one: f"{one.candidates:.2f}",
+    "insertion, us per entry": lambda one: f"{one.insert_us:.1f}",
+    "candidates read, us per article": lambda one: f"{one.verify_us:.1f}",
+    "blocks read per article": lambda one: f"{one.blocks:.1f}",
+    "pages from the disk per article": lambda one: f"{one.faults:.2f}",
+    "candidates per article": lambda one: f"{one.candidates:.2f}",
     "copies found": lambda one: f"{one.found:.4f}",
     "runs": lambda one: str(one.runs),
     "memory, MB": lambda one: f"{one.memory / 1e6:,.0f}",
     "files mapped, MB": lambda one: f"{one.mapped / 1e6:,.0f}",
-    "disk, bytes an article": lambda one: f"{one.disk:.0f}",
+    "disk, bytes per article": lambda one: f"{one.disk:.0f}",
     "written / held": lambda one: f"{one.written:.2f}",
     "start, s": lambda one: f"{one.start_seconds:.2f}",
 }
@@ -365,7 +366,7 @@ _ROWS: Mapping[str, Callable[[Measured], str]] = {
 def main() -> None:
     """Grow, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", type=quantity, default=1e6, help="entries at the end (default 1M)")
+    parser.add_argument("--entries", type=quantity, default=1e6, help="final number of entries (default 1M)")
     parser.add_argument("--out", type=Path, help="write scale.json and scale.svg here")
     parser.add_argument("--set", dest="flags", action="append", default=[], help="a setting of the engine")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
@@ -386,7 +387,7 @@ def main() -> None:
             filling.grow(size)
             sizes.append(measured(filling, directory, options.flags))
             console.print(table_of(sizes, machine))
-            if options.out:  # a run of hours that is ended keeps what it has measured
+            if options.out:  # a run of hours that is interrupted keeps what it has measured
                 write(options.out, sizes, {"machine": machine, "settings": options.flags})
         filling.state.close()
 

@@ -19,16 +19,16 @@ from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
 from stream_dedup.text.normal import Normaliser, word_table
 
 GRAM = 5
-RIGHT_FROM = 0.5  # containment of a link's two texts from which it counts as right
+RIGHT_FROM = 0.5  # a link counts as right from this containment of its two texts on
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How links fare.
+    """The score of a set of links.
 
     Attributes:
-        recall: by kind: reposts whose cluster holds their original, and reposts in all.
-        right: links that are labelled, or whose texts overlap by `RIGHT_FROM`.
+        recall: by kind: reposts whose cluster contains their original, and all reposts.
+        right: links that are labelled, or whose texts overlap by at least `RIGHT_FROM`.
         links: all links.
     """
 
@@ -46,7 +46,7 @@ class Clusters:
             self._parents[self.root(link["id"])] = self.root(link["duplicate_of"])
 
     def root(self, name: str) -> str:
-        """Return the id that stands for the cluster of an article."""
+        """Return the id that represents an article's cluster."""
         while (parent := self._parents.get(name, name)) != name:
             self._parents[name] = self._parents.get(parent, parent)
             name = parent

@@ -1,11 +1,12 @@
-"""Made-up texts as the index sees them: landmarks that come again as often as those of real news, sketches and copies.
+"""Synthetic texts as the index sees them: sketches, copies, and landmarks that recur as often as those of real news.
 
 Knows the fitted model of landmarks; knows nothing of fingerprints or of the index.
 
-The more articles there are, the more of the landmarks of a new one are known already, since phrases come again. On
-18,000 labelled articles a landmark is new with a probability of (1 + t / 32,000)^-0.065 after t landmarks, within 0.5%
-from 19,000 to 450,000 of them; otherwise it is that of an earlier one, t v^2.6 with v uniform, under which there are
-about as many articles then as there. Each landmark follows from its number alone, so nothing is kept of millions.
+The more articles there are, the more of a new one's landmarks are already known, because phrases recur. On 18,000
+labelled articles, after t landmarks the next is new with a probability of (1 + t / 32,000)^-0.065, within 0.5% for t
+from 19,000 to 450,000. Otherwise it equals an earlier one, number t v^2.6 with v uniform, which puts about as many
+articles under a landmark as in that set. Each landmark follows from its number alone, so that nothing needs to be
+stored for millions of them.
 """
 
 from typing import NamedTuple
@@ -18,12 +19,12 @@ from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS
 from stream_dedup.planner.lists import NEW_DECAY, NEW_SCALE, TYPICAL_GRAMS
 
 GRAMS = TYPICAL_GRAMS
-VALUES = 256  # of a sketch
+VALUES = 256  # in a sketch
 _SCALE, _DECAY, _AGE = NEW_SCALE, NEW_DECAY, 2.6
-_KEPT = 0.87  # of the n-grams of a copy's original: a Jaccard of 0.77
+_KEPT = 0.87  # share of the original's n-grams in a copy: a Jaccard of 0.77
 _DROPPED = LANDMARK_BITS - VALUE_BITS
 _UNIT = 1.0 / 2**53
-_NEW, _OLD, _VALUE, _COPY = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)  # what a number is drawn for
+_NEW, _OLD, _VALUE, _COPY = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)  # purposes of random numbers
 _11, _BY = np.uint64(11), np.uint64(8)
 
 
@@ -32,7 +33,7 @@ class Texts(NamedTuple):
 
     Attributes:
         landmarks: ascending, shape (n, marks).
-        sketches: ascending, of which the first are the upper bits of the landmarks, shape (n, VALUES).
+        sketches: ascending, the first values being the upper bits of the landmarks, shape (n, VALUES).
     """
 
     landmarks: U64
@@ -44,9 +45,9 @@ def texts(first: int, count: int, marks: int) -> Texts:
     """Return texts by their numbers.
 
     Args:
-        first: number of the first.
-        count: how many.
-        marks: landmarks of each.
+        first: number of the first text.
+        count: how many texts.
+        marks: landmarks per text.
     """
     made = Texts(np.empty((count, marks), np.uint64), np.empty((count, VALUES), np.uint32))
     for text in range(count):
@@ -60,7 +61,7 @@ def texts(first: int, count: int, marks: int) -> Texts:
 
 @kernel
 def copies(numbers: U64, marks: int, salt: int) -> Texts:
-    """Return copies of texts, given by their numbers, shape (n,); another salt makes others."""
+    """Return copies of texts, given by their numbers, shape (n,); a different salt gives different copies."""
     made = Texts(np.empty((len(numbers), marks), np.uint64), np.empty((len(numbers), VALUES), np.uint32))
     for text in range(len(numbers)):
         original = texts(int(numbers[text]), 1, marks)

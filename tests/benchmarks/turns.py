@@ -1,8 +1,8 @@
-"""A stream's rate while its API is stopped, not asked and asked, by turns within one run.
+"""A stream's rate while its API is stopped, idle and queried, alternating within one run.
 
-Knows turns, the API's process and the outputs' times; knows nothing of questions.
+Knows turns, the API's process and the outputs' times; knows nothing of queries.
 
-Rates of one machine drift by more than the API takes: neighbouring turns are compared, in all orders in turn.
+A machine's rates drift by more than the API costs, so neighbouring turns are compared, cycling through all orders.
 """
 
 import time
@@ -21,10 +21,10 @@ from tests.benchmarks.throughput.service import api_of, cpu_seconds, decided
 from tests.stream.harness import Service
 
 STOPPED, UNASKED, ASKED = WAYS = ("API stopped", "API, not asked", "API, asked")
-_SETTLE_SECONDS = 1.0  # what is written by then may have been worked on in the turn before
-_CATCH_UP_SECONDS = 0.5  # an API that goes on again reads first what was written meanwhile
-_PAUSE_MS = 20  # between two batches; within one there is none as long
-_SPARE = 1.2  # a round begins only if so many times the articles that it takes are left
+_SETTLE_SECONDS = 1.0  # output written within it may stem from work in the previous turn
+_CATCH_UP_SECONDS = 0.5  # a resumed API first reads what was written meanwhile
+_PAUSE_MS = 20  # between two batches; pauses within a batch are shorter
+_SPARE = 1.2  # a round begins only if so many times the articles of the last round are left
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Turn:
         way: one of `WAYS`.
         began: seconds since 1970.
         ended: likewise.
-        stream: cores of CPU that the service took, the API left out.
-        api: cores of CPU that this took.
+        stream: CPU cores used by the service without the API.
+        api: CPU cores used by the API.
     """
 
     way: str
@@ -50,10 +50,10 @@ Round = Mapping[str, Turn]  # by way
 
 
 class Ratio(NamedTuple):
-    """How a rate compares to that of the API stopped.
+    """A rate relative to that with the API stopped.
 
     Attributes:
-        mean: of the rounds.
+        mean: mean over the rounds.
         error: its standard error.
     """
 
@@ -65,9 +65,9 @@ class Turns:
     """Takes a service at full load through turns.
 
     Args:
-        service: it, running, its API enabled.
-        asker: asks it.
-        seconds: of a turn.
+        service: the running service, with its API enabled.
+        asker: sends it queries.
+        seconds: length of a turn.
     """
 
     def __init__(self, service: Service, asker: Asker, seconds: float) -> None:
@@ -79,10 +79,10 @@ class Turns:
         [self._api] = [one for one in self._process.children() if "stream_dedup.api" in one.cmdline()]
 
     def rounds(self, articles: int) -> Iterator[Round]:
-        """Yield rounds of one turn in each way, until the stream would end within the next.
+        """Yield rounds of one turn in each way, until the stream would end during the next.
 
         Args:
-            articles: of the stream.
+            articles: number of articles in the stream.
         """
         seen = decided(self._service)
         for order in cycle(permutations(WAYS)):
@@ -120,9 +120,9 @@ class Turns:
 
 
 class Rates:
-    """Articles a second of any span of a run.
+    """Articles per second in any span of a run.
 
-    Outputs come in batches, one a commit. Between the last of one and the last of the next lies the work on the next.
+    Outputs come in batches, one per commit. The time between the last outputs of two batches is the work on the second.
 
     Args:
         stamps_ms: when each output of the run was written, milliseconds since 1970, in any order.
@@ -139,7 +139,7 @@ class Rates:
         return float(after - before) / (turn.ended - turn.began)
 
     def ratio(self, way: str, rounds: Sequence[Round]) -> Ratio:
-        """Return how the rate of one way compares to that of the API stopped in the same round.
+        """Return the rate of one way relative to that with the API stopped in the same round.
 
         Args:
             way: one of `WAYS`.

@@ -1,6 +1,6 @@
-"""An endless stream in compressed time: disk, memory and index until they no longer grow.
+"""An endless stream in compressed time: disk, memory and index until they stop growing.
 
-Knows the engine and its store; asserts nothing. Texts are made of the samples, a share of them copies.
+Knows the engine and its store; asserts nothing. Texts are random, and a share of them are copies.
 """
 
 import argparse
@@ -30,15 +30,15 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the state takes at one moment.
+    """The size of the state at one moment.
 
     Attributes:
-        windows: of the stream so far.
-        articles: judged so far.
-        entries: kept.
-        disk_bytes: of the database, without its log, which RocksDB bounds at 256 MB.
-        resident_bytes: of the process.
-        rate: articles a second since the sample before.
+        windows: length of the stream so far, in windows.
+        articles: number judged so far.
+        entries: number of entries stored.
+        disk_bytes: size of the database, without its log, which RocksDB limits to 256 MB.
+        resident_bytes: resident memory of the process.
+        rate: articles per second since the previous sample.
     """
 
     windows: float
@@ -50,7 +50,7 @@ class Sample:
 
 
 def stream(seed: int, days: float, per_window: int) -> Iterator[Article]:
-    """Yield articles without end, evenly over time: made-up news, 45% of them copies of one of the last 200."""
+    """Yield articles endlessly, evenly over time: random texts, 45% of them copies of one of the last 200."""
     chance = random.Random(seed)
     words = [chr(0x4E00 + chance.randrange(6_000)) + chr(0x4E00 + chance.randrange(6_000)) for _ in range(40_000)]
     recent: list[str] = []
@@ -66,9 +66,9 @@ def stream(seed: int, days: float, per_window: int) -> Iterator[Article]:
 
 
 def run(windows: int, per_window: int, directory: Path) -> Iterator[Sample]:
-    """Judge a stream of some windows, and yield a sample each quarter of one."""
+    """Judge a stream of some windows, and yield a sample every quarter of a window."""
     settings = EngineSettings.model_validate({"window": {"days": 1.0}, "idf": {"epoch_articles": per_window}})
-    # Buffers as small as the windows: with those of the service all of it would stay in memory and its log.
+    # Buffers as small as the windows: with the service's buffers, everything would stay in memory and the log.
     store = RocksStore(directory, write_buffer_bytes=1 << 20)
     articles = stream(1, 1.0, per_window)
     with Deduplicator(settings=settings, store=store) as engine:
@@ -98,7 +98,7 @@ def run(windows: int, per_window: int, directory: Path) -> Iterator[Sample]:
 
 def plot(samples: list[Sample], file: Path) -> None:
     """Draw disk, memory and entries against windows."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import, and only for the picture
+    from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import, and needed only for the picture
 
     figure = Figure(figsize=(8, 6), layout="constrained")
     axes = figure.subplots(3, 1, sharex=True)
@@ -119,9 +119,9 @@ def plot(samples: list[Sample], file: Path) -> None:
 def main() -> None:
     """Run it and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--windows", type=int, default=8, help="windows of the stream (default %(default)s)")
-    parser.add_argument("--articles", type=int, default=20_480, help="articles of a window (default %(default)s)")
-    parser.add_argument("--out", type=Path, help="PNG to draw")
+    parser.add_argument("--windows", type=int, default=8, help="length of the stream in windows (default %(default)s)")
+    parser.add_argument("--articles", type=int, default=20_480, help="articles per window (default %(default)s)")
+    parser.add_argument("--out", type=Path, help="PNG file to draw")
     arguments = parser.parse_args()
     samples: list[Sample] = []
     console.print(f"{'windows':>8} {'articles':>9} {'entries':>8} {'disk MB':>8} {'RSS MB':>7} {'articles/s':>10}")

@@ -41,7 +41,7 @@ def test_two_outputs_a_second_apart_have_the_rate_of_one_a_second() -> None:
 @pytest.mark.parametrize("stamps", [[], [7], [7, 7, 7]])
 def test_outputs_of_one_moment_have_no_rate(stamps: list[int]) -> None:
     """Without two moments there is no time to divide by, and the error says so."""
-    with pytest.raises(ValueError, match=f"{len(stamps)} outputs of one moment"):
+    with pytest.raises(ValueError, match=f"{len(stamps)} outputs with the same timestamp"):
         steady_rate(stamps)
 
 

@@ -1,1 +1,1 @@
-"""The whole service beside its references, in one run: `python -m tests.benchmarks.throughput`."""
+"""The whole service compared with its references, in one run: `python -m tests.benchmarks.throughput`."""

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.throughput`: the whole service beside its references, in one run.
+"""`python -m tests.benchmarks.throughput`: the whole service compared with its references, in one run.
 
 Knows the options; asserts nothing: it prints figures and ratios of one run.
 """
@@ -19,7 +19,7 @@ from tests.benchmarks.throughput.rounds import Plan, timed_in_rounds
 from tests.benchmarks.throughput.service import Variant
 
 SERVICES = ("exactly_once", "at_least_once", "one_core", "unproved")
-_FILE_WIDTH = 110  # columns, where the output is no terminal
+_FILE_WIDTH = 110  # columns, if the output is not a terminal
 console = Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 
 
@@ -29,9 +29,9 @@ def main() -> None:
     articles = chosen_articles(options)
     bodies = [article.body for article in decoded(articles, load_settings(flags=options.flags).input)]
     if not bodies:
-        raise SystemExit("there are no articles: a line of JSON each is wanted, with the field names of the settings")
+        raise SystemExit("there are no articles: give one JSON object per line, with the field names of the settings")
     if options.latency and len(articles) <= WARM_UP:
-        raise SystemExit(f"the latency takes more than {WARM_UP} articles, and these are {len(articles)}: --no-latency")
+        raise SystemExit(f"the latency needs more than {WARM_UP} articles, there are {len(articles)}: use --no-latency")
     characters = round(sum(map(len, bodies)) / len(bodies))
     plan = Plan(
         articles,
@@ -67,9 +67,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_positive, default=2, help="how often each is timed (%(default)s)")
     parser.add_argument("--services", nargs="+", choices=SERVICES, default=SERVICES, help="ways to run the service")
     parser.add_argument("--references", nargs="*", choices=names, default=names, help="what it is compared with")
-    parser.add_argument("--cores", type=_positive, default=1, help="that one_core is pinned to (%(default)s)")
-    parser.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True, help="measure it")
-    parser.add_argument("--latency-seconds", type=float, default=20.0, help="of load (%(default)s)")
+    parser.add_argument("--cores", type=_positive, default=1, help="number of cores for one_core (%(default)s)")
+    parser.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True, help="measure the latency")
+    parser.add_argument("--latency-seconds", type=float, default=20.0, help="duration of its load (%(default)s)")
     parser.add_argument("--links", type=Path, help="write the links of the first run here, to score them")
     parser.add_argument("--json", type=Path, help="write all figures here")
     parser.add_argument("--set", dest="flags", action="append", default=[], help="a setting of the service")

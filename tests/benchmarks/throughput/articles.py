@@ -1,4 +1,4 @@
-"""The articles that a benchmark runs over: out of a file, or made of the demo's samples.
+"""The articles that a benchmark runs over: from a file, or made from the demo's samples.
 
 Knows lines of JSON and the settings' field names; knows nothing of what is timed.
 """
@@ -28,29 +28,29 @@ def read_articles(path: Path) -> list[bytes]:
 
 
 def add_article_options(parser: ArgumentParser, count: int) -> None:
-    """Add the options by which a benchmark is given its articles.
+    """Add the options that choose a benchmark's articles.
 
     Args:
-        parser: of its command line.
-        count: of samples, unless said.
+        parser: parser of its command line.
+        count: default number of samples.
     """
-    parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; else samples")
-    parser.add_argument("--count", type=int, default=count, help="how many samples, without --articles (%(default)s)")
+    parser.add_argument("--articles", type=Path, help="JSONL, plain or .gz, with id, title, body; by default samples")
+    parser.add_argument("--count", type=int, default=count, help="number of samples, without --articles (%(default)s)")
 
 
 def chosen_articles(options: Namespace) -> list[bytes]:
-    """Return the articles that the options of `add_article_options` ask for."""
+    """Return the articles that the options of `add_article_options` choose."""
     return read_articles(options.articles) if options.articles else sample_articles(options.count)
 
 
 def write_articles(path: Path, articles: Iterable[bytes]) -> Path:
-    """Write articles a line each and return the path."""
+    """Write articles, one per line, and return the path."""
     path.write_bytes(b"".join(article + b"\n" for article in articles))
     return path
 
 
 def decoded(articles: Iterable[bytes], settings: InputSettings) -> list[Article]:
-    """Return the articles that the service would judge; what it would call a dead letter is left out."""
+    """Return the articles that the service would judge, without those that it would treat as dead letters."""
     decoder, now_ms = Decoder(settings), time.time_ns() // 1_000_000
     found = []
     for value in articles:
@@ -67,8 +67,8 @@ def renamed(article: bytes, path: str, name: str) -> bytes:
     """Return an article under another id.
 
     Args:
-        article: JSON.
-        path: of the id, dotted.
+        article: the article as JSON.
+        path: dotted path of the id.
         name: the new id.
     """
     fields = orjson.loads(article)
@@ -81,10 +81,10 @@ def renamed(article: bytes, path: str, name: str) -> bytes:
 
 
 def sample_articles(count: int, seed: int = 7) -> list[bytes]:
-    """Return articles drawn from the words of the demo's samples, each word after one that it follows there.
+    """Return articles made of words of the demo's samples, each drawn from those that follow the previous word there.
 
-    Two fifths are reposts of an earlier one, cut at the end. They read like nothing, but their words, lengths and
-    n-grams are as varied as those of news.
+    Two fifths are reposts of an earlier one, cut at the end. They make no sense, but their words, lengths and n-grams
+    are as varied as those of news.
     """
     source = random.Random(seed)
     walks = Walks()

@@ -1,4 +1,4 @@
-"""Pins what is timed to cores. Knows the scheduler's masks; knows nothing of what runs there."""
+"""Pins what is timed to CPU cores. Knows the scheduler's masks; knows nothing of what runs there."""
 
 import os
 import sys
@@ -10,10 +10,10 @@ CAN_PIN = sys.platform == "linux"
 
 @contextmanager
 def pinned(cores: int | None) -> Iterator[None]:
-    """Keep this thread, and the processes and threads that it starts meanwhile, to the last so many cores.
+    """Pin this thread, and the processes and threads that it starts meanwhile, to the last cores.
 
     Args:
-        cores: how many, no more than there are; None leaves everything as it is, and so does a platform that cannot.
+        cores: number of cores, no more than there are; None changes nothing. Other platforms than Linux cannot pin.
     """
     if cores is None or sys.platform != "linux":
         yield

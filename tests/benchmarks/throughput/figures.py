@@ -1,6 +1,6 @@
-"""From what was timed to figures: the steady rate, the median of rounds, ratios beside their goals, latencies.
+"""Computes figures from timings: the steady rate, medians of rounds, ratios and their goals, latencies.
 
-Knows arithmetic alone; knows nothing of Kafka or of what is printed.
+Knows only arithmetic; knows nothing of Kafka or of what is printed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,26 +9,26 @@ from statistics import median
 
 import numpy as np
 
-_START = 20  # a twentieth of the outputs is left out: the start
-_LOOKED_THROUGH = 4_096  # outputs, two full batches: a pause between batches is among them
+_START = 20  # the first twentieth of the outputs is left out: the start
+_LOOKED_THROUGH = 4_096  # outputs, two full batches: enough to contain a pause between batches
 
 
 def steady_rate(stamps_ms: Sequence[int]) -> float:
-    """Return outputs a second, without the start.
+    """Return outputs per second, without the start.
 
     Outputs come in batches. The clock starts with the last output of a batch and stops with the last of all, so that
-    the work on every output that is counted lies in between: where it starts is the longest pause among the
-    outputs after the first twentieth.
+    the work on every counted output lies in between. It starts at the longest pause among the outputs that follow the
+    first twentieth.
 
     Args:
-        stamps_ms: when each was written, milliseconds, in any order; two or more that differ.
+        stamps_ms: when each was written, milliseconds, in any order; at least two different times.
 
     Raises:
-        ValueError: they are fewer, or all of one moment.
+        ValueError: there are fewer, or all are equal.
     """
     stamps = np.sort(np.asarray(stamps_ms, np.int64))
     if len(stamps) < 2 or stamps[0] == stamps[-1]:
-        raise ValueError(f"{len(stamps)} outputs of one moment have no rate")
+        raise ValueError(f"{len(stamps)} outputs with the same timestamp have no rate")
     start = len(stamps) // _START
     looked_through = stamps[start : min(start + _LOOKED_THROUGH, max(start + 2, len(stamps) // 2))]
     first = start + int(np.argmax(np.diff(looked_through)))
@@ -37,12 +37,12 @@ def steady_rate(stamps_ms: Sequence[int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Two rates that are compared.
+    """A comparison of two rates.
 
     Attributes:
-        of: the name of what is to be fast.
-        to: the name of what it is compared with.
-        goal: least ratio; None where there is none.
+        of: name of what should be fast.
+        to: name of what it is compared with.
+        goal: smallest acceptable ratio; None if there is no goal.
     """
 
     of: str
@@ -50,10 +50,10 @@ class Ratio:
     goal: float | None = None
 
     def value(self, rates: Mapping[str, Sequence[float]]) -> float | None:
-        """Return the ratio of the medians; None where one of both was not timed.
+        """Return the ratio of the medians; None if one of them was not timed.
 
         Args:
-            rates: by name, one a round.
+            rates: rates by name, one per round.
         """
         of, to = rates.get(self.of), rates.get(self.to)
         return median(of) / median(to) if of and to else None
@@ -61,13 +61,13 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From producing an article to a decision that a read_committed reader has.
+    """Latency from producing an article until a read_committed reader has its decision.
 
     Attributes:
-        rate: articles a second that were produced.
-        articles: that were counted.
-        median_ms: of the latencies, milliseconds.
-        p99_ms: their 99th percentile.
+        rate: articles produced per second.
+        articles: number of articles counted.
+        median_ms: median latency, milliseconds.
+        p99_ms: 99th percentile, milliseconds.
     """
 
     rate: float

@@ -1,6 +1,6 @@
-"""How long a decision takes: articles at a constant rate, their times in their ids, read by another process.
+"""How long a decision takes: articles at a constant rate, with their send times in their ids, read by another process.
 
-Knows how to pace and to read; knows nothing of throughput. Both clocks are the machine's.
+Knows how to pace and to read; knows nothing of throughput. Both processes use the same machine's clock.
 """
 
 import tempfile
@@ -17,8 +17,8 @@ from tests.benchmarks.throughput.figures import Latency, latency_of
 from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, reader
 from tests.stream.harness import Service, Topics, fresh_topics
 
-WARM_UP = 1_024  # articles that are through before the load begins: a start takes seconds
-_STEP_SECONDS = 0.001  # between looks at what is due
+WARM_UP = 1_024  # articles decided before the load begins: a start takes seconds
+_STEP_SECONDS = 0.001  # between checks of what is due
 
 
 def measure_latency(
@@ -27,22 +27,22 @@ def measure_latency(
     """Run the service with the default commit settings under a constant load.
 
     Args:
-        bootstrap: the broker.
-        articles: each goes in once, so that the load ends early where they do not last.
-        rate: articles a second.
-        seconds: how long.
+        bootstrap: the broker's address.
+        articles: each is sent once; if there are too few, the load ends early.
+        rate: articles per second.
+        seconds: duration of the load.
         id_path: dotted path of an article's id.
         flags: settings, as `group.name=value`.
 
     Raises:
         TimeoutError: not all articles came out.
-        ValueError: there are none but for the warm-up.
+        ValueError: there are none beyond the warm-up.
     """
     load = articles[WARM_UP : WARM_UP + round(rate * seconds)]
     if not load:
         raise ValueError(f"{len(articles)} articles are too few: {WARM_UP} of them are for the warm-up")
     topics = fresh_topics(bootstrap, partitions=PARTITIONS)
-    # A process of its own: a reader in a thread would wait for this one's turns at the interpreter.
+    # A separate process: a reader in a thread would have to wait for this one to release the interpreter.
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     reading = context.Process(target=_read, args=(bootstrap, topics, WARM_UP, len(load), theirs), daemon=True)
@@ -51,7 +51,7 @@ def measure_latency(
         reading.start()
         load_at = _Load(bootstrap, topics.input, rate, id_path)
         load_at.produce(articles[:WARM_UP])
-        # Only now producer and reader are connected.
+        # From here on both producer and reader are connected.
         _answer(ours)
         load_at.produce(load)
         latencies = _answer(ours)
@@ -69,7 +69,7 @@ class _Load:
         self._id_path = id_path
 
     def produce(self, articles: Sequence[bytes]) -> None:
-        """Produce articles, each with the time in its id, and wait until all are there."""
+        """Produce articles, each with the send time in its id, and wait until all have arrived."""
         began, sent = time.monotonic(), 0
         while sent < len(articles):
             due = min(len(articles), int((time.monotonic() - began) * self._rate))
@@ -86,7 +86,7 @@ def _answer(pipe: Connection) -> list[float]:
     """Wait for the next answer of the reader.
 
     Raises:
-        TimeoutError: it did not read what it was to read.
+        TimeoutError: it did not read all articles in time.
     """
     if not pipe.poll(TIMEOUT_SECONDS):
         raise TimeoutError(f"not all articles were read in {TIMEOUT_SECONDS:.0f} s")
@@ -95,7 +95,7 @@ def _answer(pipe: Connection) -> list[float]:
 
 
 def _read(bootstrap: str, topics: Topics, warm_up: int, load: int, pipe: Connection) -> None:
-    """Send, when some outputs are read and again for the others, after how many milliseconds each was read."""
+    """Read the warm-up and then the load; after each, send the latencies in milliseconds."""
     consumer = reader(bootstrap, topics)
     for expected in (warm_up, load):
         latencies: list[float] = []

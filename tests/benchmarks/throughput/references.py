@@ -1,4 +1,4 @@
-"""What the service is compared with: a segmenter, two near-duplicate indexes in memory, its own engine, its files.
+"""What the service is compared with: a segmenter, two in-memory near-duplicate indexes, its own engine, its file mode.
 
 Knows the loop that users of each would write; knows nothing of Kafka.
 """
@@ -24,7 +24,7 @@ from tests.stream.harness import REPOSITORY, clean_environment, set_flags
 
 PERMUTATIONS = 128
 BATCH = 512
-_FILE_START = 10  # a tenth of the articles, for the time that `stream-dedup dedup` takes to start
+_FILE_START = 10  # a tenth of the articles is used to time the start of `stream-dedup dedup`
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Timed:
     """One run of a reference.
 
     Attributes:
-        rate: articles a second.
-        copies: articles that it took for copies; None where it looks for none.
+        rate: articles per second.
+        copies: number of articles judged to be copies; None if it does not look for copies.
     """
 
     rate: float
@@ -44,7 +44,7 @@ Loop = Callable[[Sequence[Article], Settings], int | None]
 
 
 def grams_of(text: str, size: int) -> set[str]:
-    """Return the character n-grams of a text; a shorter text is one."""
+    """Return the character n-grams of a text; a shorter text is a single one."""
     return {text[i : i + size] for i in range(max(1, len(text) - size + 1))}
 
 
@@ -98,13 +98,13 @@ def _engine(articles: Sequence[Article], settings: Settings) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One of them.
+    """A reference.
 
     Attributes:
-        name: what the tables call it.
-        does: with each article.
-        loop: over all articles, on one core; None for `stream-dedup dedup`, a process on all cores.
-        package: of the extra `peers` that it takes; empty: none.
+        name: its name in the tables.
+        does: what it does with each article.
+        loop: runs over all articles, on one core; None for `stream-dedup dedup`, a process on all cores.
+        package: the package of the extra `peers` that it needs; empty for none.
     """
 
     name: str
@@ -118,10 +118,10 @@ class Reference:
         return bool(self.package) and find_spec(self.package) is None
 
     def timed(self, path: Path, flags: Sequence[str]) -> Timed:
-        """Time it in a process of its own.
+        """Time it in a separate process.
 
         Args:
-            path: articles, JSONL.
+            path: file of articles, JSONL.
             flags: settings, as `group.name=value`.
         """
         if self.loop is None:
@@ -141,7 +141,7 @@ REFERENCES = (
 
 
 def _timed(loop: Loop, path: Path, flags: Sequence[str]) -> Timed:
-    """Time a loop on one core, once it has been through some articles: dictionaries are read and kernels loaded."""
+    """Time a loop on one core, after a warm-up with some articles that reads dictionaries and loads kernels."""
     settings = load_settings(flags=flags)
     with pinned(1):
         articles = decoded(read_articles(path), settings.input)
@@ -152,7 +152,7 @@ def _timed(loop: Loop, path: Path, flags: Sequence[str]) -> Timed:
 
 
 def _dedup(path: Path, flags: Sequence[str]) -> Timed:
-    """Time the command; what it takes to start, and for the first tenth of the articles, is taken off."""
+    """Time the command; the time for its start and the first tenth of the articles is subtracted."""
     articles = read_articles(path)
     start = len(articles) // _FILE_START
     with tempfile.TemporaryDirectory() as folder:

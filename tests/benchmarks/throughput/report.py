@@ -1,6 +1,6 @@
 """The figures of a run as tables on the terminal and as JSON.
 
-Knows names, units and goals; knows nothing of how anything is timed. Of several rounds all figures are medians.
+Knows names, units and goals; knows nothing of how anything is timed. All figures are medians over the rounds.
 """
 
 import os
@@ -31,7 +31,7 @@ RATIOS = (
     Ratio("exactly_once", "engine"),
 )
 MEDIAN_GOAL_MS, P99_GOAL_MS = 150.0, 400.0
-HOW_TO_GET = "not installed: it is in the extra `peers`"
+HOW_TO_GET = "not installed: install the extra `peers`"
 _PACKAGES = ("stream-dedup", "rjieba", "datasketch", "gaoya", "confluent-kafka", "rocksdict", "numpy", "numba")
 
 
@@ -57,7 +57,7 @@ def as_json(plan: Plan, results: Results, characters: int) -> dict[str, Any]:
 
 
 def service_figures(runs: Sequence[ServiceRun]) -> dict[str, float | bool]:
-    """Return what is shown of the service besides its rate."""
+    """Return the service's figures other than its rate."""
     return {
         "each out exactly once": all(run.once for run in runs),
         "links": round(median(len(run.links) for run in runs)),
@@ -68,14 +68,14 @@ def service_figures(runs: Sequence[ServiceRun]) -> dict[str, float | bool]:
 
 
 def stages_of(runs: Sequence[ServiceRun]) -> dict[str, float]:
-    """Return seconds for 1,000 articles by stage."""
+    """Return seconds per 1,000 articles by stage."""
     stages = {stage for run in runs for stage in run.stages}
     found = {stage: median(run.stages.get(stage, 0.0) for run in runs) for stage in stages}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def machine() -> str:
-    """Return what ran it."""
+    """Describe the machine."""
     unpinned = "" if CAN_PIN else ", which cannot pin a process to a core"
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}{unpinned}"
 

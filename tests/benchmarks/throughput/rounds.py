@@ -1,6 +1,6 @@
-"""What is timed in which order: references and the service in turns, so that a noisy machine treats them alike.
+"""The order of timing: references and the service alternate, so that noise of the machine affects them alike.
 
-Knows the order; knows nothing of how one of them is timed or shown.
+Knows the order; knows nothing of how each is timed or shown.
 """
 
 import tempfile
@@ -25,14 +25,14 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be timed.
+    """What to time.
 
     Attributes:
-        articles: JSON each.
-        variants: of the service; the latency is measured with the first.
-        references: that are installed.
+        articles: the articles, each as JSON.
+        variants: variants of the service; the latency is measured with the first.
+        references: the installed references.
         rounds: how often each is timed.
-        latency_seconds: of load at half of the top rate; 0: the latency is not measured.
+        latency_seconds: duration of the load at half of the top rate; 0 to skip the latency.
         flags: settings, as `group.name=value`.
     """
 
@@ -46,25 +46,25 @@ class Plan:
 
 @dataclass(slots=True)
 class Results:
-    """What was timed, by name, a run a round."""
+    """Results by name, one run per round."""
 
     services: dict[str, list[ServiceRun]] = field(default_factory=dict)
     references: dict[str, list[Timed]] = field(default_factory=dict)
     latency: Latency | None = None
 
     def rates(self) -> dict[str, list[float]]:
-        """Return articles a second of everything."""
+        """Return articles per second of everything that was timed."""
         runs: dict[str, list[ServiceRun] | list[Timed]] = {**self.services, **self.references}
         return {name: [run.rate for run in timed] for name, timed in runs.items()}
 
 
 def in_turns(first: Sequence[Entry], second: Sequence[Entry], number: int) -> Iterator[Entry]:
-    """Yield entries of both in turns; every other round backwards, so that a drift of the machine cancels out.
+    """Yield entries of both alternately; every other round backwards, so that a drift of the machine cancels out.
 
     Args:
-        first: begins.
-        second: follows.
-        number: of the round, from 0.
+        first: the entries to begin with.
+        second: the others.
+        number: number of the round, from 0.
     """
     pairs = chain.from_iterable(zip_longest(first, second))
     order = [entry for entry in pairs if entry is not None]
@@ -75,8 +75,8 @@ def timed_in_rounds(plan: Plan, tell: Callable[[str], object]) -> Results:
     """Time everything on a real broker, after a warm-up.
 
     Args:
-        plan: what.
-        tell: is told what is timed next.
+        plan: what to time.
+        tell: called with a line on what is timed next.
 
     Raises:
         TimeoutError: not all articles came out of the service.

@@ -1,6 +1,6 @@
-"""The whole service, Kafka to Kafka, as a process of its own over a topic that was filled beforehand.
+"""The whole service, Kafka to Kafka, as a separate process reading a topic that was filled beforehand.
 
-Knows how to run and to measure it once; knows nothing of references or of how figures are shown.
+Knows how to run and measure it once; knows nothing of references or of how figures are shown.
 """
 
 import tempfile
@@ -21,8 +21,8 @@ from tests.stream.harness import Service, Topics, fresh_topics, wait_until
 PARTITIONS = 3
 TIMEOUT_SECONDS = 600.0
 API = ("api.enabled=true", "api.port=0")  # settings that start it
-_API_SECONDS = 120.0  # that its start may take
-_LOOK_SECONDS = 0.5  # between looks at the metrics, which cost the service some milliseconds each
+_API_SECONDS = 120.0  # allowed for its start
+_LOOK_SECONDS = 0.5  # between reads of the metrics, which cost the service some milliseconds each
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Variant:
     """One way to run the service.
 
     Attributes:
-        name: what the tables call it.
+        name: its name in the tables.
         guarantee: `commit.guarantee`.
-        cores: that it is pinned to; None: all. The broker always has all.
+        cores: number of cores it is pinned to; None for all. The broker always has all.
         segment: `text.segment`.
     """
 
@@ -51,13 +51,13 @@ class ServiceRun:
     """One run over all articles.
 
     Attributes:
-        rate: articles a second, by the outputs' own times, without the start.
+        rate: articles per second, by the outputs' timestamps, without the start.
         once: whether each article came out exactly once.
-        links: as JSON.
-        cpu_seconds: for 1,000 articles, from the first commits on.
-        memory: resident at the end, bytes.
-        disk: of the state, bytes an article.
-        stages: seconds for 1,000 articles by stage, as the service's metrics tell them.
+        links: the links, as JSON.
+        cpu_seconds: CPU time per 1,000 articles, from the first commits on.
+        memory: resident memory at the end, in bytes.
+        disk: size of the state, in bytes per article.
+        stages: seconds per 1,000 articles by stage, from the service's metrics.
     """
 
     rate: float
@@ -74,10 +74,10 @@ class Output:
     """A message of an output topic.
 
     Attributes:
-        topic: its name.
-        key: of the message.
-        value: of the message.
-        stamp_ms: when it was written.
+        topic: name of the topic.
+        key: the message's key.
+        value: the message's value.
+        stamp_ms: when it was written, milliseconds since 1970 in UTC.
     """
 
     topic: str
@@ -90,10 +90,10 @@ def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, fla
     """Fill a topic, run the service over it and measure.
 
     Args:
-        bootstrap: the broker.
-        articles: as JSON.
+        bootstrap: the broker's address.
+        articles: the articles, as JSON.
         variant: a way to run the service.
-        flags: more settings.
+        flags: further settings.
 
     Raises:
         TimeoutError: not all articles came out.
@@ -108,12 +108,12 @@ def run_service(bootstrap: str, articles: Sequence[bytes], variant: Variant, fla
 
 
 class _Awaited(NamedTuple):
-    """What was seen of the service while it decided.
+    """What was observed while the service was deciding.
 
     Attributes:
-        seen: articles decided at the first look.
-        cpu_seconds: from then on.
-        memory: resident at the end, bytes.
+        seen: articles already decided when the metrics were first read.
+        cpu_seconds: CPU time from then on.
+        memory: resident memory at the end, in bytes.
     """
 
     seen: int
@@ -134,7 +134,7 @@ def _measured(
 ) -> ServiceRun:
     stages = service.metrics().by("stage_seconds_total", "stage")
     service.stop()
-    # Not before: whoever reads along takes a part of the cores, and the outputs know when they were written.
+    # Read only now: a concurrent reader would take some of the CPU, and the outputs have their own timestamps.
     outputs = list(outputs_of(bootstrap, topics, len(articles)))
     disk = sum(path.stat().st_size for path in (service.directory / "state").rglob("*") if path.is_file())
     count = len(articles)
@@ -150,13 +150,13 @@ def _measured(
 
 
 def api_of(service: Service) -> str:
-    """Wait until the API of a service answers; return where."""
+    """Wait until the API of a service answers; return its URL."""
     wait_until(lambda: bool(service.events("answering")), "the API", _API_SECONDS)
     return str(service.events("answering")[-1]["api"])
 
 
 def fill(bootstrap: str, topic: str, articles: Iterable[bytes]) -> None:
-    """Produce the articles, spread round over the partitions."""
+    """Produce the articles, distributed over the partitions in turn."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
     for number, article in enumerate(articles):
         producer.produce(topic, article, partition=number % PARTITIONS)
@@ -170,7 +170,7 @@ def fill(bootstrap: str, topic: str, articles: Iterable[bytes]) -> None:
 def reader(bootstrap: str, topics: Topics) -> Consumer:
     """Return a read_committed consumer of the three outputs, from the beginning.
 
-    It is assigned their partitions: joining a group takes seconds, in which nothing would be read.
+    The partitions are assigned directly: joining a group takes seconds during which nothing would be read.
     """
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": f"{topics.group}-reader", "isolation.level": "read_committed"}
@@ -185,7 +185,7 @@ def decided(service: Service) -> int:
 
 
 def await_decided(service: Service, wanted: int) -> int:
-    """Wait until so many articles are decided; return how many are.
+    """Wait until so many articles are decided; return the number decided.
 
     Raises:
         TimeoutError: it takes too long.
@@ -199,10 +199,10 @@ def await_decided(service: Service, wanted: int) -> int:
 
 
 def outputs_of(bootstrap: str, topics: Topics, expected: int) -> Iterator[Output]:
-    """Yield outputs, so many or a few more.
+    """Yield the expected number of outputs, or a few more.
 
     Raises:
-        TimeoutError: they do not come.
+        TimeoutError: there are fewer.
     """
     consumer, count = reader(bootstrap, topics), 0
     deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -218,10 +218,10 @@ def outputs_of(bootstrap: str, topics: Topics, expected: int) -> Iterator[Output
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:
-    """Return a process and those that it has started."""
+    """Return a process and all its descendants."""
     return [process, *process.children(recursive=True)]
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """Return the CPU time of a process and those that it has started, seconds."""
+    """Return the CPU time of a process and all its descendants, in seconds."""
     return sum(times.user + times.system for times in (one.cpu_times() for one in family(process)))
