@@ -1,4 +1,4 @@
-"""The process that serves the API beside a service: it reads its settings as JSON from standard input and ends with it.
+"""The process that serves the API: it reads its settings as JSON from standard input, and ends when that is closed.
 
 Knows standard input and signals; knows nothing of HTTP.
 """

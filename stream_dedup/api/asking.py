@@ -61,7 +61,9 @@ class Asking(BaseModel):
     source: str = Field(
         "", max_length=2_000, description="Who published it: lines known to be that site's are removed."
     )
-    url: str = Field("", max_length=8_192, description="Where it was published; without a source its host stands in.")
+    url: str = Field(
+        "", max_length=8_192, description="Where it was published; its host is used if there is no source."
+    )
     scope: _Scope = Field("", description="It is compared only with articles of this scope.")
     id: _Id | None = Field(None, description="Id of an article to leave out of the decision.")
     limit: int = Field(10, ge=1, le=MOST_SIMILAR, description="The largest number of articles to return.")

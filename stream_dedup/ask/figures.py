@@ -136,7 +136,7 @@ def _samples(page: str) -> _Samples:
     return samples
 
 
-def _figures(samples: _Samples, ready: bool | None, not_ready: str) -> Figures:  # noqa: FBT001  # as `_readiness` tells
+def _figures(samples: _Samples, ready: bool | None, not_ready: str) -> Figures:  # noqa: FBT001  # as `_readiness` returns it
     decisions: Counter[str] = Counter()
     for sample in samples[_ARTICLES]:
         # The series of configured topics exist from the start, with the value 0.
