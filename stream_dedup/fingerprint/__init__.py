@@ -1,4 +1,4 @@
-"""Words and characters to SimHash and sketch, and the similarity measures on them.
+"""Turns words and characters into SimHashes and sketches, and measures similarity on them.
 
-Knows one text or two at a time; knows nothing of the index.
+Knows one or two texts at a time; knows nothing of the index.
 """

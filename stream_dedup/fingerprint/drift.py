@@ -1,6 +1,6 @@
-"""How far fingerprints move when the weights change: measured on the newest articles that were counted.
+"""Measures how far fingerprints move when the weights change, on the newest articles that were counted.
 
-Knows words, weights and Hamming distances; knows nothing of when an epoch ends or who is told.
+Knows words, weights and Hamming distances; knows nothing of when an epoch ends or who reads the result.
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,18 @@ from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.terms import Terms, joined_terms
 
-SAMPLE_ARTICLES = 128  # the mean is then known to an eleventh of the standard deviation, for 4 to 7 ms an epoch
-SAMPLE_WORDS = 1024  # distinct words of an article, at most: so a sample has 5 MB at worst, 2 MB of news
+SAMPLE_ARTICLES = 128  # gives the mean to within 1/11 of the standard deviation, and takes 4 to 7 ms per epoch
+SAMPLE_WORDS = 1024  # most distinct words of a sampled article: a sample takes 2 MB for news, 5 MB at worst
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far the fingerprints of a sample moved at the beginning of an epoch.
+    """How far the fingerprints of a sample moved when an epoch began.
 
     Attributes:
         epoch: number of the epoch that began.
-        distances: Hamming distance between the fingerprint of the epoch before and that of this one, bits, shape (n,).
+        distances: Hamming distance between the fingerprints with the previous epoch's weights and with this one's,
+            bits, shape (n,).
     """
 
     epoch: int
@@ -41,7 +42,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Articles of one batch: their fingerprints and what these were made from."""
+    """Articles of one batch: their fingerprints and the terms these were computed from."""
 
     fingerprints: U64
     terms: Terms
@@ -56,10 +57,10 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class DriftSample:
-    """The newest articles of an epoch, `SAMPLE_ARTICLES` of them, whose fingerprints all have its weights.
+    """The newest `SAMPLE_ARTICLES` articles of an epoch, all fingerprinted with its weights.
 
-    Which articles it holds does not depend on batches. Articles without a word have no fingerprint to speak of, those
-    of more than `SAMPLE_WORDS` distinct words would cost too much: both are left out.
+    Which articles it holds does not depend on how the stream is batched. Articles without words are left out because
+    their fingerprint is meaningless, those with more than `SAMPLE_WORDS` distinct words because they cost too much.
     """
 
     parts: tuple[_Part, ...] = ()
@@ -68,12 +69,12 @@ class DriftSample:
         return min(SAMPLE_ARTICLES, sum(len(part.fingerprints) for part in self.parts))
 
     def followed_by(self, features: Features, fingerprints: U64, articles: I64) -> "DriftSample":
-        """Return the sample with newer articles.
+        """Return the sample updated with newer articles.
 
         Args:
-            features: of a batch of n.
-            fingerprints: of the batch, with the weights of the epoch, shape (n,).
-            articles: places of the articles in the batch, ascending, shape (m,).
+            features: features of a batch of n articles.
+            fingerprints: their fingerprints with the epoch's weights, shape (n,).
+            articles: indices of the counted articles in the batch, ascending, shape (m,).
         """
         words = np.diff(features.terms.offsets)[articles]
         places = articles[(words > 0) & (words <= SAMPLE_WORDS)][-SAMPLE_ARTICLES:]
@@ -83,7 +84,7 @@ class DriftSample:
         return DriftSample(_newest((*self.parts, _Part(fingerprints[places], features.terms.only(places), titles))))
 
     def drift(self, fingerprinter: Fingerprinter, epoch: Epoch) -> Drift | None:
-        """Return how far the fingerprints move with the weights of another epoch; None if there are none."""
+        """Return how far the fingerprints move with the weights of another epoch; None if the sample is empty."""
         if not self.parts:
             return None
         sample = _joined(self.parts).last(SAMPLE_ARTICLES)
@@ -92,7 +93,7 @@ class DriftSample:
 
 
 def _newest(parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
-    """Leave out the oldest parts as long as the others fill the sample."""
+    """Drop the oldest parts as long as the remaining ones fill the sample."""
     spare = sum(len(part.fingerprints) for part in parts) - SAMPLE_ARTICLES
     first = 0
     while len(parts[first].fingerprints) <= spare:

@@ -1,6 +1,6 @@
-"""Articles to features: everything about their texts that candidates are found and verified by.
+"""Turns articles into features: everything about their texts that is used to find and verify candidates.
 
-Knows the way from raw text to terms, sketches and fingerprints; knows nothing of other articles.
+Knows how raw text becomes terms, sketches and fingerprints; knows nothing of other articles.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,8 +34,8 @@ class Fingerprints(NamedTuple):
     """Fingerprints of n articles.
 
     Attributes:
-        epoch: whose weights they have.
-        values: shape (n,).
+        epoch: the epoch whose weights were used.
+        values: the fingerprints, shape (n,).
         sums: bit sums, shape (n, 64).
     """
 
@@ -45,7 +45,7 @@ class Fingerprints(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints | None"]) -> "Fingerprints | None":
-        """Return those of several batches as those of one; None unless all have the weights of one epoch."""
+        """Return the fingerprints of several batches as one; None unless all have the weights of the same epoch."""
         known = [part for part in parts if part is not None]
         if len(known) < len(parts) or any(part.epoch is not known[0].epoch for part in known):
             return None
@@ -56,7 +56,7 @@ class Fingerprints(NamedTuple):
         )
 
     def part(self, start: int, stop: int) -> "Fingerprints":
-        """Return those of the articles from `start` up to, not including, `stop`."""
+        """Return the fingerprints of the articles from `start` up to, but not including, `stop`."""
         return Fingerprints(self.epoch, self.values[start:stop], self.sums[start:stop])
 
 
@@ -65,17 +65,17 @@ class Features:
     """Features of a batch of n articles.
 
     Attributes:
-        cut: which articles are cut into words, shape (n,).
-        terms: of the bodies' content; of an article that is not cut into words there are none.
-        titles: of the titles, likewise; None where the profile has no title factor.
-        sketches: of the n-grams of the bodies' content; the content hash is that of the whole bodies.
-        numbers: sketches of their numbers.
-        places: sketches of the places that they name.
-        bare: whether the body is nothing but the lines that sites put around articles, shape (n,).
-        lines: at the ends of the bodies' content, those that were taken out among them.
+        cut: which articles are segmented into words, shape (n,).
+        terms: terms of the bodies' content; an article that is not segmented has none.
+        titles: terms of the titles, likewise; None if the profile has no title factor.
+        sketches: sketches of the n-grams of the bodies' content; the content hash covers the whole body.
+        numbers: sketches of the numbers in the content.
+        places: sketches of the place names in the content.
+        bare: which bodies consist only of lines that sites put around articles, shape (n,).
+        lines: lines at the ends of the bodies' content, including those that were removed.
         texts: content of the bodies, n of them.
-        title_texts: the titles; None where the profile has no title factor.
-        fingerprints: with the weights of some epoch, where they were computed beforehand.
+        title_texts: the titles; None if the profile has no title factor.
+        fingerprints: fingerprints computed in advance with the weights of some epoch, if any.
     """
 
     cut: NDArray[np.bool_]
@@ -92,7 +92,7 @@ class Features:
 
     @classmethod
     def joined(cls, parts: Sequence["Features"]) -> "Features":
-        """Return the features of several batches, at least one, as those of one."""
+        """Return the features of several batches, at least one, as one."""
         if len(parts) == 1:
             return parts[0]
         titled = parts[0].titles is not None
@@ -111,7 +111,7 @@ class Features:
         )
 
     def part(self, start: int, stop: int) -> "Features":
-        """Return the features of the articles from `start` up to, not including, `stop`."""
+        """Return the features of the articles from `start` up to, but not including, `stop`."""
         return Features(
             self.cut[start:stop],
             self.terms.part(start, stop),
@@ -128,10 +128,10 @@ class Features:
 
 
 class Fingerprinter:
-    """Computes features and fingerprints. Holds the dictionaries; has no state that changes.
+    """Computes features and fingerprints. Holds the dictionaries; has no mutable state.
 
     Args:
-        settings: of the text, the weights and the sketch.
+        settings: engine settings: text, weights, sketch and landmarks are used.
 
     Raises:
         OSError: a word list cannot be read.
@@ -163,7 +163,7 @@ class Fingerprinter:
         return self._normal(text)
 
     def words(self, text: str) -> list[str]:
-        """Return the words of the content of a text, punctuation among them."""
+        """Return the words of a text's content, including punctuation."""
         return self._cut(self._content(self._normal.all([text])).texts).of(0)
 
     def features(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
@@ -171,14 +171,14 @@ class Fingerprinter:
 
         Args:
             articles: the batch.
-            learnt: lines that are no content at the ends of the articles of their site, see `LineCounts`.
+            learnt: lines learnt to be their site's: not content at the ends of its articles, see `LineCounts`.
         """
         return self.segmented(self.unsegmented(articles, learnt), np.ones(len(articles), np.bool_))
 
     def segmented(self, features: Features, wanted: NDArray[np.bool_]) -> Features:
-        """Return the same features with the terms of some articles, shape (n,), and of these alone.
+        """Return the features with terms for exactly the `wanted` articles, shape (n,).
 
-        Those that are cut into words already are not cut again.
+        Articles that are already segmented are not segmented again.
         """
         if np.array_equal(wanted, features.cut):
             return features
@@ -195,7 +195,7 @@ class Fingerprinter:
         )
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
-        """Return the features of a batch but for its terms; see `features`."""
+        """Return the features of a batch without its terms; see `features`."""
         bodies = self._normal.all([article.body for article in articles])
         titles = self._normal.all([article.title for article in articles]) if self.profile.title else None
         contents, lines = self._peeled(self._content(bodies), articles, learnt)
@@ -212,7 +212,7 @@ class Fingerprinter:
         )
 
     def fingerprinted(self, features: Features, epoch: Epoch) -> Features:
-        """Return the same features with fingerprints: whoever asks for those of the same epoch need not wait."""
+        """Return the features with fingerprints, so that asking for those of the same epoch later takes no time."""
         return replace(features, fingerprints=Fingerprints(epoch, *self.fingerprints(features, epoch)))
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
@@ -223,18 +223,18 @@ class Fingerprinter:
         return self.weighted(features.terms, features.titles, epoch)
 
     def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
-        """Return the same of articles of which the terms alone are known: of the bodies, and `Features.titles`."""
+        """Return the same from terms alone: those of the bodies, and those of the titles as in `Features.titles`."""
         return simhash(terms.offsets, terms.hashes, weigh(terms, titles, self.lexicon, epoch, self.profile))
 
     def _peeled(self, contents: Contents, articles: Sequence[Article], learnt: U64) -> tuple[Contents, EndLines]:
-        """Return the contents without the lines of the articles' sites."""
+        """Return the contents without the lines learnt to be their sites', and the lines at their ends."""
         if not self._learns:
             return contents, EndLines.none(len(articles))
         sites = [site_number(article.site, article.scope) for article in articles]
         return peel(contents, np.array(sites, np.uint64), learnt)
 
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
-        """Return the user's words in the form in which the segmenter meets them."""
+        """Return the user's words normalised, as the segmenter sees them."""
         words = read_user_dictionary(dictionary) if dictionary else []
         return tuple(UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words)
 
@@ -253,7 +253,7 @@ class Fingerprinter:
 
 @kernel
 def _hash_whole(points: U32, offsets: I64, content_offsets: I64, is_word: NDArray[np.bool_], hashes: U64) -> None:
-    """Put the hash of a body's word characters in the place of its content's where something is no content."""
+    """Replace the content's hash by that of the whole body's word characters if part of the body is not content."""
     for i in range(len(hashes)):
         own = points[offsets[i] : offsets[i + 1]]
         if content_offsets[i + 1] - content_offsets[i] < len(own):
@@ -265,15 +265,15 @@ def _whole(texts: Texts) -> Contents:
 
 
 def landmark_rule(settings: EngineSettings) -> LandmarkRule:
-    """Return how many landmarks a text has."""
+    """Return the rule for how many landmarks a text has."""
     marks = settings.landmarks
     return LandmarkRule(marks.keys, marks.spacing, min(marks.most_keys, settings.sketch.size))
 
 
 def _symbols_content(text: str, raw: str) -> int:
-    """Return the content hash of a text without any word character: of its emoji and punctuation.
+    """Return the content hash of a text without word characters: the hash of its emoji and punctuation.
 
-    Where not even those are left, as in an empty shell around a picture, the raw text tells one from another.
+    If there are none either, as in empty markup around a picture, the raw text is hashed instead.
     """
     symbols = code_points("".join(text.split()) or raw)
     return int(hash_span(symbols, 0, len(symbols)))

@@ -1,6 +1,6 @@
-"""The n-grams of a text as hashes: all of them, the distinct ones, the smallest.
+"""Hashes the n-grams of a text: all of them, the distinct ones, the smallest.
 
-Knows how n-grams are hashed and told apart; knows nothing of sketches.
+Knows how n-grams are hashed and deduplicated; knows nothing of sketches.
 """
 
 from typing import NamedTuple
@@ -10,22 +10,22 @@ import numpy as np
 from stream_dedup.compiled.hashing import HASH_OF_NONE, I32, U32, U64, hash_end, hash_step, table_size, upper_half
 from stream_dedup.compiled.kernel import kernel
 
-_FEW = 16  # values that are sorted as any
-_SPARSE = 4  # buckets for each value: where two seldom meet the processor foresees that
+_FEW = 16  # fewer values than this go to the ordinary sort
+_SPARSE = 4  # buckets per value: with few collisions, branches are predicted well
 _HALF = np.uint64(32)
 _ANY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class Room(NamedTuple):
-    """Room for the n-grams of one text after the other.
+    """Scratch arrays for the n-grams of a text, reused for one text after another.
 
     Attributes:
-        grams: the hashes of the text's n-grams.
-        seen: an open-addressing table of distinct n-grams by their hash: each one's number in the batch. What is below
-            the text's first is of a text before it: free.
-        distinct: the hashes of the text's distinct n-grams, in order of first occurrence.
+        grams: hashes of the text's n-grams.
+        seen: open-addressing table from the hash of a distinct n-gram to its number in the batch. A slot with a number
+            below the text's first belongs to an earlier text and counts as free.
+        distinct: hashes of the text's distinct n-grams, in order of first occurrence.
         small: the smallest of them.
-        sorting: the same again.
+        sorting: second buffer for sorting `small`.
         stops: where each bucket of the sort ends.
     """
 
@@ -39,7 +39,7 @@ class Room(NamedTuple):
 
 @kernel
 def room_for(longest: int) -> Room:
-    """Return room for texts of up to so many characters."""
+    """Return scratch arrays for texts of up to `longest` characters."""
     return Room(
         np.empty(longest + 1, np.uint64),
         np.full(2 * table_size(longest), -1, np.int32),
@@ -52,17 +52,17 @@ def room_for(longest: int) -> Room:
 
 @kernel
 def smallest_grams(characters: U32, gram: int, k: int, first: int, room: Room) -> tuple[int, int]:
-    """Put the smallest distinct hashes of a text's n-grams into `small`, ascending: k of them or more, if it has them.
+    """Write the smallest distinct n-gram hashes of a text to `room.small`, ascending: at least k, or all it has.
 
     Args:
-        characters: of the text.
+        characters: the text's word characters.
         gram: n.
-        k: how many at least.
+        k: least number of hashes needed.
         first: number of the text's first distinct n-gram in the batch.
-        room: to work in.
+        room: scratch arrays.
 
     Returns:
-        How many distinct ones the text has, and how many are in `small`.
+        How many distinct n-grams the text has, and how many are in `room.small`.
     """
     count = gram_count(len(characters), gram)
     mask = np.uint64(2 * table_size(count) - 1)
@@ -74,14 +74,14 @@ def smallest_grams(characters: U32, gram: int, k: int, first: int, room: Room) -
         slot = value & mask
         while seen[slot] >= first and distinct[seen[slot] - first] != value:
             slot = (slot + np.uint64(1)) & mask
-        # Written whether it is new and small or not: that cannot be foretold.
+        # Written unconditionally: whether it is new and small is unpredictable, so a branch would be slow.
         is_new = seen[slot] < first
         number = size if is_new else np.int64(seen[slot]) - first
         seen[slot], distinct[number], small[used] = first + number, value, value
         size += is_new
         used += is_new & (value <= bound)
     if used < min(k, size):
-        # So much of the text is repeated, or its hashes are so large.
+        # The bound was too low: the text repeats itself a lot, or its hashes are unusually large.
         used = size
         small[:size] = distinct[:size]
     _sort_uniform(small[:used], room.sorting, room.stops)
@@ -90,12 +90,12 @@ def smallest_grams(characters: U32, gram: int, k: int, first: int, room: Room) -
 
 @kernel
 def _sort_uniform(values: U64, given: U64, stops: I32) -> None:
-    """Sort values that are about uniformly distributed: each goes to where it should be, and then a few steps.
+    """Sort roughly uniformly distributed values in place: a bucket sort, then an insertion sort of a few steps.
 
     Args:
-        values: to be sorted.
-        given: room for as many.
-        stops: room for `_SPARSE` times as many and one.
+        values: the values to sort.
+        given: buffer for as many values.
+        stops: buffer for `_SPARSE` times as many and one more.
     """
     if len(values) < _FEW:
         values.sort()
@@ -124,26 +124,26 @@ def _sort_uniform(values: U64, given: U64, stops: I32) -> None:
 
 @kernel
 def _bucket(value: np.uint64, scale: np.uint64) -> np.uint64:
-    """Return the bucket of a value: its upper half in proportion."""
+    """Return the bucket of a value: proportional to its upper half."""
     return (value >> _HALF) * scale >> _HALF
 
 
 @kernel
 def _bound(k: int, count: int) -> np.uint64:
-    """Return a bound below which at least k of so many hashes lie but for one text in a million: six sigma."""
+    """Return a bound that at least k of `count` hashes lie below, except for one text in a million: six sigma."""
     share = (k + 6.0 * np.sqrt(k)) / max(count, 1)
     return np.uint64(share * 2.0**64) if share < 1.0 else _ANY
 
 
 @kernel
 def gram_count(characters: int, gram: int) -> int:
-    """Return how many n-grams so many characters have: fewer than n are one, none have none."""
+    """Return how many n-grams a text has: one if it has fewer than n characters, none if it is empty."""
     return max(1, characters - gram + 1) if characters > 0 else 0
 
 
 @kernel
 def hash_grams(points: U32, gram: int, hashes: U64) -> None:
-    """Write the hash of each n-gram, character after character for all of them: the compiler makes vectors of that."""
+    """Write the hash of each n-gram. All advance by one character at a time, so that the compiler can vectorise it."""
     hashes[:] = HASH_OF_NONE
     for place in range(min(gram, len(points))):
         behind = points[place : place + len(hashes)]

@@ -1,4 +1,4 @@
-"""The numbers of a text: what tells two bulletins of one template apart.
+"""Finds the numbers in a text: they distinguish two bulletins written from the same template.
 
 Knows digits and Chinese numerals; knows nothing of what they count.
 """
@@ -11,25 +11,25 @@ from stream_dedup.compiled.hashing import U8, U32, hash_span, upper_half
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.normal import word_table
 
-_DIGIT, _NUMERAL, _LETTER = np.uint8(1), np.uint8(2), np.uint8(4)  # what a character may be
+_DIGIT, _NUMERAL, _LETTER = np.uint8(1), np.uint8(2), np.uint8(4)  # bit flags of a character
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
 _INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
 _ORDINAL = np.uint32(ord("第"))
 _ONE = np.uint32(ord("一"))
-# In words a numeral is part of anything (一些, 十分, 万一): it is a number behind 第, and before these.
+# Numerals also occur in ordinary words (一些, 十分, 万一): they are a number only after 第 or before one of these.
 _COUNTED = np.array([ord(character) for character in "年月日号时届次期轮场"], np.uint32)
 _NUMERALS = np.array([ord(character) for character in "〇零一二三四五六七八九两十百千万亿"], np.uint32)
 _VALUES = np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 10, 100, 1000, 10**4, 10**8], np.int64)
 _LONGEST_NUMERAL = 15
 _SLASH, _PAGE_DIGITS = np.uint32(ord("/")), 2
 _TEN, _MYRIAD = 10, 10_000
-_LARGEST = 10**10  # times 亿, still a number of 64 bits
-_DIGITS = 20  # of the largest number that fits
+_LARGEST = 10**10  # times 亿 still fits in 64 bits
+_DIGITS = 20  # digits of the largest number that fits
 
 
 @cache
 def number_kinds() -> U8:
-    """Return for each code point whether it is a digit, a numeral, part of words: shape (0x110000,)."""
+    """Return bit flags for each code point: digit, numeral, part of words; shape (0x110000,)."""
     kinds = np.where(word_table(), _LETTER, np.uint8(0))
     kinds[_ZERO : _NINE + 1] |= _DIGIT
     kinds[_NUMERALS] |= _NUMERAL
@@ -38,15 +38,15 @@ def number_kinds() -> U8:
 
 @kernel
 def number_hashes(points: U32, kinds: U8) -> U32:
-    """Return the 32-bit hashes of a normal text's numbers, in order, as often as they stand there.
+    """Return the 32-bit hashes of the numbers in a normalised text, in order, repetitions included.
 
     A number is a run of digits, with single `.`, `,` or `:` inside, or an ordinal, date or count in Chinese numerals,
-    together with the letter behind it, if there is one: 6月 and 6日 differ, 六月 and 6月 do not. The marks of pages and
-    pictures, as 3/12, are the site's and no numbers of the text.
+    together with the letter after it, if any: 6月 and 6日 differ, 六月 and 6月 do not. Page and picture marks such as
+    3/12 come from the site and are not numbers of the text.
 
     Args:
-        points: of the text, without blanks.
-        kinds: of `number_kinds`.
+        points: code points of the text, without blanks.
+        kinds: table from `number_kinds`.
     """
     hashes = np.empty(len(points), np.uint32)
     buffer = np.empty(_DIGITS + 1, np.uint32)
@@ -92,7 +92,7 @@ def _end_of_digits(points: U32, i: int) -> int:
 
 @kernel
 def _end_of_page_mark(points: U32, i: int, slash: int) -> int:
-    """Return where a mark like 3/12 ends that begins at i, or i if none does: a part and a whole, below 100."""
+    """Return where a page mark such as 3/12 that begins at i ends, or i if there is none; both parts are below 100."""
     if slash - i > _PAGE_DIGITS or slash >= len(points) or points[slash] != _SLASH:
         return i
     stop = _end_of_digits(points, slash + 1)
@@ -105,7 +105,7 @@ def _end_of_page_mark(points: U32, i: int, slash: int) -> int:
 
 @kernel
 def _read(points: U32, start: int, stop: int) -> int:
-    """Return the number that digits write."""
+    """Return the value of a run of digits."""
     number = 0
     for place in range(start, stop):
         number = 10 * number + int(points[place] - _ZERO)
@@ -135,7 +135,7 @@ def _end_of_numeral(points: U32, i: int, kinds: U8) -> int:
 
 @kernel
 def _counts(points: U32, start: int, stop: int) -> bool:
-    """Tell whether a numeral is a number: an ordinal, or before what is counted; 一次 and the like mean nothing."""
+    """Tell whether a numeral is a number: an ordinal, or one before a counted unit; a lone 一, as in 一次, is not."""
     if stop - start > _LONGEST_NUMERAL:
         return False
     if start > 0 and points[start - 1] == _ORDINAL:
@@ -146,7 +146,7 @@ def _counts(points: U32, start: int, stop: int) -> bool:
 
 @kernel
 def _value(points: U32, start: int, stop: int) -> int:
-    """Return the value of a numeral: 二〇二六 by place, 三十一 and 两万五千 by their units."""
+    """Return the value of a numeral: 二〇二六 is read digit by digit, 三十一 and 两万五千 by their units."""
     total, section, digit, places = 0, 0, 0, True
     for i in range(start, stop):
         places = places and _VALUES[_place_in(_NUMERALS, points[i])] < _TEN
@@ -165,7 +165,7 @@ def _value(points: U32, start: int, stop: int) -> int:
 
 @kernel
 def _decimal(value: int, buffer: U32) -> int:
-    """Write a number's digits into a buffer and return how many they are."""
+    """Write a number's digits into a buffer and return how many there are."""
     length = 1
     while value >= _TEN**length:
         length += 1

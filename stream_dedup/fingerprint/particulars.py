@@ -1,6 +1,6 @@
-"""The particulars of a text as small sketches: its numbers and its places.
+"""Sketches the particulars of a text: its numbers and its place names.
 
-Knows bottom-k sketches of their hashes; knows nothing of what counts as one.
+Knows bottom-k sketches of their hashes; knows nothing of what counts as a number or a place name.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD, distinct
 from stream_dedup.text.texts import Texts, followed
 
-PARTICULAR_BITS = 32  # of a value: two numbers must not be taken for one
+PARTICULAR_BITS = 32  # bits of a value: two numbers must not be mistaken for one
 _BLANK = np.uint32(ord(" "))
 
 
@@ -22,9 +22,9 @@ class SmallSketches(NamedTuple):
     """Bottom-k sketches of n sets of 32-bit hashes.
 
     Attributes:
-        values: ascending, padded by `PAD`, shape (n, k).
-        lengths: how many are used, shape (n,).
-        sizes: members of each set, shape (n,).
+        values: ascending, padded with `PAD`, shape (n, k).
+        lengths: how many of the k are used, shape (n,).
+        sizes: how many members each set has, shape (n,).
     """
 
     values: U32
@@ -32,15 +32,15 @@ class SmallSketches(NamedTuple):
     sizes: I64
 
     def part(self, start: int, stop: int) -> "SmallSketches":
-        """Return those from `start` up to, not including, `stop`."""
+        """Return the sketches from `start` up to, but not including, `stop`."""
         return SmallSketches(self.values[start:stop], self.lengths[start:stop], self.sizes[start:stop])
 
 
 def small_sketches(hashes: U32, stops: I64, k: int) -> SmallSketches:
-    """Return the sketches of hashes, each of which may stand there more than once; they are sorted in place.
+    """Return the sketches of n sets of hashes, which may contain repetitions; the hashes are sorted in place.
 
     Args:
-        hashes: of n sets, one behind the other.
+        hashes: hashes of the n sets, concatenated.
         stops: where each set ends, shape (n,).
         k: sketch size.
     """
@@ -60,26 +60,26 @@ def _sketch_all(hashes: U32, stops: I64, sketches: SmallSketches) -> None:
 
 
 def particulars(texts: Texts, numbers: int, places: int) -> tuple[SmallSketches, SmallSketches]:
-    """Return the sketches of the numbers and of the places of normal texts.
+    """Return the sketches of the numbers and of the place names in normalised texts.
 
-    Blanks are left out first: who escapes filters puts them between any two characters.
+    Blanks are removed first, because people who evade filters insert them between any two characters.
 
     Args:
-        texts: n of them.
+        texts: n texts.
         numbers: size of a sketch of numbers.
-        places: size of a sketch of places.
+        places: size of a sketch of place names.
     """
     names = gazetteer()
     of_numbers, of_places = _hashes_of(texts.points, texts.offsets, number_kinds(), names.names, names.begins)
     return small_sketches(*of_numbers, numbers), small_sketches(*of_places, places)
 
 
-_Hashes = tuple[U32, I64]  # of all texts, one behind the other, and where those of each end
+_Hashes = tuple[U32, I64]  # those of all texts, concatenated, and where each text's end
 
 
 @kernel
 def _hashes_of(points: U32, offsets: I64, kinds: U8, names: U64, begins: U8) -> tuple[_Hashes, _Hashes]:
-    """Return the hashes of the numbers of all texts, and of their places."""
+    """Return the hashes of the numbers in all texts, and of the place names."""
     texts = len(offsets) - 1
     numbers, places = np.empty(len(points), np.uint32), np.empty(len(points), np.uint32)
     number_stops, place_stops = np.empty(texts, np.int64), np.empty(texts, np.int64)
@@ -94,9 +94,9 @@ def _hashes_of(points: U32, offsets: I64, kinds: U8, names: U64, begins: U8) -> 
 
 @kernel
 def _dense(points: U32) -> U32:
-    """Return a text without blanks; the text itself where it has none."""
+    """Return a text without blanks; the text itself if it has none."""
     blanks = 0
-    for i in range(len(points)):  # by place: so it is compiled to look at many at a time
+    for i in range(len(points)):  # by index, so that the compiler can vectorise it
         blanks += points[i] == _BLANK
     if blanks == 0:
         return points

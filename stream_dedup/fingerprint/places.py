@@ -1,6 +1,6 @@
-"""The names of places in a text: they, too, tell two bulletins of one template apart.
+"""Finds the place names in a text: like numbers, they distinguish two bulletins written from the same template.
 
-Knows the names in jieba's dictionary; knows nothing of where they lie, nor of words.
+Knows the names in jieba's dictionary; knows nothing of geography, or of words.
 """
 
 from dataclasses import dataclass
@@ -25,18 +25,18 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.dictionary import jieba_dictionary
 
-_SHORTEST, _LONGEST = 2, 4  # characters of a name: longer ones begin with a shorter one
+_SHORTEST, _LONGEST = 2, 4  # characters of a name: longer names begin with a shorter one
 _TAG = "ns"
 _FILTER_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class Gazetteer:
-    """Names of places.
+    """The known place names.
 
     Attributes:
         names: open-addressing table of their hashes.
-        begins: filter of their first two characters, see `beginnings`.
+        begins: filter on their first two characters, see `beginnings`.
     """
 
     names: U64
@@ -45,7 +45,7 @@ class Gazetteer:
 
 @lru_cache(maxsize=1)
 def gazetteer() -> Gazetteer:
-    """Return the names of places of 2 to 4 characters in jieba's dictionary, which is in simplified characters."""
+    """Return the place names of 2 to 4 characters in jieba's dictionary, which is in simplified characters."""
     words = jieba_dictionary()
     lengths = np.diff(words.stops, prepend=0)
     chosen = (words.tag_of == words.tags.index(_TAG)) & (lengths >= _SHORTEST) & (lengths <= _LONGEST)
@@ -56,12 +56,12 @@ def gazetteer() -> Gazetteer:
 
 @kernel
 def place_hashes(points: U32, names: U64, begins: U8) -> U32:
-    """Return the 32-bit hashes of the names of places in a normal text, in order: at each place the longest.
+    """Return the 32-bit hashes of the place names in a normalised text, in order: the longest name at each position.
 
     Args:
-        points: of the text, without blanks.
-        names: of a `Gazetteer`.
-        begins: of a `Gazetteer`.
+        points: code points of the text, without blanks.
+        names: the `Gazetteer`'s.
+        begins: the `Gazetteer`'s.
     """
     hashes = np.empty(len(points), np.uint32)
     used, i = 0, 0

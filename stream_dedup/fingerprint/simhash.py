@@ -19,12 +19,12 @@ _BYTE = np.uint64(0xFF)
 def simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
     """Return the fingerprint and the bit sums of each article.
 
-    Bit b of a fingerprint is 1 where sum b is positive; a sum of 0 gives 0 (Charikar 2002).
+    Bit b of a fingerprint is 1 if sum b is positive; a sum of 0 gives 0 (Charikar 2002).
 
     Args:
         offsets: terms of article i at offsets[i]:offsets[i + 1], shape (n + 1,).
         hashes: 64-bit hash of each term, shape (m,).
-        weights: weight of each term, shape (m,), up to 2^20 or so.
+        weights: weight of each term, shape (m,), up to about 2^20.
 
     Returns:
         Fingerprints, uint64, shape (n,); sums, int64, shape (n, 64), in units of 2^-24.
@@ -49,7 +49,7 @@ def _simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
 
 @kernel
 def _add_bytes(hashes: U64, weights: F64, by_byte: I64) -> np.int64:
-    """Add up for each of the eight bytes the weights of the terms by that byte of their hashes, shape (8, 256).
+    """For each of the eight bytes of a hash, sum the terms' weights by the value of that byte, shape (8, 256).
 
     Returns:
         The sum of all weights.
@@ -66,14 +66,15 @@ def _add_bytes(hashes: U64, weights: F64, by_byte: I64) -> np.int64:
 
 @kernel
 def _fold(by_value: I64, total: np.int64, sums: I64) -> int:
-    """Write the sums of a byte's eight bits, and return the byte of which the bits with a positive sum are set.
+    """Write the sums of a byte's eight bits, and return the byte that has the bits with a positive sum set.
 
-    The upper half of the values has the upper bit; added to the lower half it leaves the same with a bit less.
+    The upper half of the values has the top bit set; adding it to the lower half leaves the same table for one bit
+    fewer.
 
     Args:
         by_value: sum of the weights by the byte's value, shape (256,); overwritten.
         total: sum of all weights.
-        sums: of the bits.
+        sums: receives the sum of each bit, at least 8 long.
     """
     half, positive = len(by_value) // 2, 0
     for bit in range(7, -1, -1):
@@ -89,7 +90,7 @@ def _fold(by_value: I64, total: np.int64, sums: I64) -> int:
 
 @kernel
 def popcount(value: np.uint64) -> int:
-    """Return the number of ones of a 64-bit word."""
+    """Return the number of set bits in a 64-bit word."""
     value = value - ((value >> np.uint64(1)) & np.uint64(0x5555555555555555))
     value = (value & np.uint64(0x3333333333333333)) + ((value >> np.uint64(2)) & np.uint64(0x3333333333333333))
     value = (value + (value >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -97,14 +98,14 @@ def popcount(value: np.uint64) -> int:
 
 
 def hamming(a: int, b: int) -> int:
-    """Return the Hamming distance of two fingerprints: the ones of their XOR."""
+    """Return the Hamming distance of two fingerprints: the number of set bits in their XOR."""
     return (a ^ b).bit_count()
 
 
 def cosine(sums_a: I64, sums_b: I64) -> float:
     """Return the cosine of two vectors of bit sums, shape (64,): SimHash cosine of the 2017 study.
 
-    0 where one of them is all zero.
+    0 if one of them is all zero.
     """
     a, b = sums_a.astype(np.float64), sums_b.astype(np.float64)
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))

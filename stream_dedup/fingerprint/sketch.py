@@ -1,4 +1,4 @@
-"""Character n-grams to bottom-k sketches, and Jaccard and containment from them.
+"""Computes bottom-k sketches of character n-grams, and estimates Jaccard and containment from them.
 
 Knows sets of n-grams by their hashes; knows nothing of words or of the index.
 Bottom-k sketches: Broder 1997; Cohen and Kaplan 2007. Estimation by maximum likelihood: Ertl 2021.
@@ -14,10 +14,10 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.grams import gram_count, hash_grams, room_for, smallest_grams
 
 PAD = np.uint32(0xFFFFFFFF)
-# 24 bits tell the n-grams of a text of 20,000 characters apart but for one in 800, and take 3 bytes of an entry.
+# With 24 bits, one n-gram in 800 of a 20,000-character text collides with another; each takes 3 bytes of an entry.
 VALUE_BITS = 24
 _DROPPED_BITS = np.uint64(64 - VALUE_BITS)
-# Of a landmark: of those of ten million texts one in a hundred meets another by chance, and that is verified.
+# Of the landmarks of ten million texts, one in a hundred collides with another by chance; verification catches it.
 LANDMARK_BITS = 40
 _LANDMARK_DROPPED = np.uint64(64 - LANDMARK_BITS)
 _BISECTIONS = 24
@@ -26,7 +26,7 @@ _BISECTIONS = 24
 class LandmarkRule(NamedTuple):
     """How many landmarks a text has: one for each `spacing` n-grams, at least `least` and at most `most`.
 
-    So a short text that stands in a long one shares some with it: of s shared n-grams about s / spacing.
+    A short text contained in a long one therefore shares landmarks with it: about s / spacing for s shared n-grams.
     """
 
     least: int
@@ -36,7 +36,7 @@ class LandmarkRule(NamedTuple):
 
 @kernel
 def landmark_count(size: int, rule: LandmarkRule) -> int:
-    """Return how many landmarks a text of so many n-grams has: no more than these."""
+    """Return how many landmarks a text of `size` distinct n-grams has, at most `size`."""
     return min(max(size // rule.spacing, rule.least), rule.most, size)
 
 
@@ -44,10 +44,10 @@ class Sketches(NamedTuple):
     """The sketches of n articles.
 
     Attributes:
-        values: the k smallest n-gram hashes, their upper `VALUE_BITS` bits, ascending, padded by `PAD`, shape (n, k).
+        values: upper `VALUE_BITS` bits of the k smallest n-gram hashes, ascending, padded with `PAD`, shape (n, k).
         lengths: how many of the k are used, int64, shape (n,).
         sizes: how many distinct n-grams the article has, int64, shape (n,).
-        landmarks: the smallest n-gram hashes, their upper `LANDMARK_BITS` bits, ascending, padded by 0, shape
+        landmarks: upper `LANDMARK_BITS` bits of the smallest n-gram hashes, ascending, padded with 0, shape
             (n, rule.most).
         content: hash of all word characters in order, uint64, shape (n,): equal for equal texts.
     """
@@ -59,7 +59,7 @@ class Sketches(NamedTuple):
     content: U64
 
     def part(self, start: int, stop: int) -> "Sketches":
-        """Return the sketches of the articles from `start` up to, not including, `stop`."""
+        """Return the sketches of the articles from `start` up to, but not including, `stop`."""
         return Sketches(
             self.values[start:stop],
             self.lengths[start:stop],
@@ -70,14 +70,14 @@ class Sketches(NamedTuple):
 
 
 def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> Sketches:
-    """Return the sketches of articles given by their word characters.
+    """Return the sketches of articles, given their word characters.
 
     Args:
-        points: the word characters of all articles, one after the other.
+        points: the word characters of all articles, concatenated.
         offsets: characters of article i at offsets[i]:offsets[i + 1], shape (n + 1,).
         gram: n of the n-grams; a shorter text is one n-gram.
         k: sketch size.
-        rule: how many landmarks each has.
+        rule: how many landmarks an article has.
     """
     articles = len(offsets) - 1
     values = np.full((articles, k), PAD, np.uint32)
@@ -123,7 +123,7 @@ def _gram_hashes(points: U32, gram: int) -> U64:
 
 @kernel
 def distinct(hashes: NDArray[Any]) -> NDArray[Any]:
-    """Return hashes of any width once each, ascending, in their own memory."""
+    """Return hashes of any width once each, ascending: a view of the given array, which is sorted in place."""
     hashes.sort()
     ascending, used = hashes, 0
     for i in range(len(ascending)):
@@ -139,7 +139,7 @@ class Resemblance(NamedTuple):
     Attributes:
         jaccard: |A and B| / |A or B|.
         containment: |A and B| / min(|A|, |B|).
-        error: standard error of the containment, 0 where it is exact.
+        error: standard error of the containment, 0 if it is exact.
     """
 
     jaccard: float
@@ -153,22 +153,23 @@ def resemblance(
 ) -> Resemblance:
     """Return the estimated Jaccard and containment of two sets from their bottom-k sketches.
 
-    Below the smaller of the two sketches' largest values v both are complete: the x values that are in both, the y
-    in the first alone and the z in the second alone are what is left of the sets when each member is kept with the
-    probability t = v / 2^bits. The sizes are known, so the share I = |A and B| is what makes x, y and z likeliest:
-    x / I - y / (|A| - I) - z / (|B| - I) + t = 0, with the variance 1 / (t (1/I + 1/(|A| - I) + 1/(|B| - I))) (maximum
-    likelihood and Fisher's information for Poisson counts, in the manner of Ertl 2021, "SetSketch", on joint
-    estimation with known sizes). Where both sets fit into their sketches it is exact. An empty set has nothing in
-    common with any.
+    Let v be the smaller of the two sketches' largest values; both sketches are complete below it. The x values in
+    both, the y in the first alone and the z in the second alone are what remains of the sets when each member is kept
+    with probability t = v / 2^bits. As the sizes are known, the estimate of I = |A and B| is the one that makes x, y
+    and z most likely: x / I - y / (|A| - I) - z / (|B| - I) + t = 0, with variance 1 / (t (1/I + 1/(|A| - I) +
+    1/(|B| - I))) (maximum likelihood and Fisher information for Poisson counts, in the manner of Ertl 2021,
+    "SetSketch", on joint estimation with known sizes). If both sets fit into their sketches, the result is exact. An
+    empty set has nothing in common with any set.
 
     Args:
-        a: sketch, ascending, shape (k,); `a_length` values of it are used; the set has `a_size` members.
+        a: sketch of the first set, ascending, shape (k,); `a_length` of its values are used; the set has `a_size`
+            members.
         a_length: see `a`.
         a_size: see `a`.
-        b: the other one, likewise.
+        b: sketch of the second set, likewise.
         b_length: see `b`.
         b_size: see `b`.
-        bits: of the values.
+        bits: bits of a value.
     """
     end = np.int64(1) << bits
     if a_length < a_size:
@@ -184,7 +185,7 @@ def resemblance(
         kept = end / 2.0**bits
         if shared > 0:
             both = _likeliest(shared, a_alone, b_alone, a_size, b_size, kept)
-        # Half a member more keeps the information finite where nothing is shared, or one set holds the other.
+        # Adding half a member keeps the information finite if nothing is shared, or one set contains the other.
         information = 1.0 / (both + 0.5) + 1.0 / (a_size - both + 0.5) + 1.0 / (b_size - both + 0.5)
         error = np.sqrt((1.0 - kept) / (kept * information))
     return Resemblance(both / (a_size + b_size - both), both / smaller, error / smaller)
@@ -195,7 +196,7 @@ def _counts(a: U32, b: U32, end: np.int64) -> tuple[int, int, int]:
     """Return how many values below `end` are in both of two ascending arrays, and in each of them alone."""
     below_a, below_b = int(np.searchsorted(a, end)), int(np.searchsorted(b, end))
     i, j, shared = 0, 0, 0
-    # Without any branch: which of two is the smaller cannot be foretold.
+    # Branch-free: which of two values is the smaller is unpredictable.
     while i < below_a and j < below_b:
         one, other = a[i], b[j]
         i += one <= other
@@ -206,7 +207,7 @@ def _counts(a: U32, b: U32, end: np.int64) -> tuple[int, int, int]:
 
 @kernel
 def _likeliest(shared: int, a_alone: int, b_alone: int, a_size: int, b_size: int, kept: float) -> float:
-    """Return the size of the intersection that makes the counts likeliest; see `resemblance`."""
+    """Return the size of the intersection that makes the counts most likely; see `resemblance`."""
     low, high = 0.0, float(min(a_size, b_size))
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
