@@ -1,6 +1,6 @@
-"""The planner: tables, prefix bits, probes and the largest distance out of a recall target and an expected size.
+"""The planner: finds tables, prefix bits, probes and largest distance for a target recall and an expected size.
 
-Knows what an index of given settings finds and costs; knows nothing of an index that exists.
+Knows what an index with given settings finds and costs; knows nothing of any existing index.
 """
 
 from stream_dedup.planner.costs import Traffic

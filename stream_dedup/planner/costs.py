@@ -1,9 +1,9 @@
-"""What an index takes: bytes in memory and on disk, and time an article.
+"""What an index costs: bytes in memory and on disk, and time per article.
 
 Knows record layouts and measured overheads; knows nothing of recall.
 
 The constants were measured by `make bench-plan` on one core of a two-core virtual machine with an SSD, on an index of a
-million entries after compaction; they are what an article costs there, not a promise for another machine.
+million entries after compaction; they are the costs on that machine, not a promise for another one.
 """
 
 from dataclasses import dataclass
@@ -16,40 +16,41 @@ from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.planner.lists import TYPICAL_GRAMS, others_of, packed, runs_of, tables_of
 from stream_dedup.settings import Settings
 
-# Windows that are on disk just before a generation expires; on average it is an eighth less.
+# Windows on disk just before a generation expires; the average is an eighth less.
 HELD_WINDOWS = 2.0
-# RocksDB writes out what has gathered in write buffers when the log behind them has this size.
+# RocksDB flushes its write buffers when their log reaches this size.
 _WRITE_BUFFERS = 256e6
 
-TYPICAL_NUMBERS, TYPICAL_PLACES = 9, 4  # in its sketches
+TYPICAL_NUMBERS, TYPICAL_PLACES = 9, 4  # in an article's sketches
 TYPICAL_NAME = 24  # bytes of an article's id
-# Bytes in a family's files, after compression and what neighbouring keys share, with filters of 10 bits a key.
-_FIGURES_BYTES = 36  # of an entry: hashes, times, sizes
-_ENTRY_BYTES = 21  # of an entry's key, and what RocksDB adds
-_RECORD_BYTES = 75  # of an article's record and its URL's, of real names and sources
-_PROCESS = 420e6  # dictionaries, compiled loops, counts of words, a batch, and the postings that no run holds yet
+# Bytes in a family's files, after compression and prefix sharing between neighbouring keys, with filters of 10 bits
+# per key.
+_FIGURES_BYTES = 36  # figures of an entry: hashes, times, sizes
+_ENTRY_BYTES = 21  # an entry's key, and RocksDB's overhead
+_RECORD_BYTES = 75  # the records of an article and of its URL, with real names and sources
+_PROCESS = 420e6  # dictionaries, compiled loops, word counts, a batch, and the postings that are not in a run yet
 
-_ARTICLE_US = 10.0  # whatever is asked
-_PROBE_US = 0.05  # a key computed
-_ASK_US = 0.035  # and asked of the filter of one run
-_KEY_US = 0.5  # a key looked up in all runs
-_BLOCK_US = 1.5  # a block read
-_POSTING_US = 0.1  # a posting read and its distance taken
-_ENTRY_US = 10.0  # an entry read, mostly not in the block cache, and compared
-_INSERT_US = 0.65  # a posting written, its merges included
-# What a core costs that judges an article in 450 us is what 8 GB of memory cost, or 250 GB of disk.
+_ARTICLE_US = 10.0  # fixed, per article
+_PROBE_US = 0.05  # to compute a key
+_ASK_US = 0.035  # to check it against the filter of one run
+_KEY_US = 0.5  # to look up a key in all runs
+_BLOCK_US = 1.5  # to read a block
+_POSTING_US = 0.1  # to read a posting and compute its distance
+_ENTRY_US = 10.0  # to read an entry, mostly not from the block cache, and compare it
+_INSERT_US = 0.65  # to write a posting, including its merges
+# A core, which judges an article in 450 us, costs as much as 8 GB of memory or 250 GB of disk.
 _US_PER_MEMORY_GB = 450 / 8
 _US_PER_DISK_GB = 450 / 250
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is to be indexed.
+    """What the index has to hold.
 
     Attributes:
-        articles: in a window.
-        indexed_share: of them that are indexed: canonical articles and drifted variants.
-        reserve_share: of them whose entry is kept in reserve: a copy of each cluster, on disk alone.
+        articles: articles per window.
+        indexed_share: share of them that are indexed: canonical articles and drifted variants.
+        reserve_share: share of them whose entry is kept in reserve, on disk only: one copy of each cluster.
     """
 
     articles: float
@@ -58,25 +59,25 @@ class Traffic:
 
     @property
     def entries(self) -> float:
-        """Entries that are held in the index at most."""
+        """Largest number of entries in the index."""
         return HELD_WINDOWS * self.articles * self.indexed_share
 
     @property
     def kept(self) -> float:
-        """Entries that are on disk at most."""
+        """Largest number of entries on disk."""
         return HELD_WINDOWS * self.articles * (self.indexed_share + self.reserve_share)
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Bytes of an index.
+    """Space that an index takes, in bytes.
 
     Attributes:
-        filters: in memory, of the SimHash tables.
-        lists: in memory, filters and fences of all posting lists.
-        memory: of the process: lists, block cache, write buffers and all else.
-        tables: on disk, of the SimHash tables.
-        disk: of all runs and families, without the log, which RocksDB bounds at 256 MB.
+        filters: filters of the SimHash tables, in memory.
+        lists: filters and fences of all posting lists, in memory.
+        memory: memory of the process: lists, block cache, write buffers and everything else.
+        tables: the SimHash tables, on disk.
+        disk: all runs and families, without the log, which RocksDB limits to 256 MB.
     """
 
     filters: float
@@ -87,12 +88,12 @@ class Space:
 
 
 def space_of(plan: TablePlan | None, traffic: Traffic, settings: Settings) -> Space:
-    """Return what an index takes.
+    """Return the space that an index takes.
 
     Args:
         plan: the tables; None for an index without them.
-        traffic: what is to be indexed.
-        settings: of sketches, landmarks and the block cache.
+        traffic: what the index has to hold.
+        settings: those of sketches, landmarks and the block cache are used.
     """
     runs = runs_of(traffic.entries)
     tables = [(packed(tables_of(plan, settings), size), count) for size, count in runs] if plan else []
@@ -112,15 +113,15 @@ def space_of(plan: TablePlan | None, traffic: Traffic, settings: Settings) -> Sp
 def microseconds(
     tables: int, probes: float, runs: int, keys: float, blocks: float, postings: float, candidates: float
 ) -> float:
-    """Return the time that the SimHash tables take of a new article, on one core.
+    """Return the time that the SimHash tables take for a new article, in microseconds of one core.
 
     Args:
-        tables: T.
+        tables: number of tables.
         probes: keys tried, in all tables.
-        runs: that there are.
-        keys: looked up.
-        blocks: of runs, read.
-        postings: read.
+        runs: number of runs.
+        keys: keys looked up.
+        blocks: blocks of runs read.
+        postings: postings read.
         candidates: entries read.
     """
     return (
@@ -135,12 +136,12 @@ def microseconds(
 
 
 def weighed(time_us: float, space: Space) -> float:
-    """Return time, memory and disk as one figure in microseconds an article, by what they cost to rent."""
+    """Return time, memory and disk as one figure in microseconds per article, weighted by what they cost to rent."""
     return time_us + space.memory / 1e9 * _US_PER_MEMORY_GB + space.disk / 1e9 * _US_PER_DISK_GB
 
 
 def entry_bytes(settings: Settings) -> float:
-    """Return the bytes of a typical article's entry, as it is packed, name included; see `EntryFormat.pack`."""
+    """Return the packed size of a typical article's entry in bytes, name included; see `EntryFormat.pack`."""
     sketch = settings.sketch
     bits = (
         _sketch_bits(VALUE_BITS, sketch.size, TYPICAL_GRAMS)
@@ -152,5 +153,5 @@ def entry_bytes(settings: Settings) -> float:
 
 
 def _sketch_bits(bits: int, most: int, size: int) -> float:
-    """Return the bits of a sketch of a set: of each gap those of the mean, and 1.5; see `index.entries.bits`."""
+    """Return the bits of the sketch of a set: per gap, those of the mean gap plus 1.5; see `index.entries.bits`."""
     return min(most, size) * (bits - log2(size) + 1.5)

@@ -1,9 +1,10 @@
-"""How many bits of a fingerprint differ: between an article and its copy, and between two that are unrelated.
+"""How many bits of a fingerprint differ: between an article and its copy, and between two unrelated articles.
 
 Knows distributions of Hamming distances; knows nothing of tables.
 
 Each pair of texts has a flip probability q, the angle between their word vectors divided by pi (Charikar 2002), and
-its 64 bits differ independently with it. What varies from pair to pair is q: a mixture of binomials.
+each of its 64 bits differs independently with probability q. As q varies from pair to pair, distances follow a mixture
+of binomials.
 """
 
 from dataclasses import dataclass
@@ -17,13 +18,13 @@ F64 = NDArray[np.float64]
 BITS = 64
 _DISTANCES = np.arange(BITS + 1)
 _CHOICES = np.array([comb(BITS, distance) for distance in _DISTANCES.tolist()], np.float64)
-# Of a fitted mixture: fine enough that neighbours overlap, also where few bits differ.
+# Flip probabilities of a fitted mixture: fine enough that neighbours overlap even if few bits differ.
 _GRID = np.concatenate([np.arange(0.005, 0.1, 0.005), np.arange(0.1, 0.56, 0.02)])
 _ROUNDS = 3_000
 _NEGLIGIBLE = 1e-9
 _BETA_STEPS = 400
 
-# Measured on 17,999 articles of a portal's news, of a bulletin archive and their reposts, with 2,500 copies of each
+# Measured on 17,999 articles of a news portal, of a bulletin archive and their reposts, with 2,500 copies of each
 # similarity and all 48 million pairs of the 9,800 unique articles:
 #     stream-dedup plan --articles 1M --recall 0.9 --sample articles.jsonl --similarity 0.8 --json
 # Similarity, mean Hamming distance of the copies, correlation of the flips of two bits.
@@ -40,11 +41,11 @@ LEAST_SIMILAR, MOST_SIMILAR = _COPIES[0][0], _COPIES[-1][0]
 
 @dataclass(frozen=True, slots=True)
 class FlipMixture:
-    """Pairs of texts by their flip probability.
+    """How pairs of texts are distributed over flip probabilities.
 
     Attributes:
         flips: probabilities that a bit differs.
-        weights: share of the pairs with each, as many, sum 1.
+        weights: share of the pairs with each probability, same length, sum 1.
     """
 
     flips: tuple[float, ...]
@@ -55,11 +56,11 @@ class FlipMixture:
         return _distances(self)
 
     def agreement(self, bits: int) -> float:
-        """Return the probability that two fingerprints agree in `bits` given bits: 2^-bits were they random."""
+        """Return the probability that two fingerprints agree in `bits` given bits; random ones: 2^-bits."""
         return float(np.asarray(self.weights) @ (1 - np.asarray(self.flips)) ** bits)
 
 
-# Most pairs differ in half of their bits; one in 6,000 is of one matter, one in 250,000 of one template.
+# Most pairs differ in half of their bits; one in 6,000 is about the same matter, one in 250,000 of the same template.
 STRANGERS = FlipMixture(
     (0.01, 0.1, 0.12, 0.26, 0.28, 0.46, 0.48, 0.5, 0.52, 0.54),
     (1.47e-7, 4.28e-7, 3.68e-6, 1.4217e-4, 3.125e-5, 1.3028e-4, 0.12416, 0.855625045, 0.019906, 1e-6),
@@ -67,16 +68,16 @@ STRANGERS = FlipMixture(
 
 
 def fitted(pairs: NDArray[np.int64]) -> FlipMixture:
-    """Return the mixture of binomials that makes observed distances likeliest, by expectation maximisation.
+    """Return the mixture of binomials that makes the observed distances most likely, by expectation maximisation.
 
     Args:
         pairs: how many pairs were seen at each Hamming distance, shape (65,).
 
     Raises:
-        ValueError: there is no pair.
+        ValueError: there are no pairs.
     """
     if not pairs.any():
-        raise ValueError("distances cannot be fitted: there is no pair of texts")
+        raise ValueError("distances cannot be fitted: there are no pairs of texts")
     likelihoods = _binomials(_GRID)
     weights = np.full(len(_GRID), 1 / len(_GRID))
     for _ in range(_ROUNDS):
@@ -102,7 +103,7 @@ def _mixture(flips: F64, weights: F64) -> FlipMixture:
 
 
 def copies_of(similarity: float) -> FlipMixture:
-    """Return the flip probabilities between articles and copies that share so much of their text.
+    """Return the flip probabilities between articles and copies that share a given part of their text.
 
     They follow a beta distribution (which makes the distances beta-binomial), interpolated between the measured ones.
 
@@ -110,7 +111,7 @@ def copies_of(similarity: float) -> FlipMixture:
         similarity: share of the text, from `LEAST_SIMILAR` to `MOST_SIMILAR`.
 
     Raises:
-        ValueError: it was not measured.
+        ValueError: the similarity is outside the measured range.
     """
     if not LEAST_SIMILAR <= similarity <= MOST_SIMILAR:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Edited copies of articles that share a stated part of their text.
+"""Makes edited copies of articles that share a given part of their text.
 
 Knows sentences; knows nothing of words or fingerprints.
 """
@@ -8,20 +8,20 @@ import re
 from collections.abc import Sequence
 
 _SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』]*|[^。！？!?…\n]+")
-# A sentence is the least that is left out or added: a copy may miss the stated share by this much.
+# Only whole sentences are removed or added, so a copy may miss the given share by this much.
 _TOLERANCE = 0.03
 
 
 def cut_copy(text: str, similarity: float, chance: random.Random) -> str | None:
-    """Return the text with sentences left out anywhere, so that a share of its characters is kept.
+    """Return the text with random sentences removed, so that a given share of its characters is kept.
 
     Args:
-        text: of an article.
-        similarity: the share.
-        chance: chooses the sentences.
+        text: text of an article.
+        similarity: share of its characters to keep.
+        chance: random generator that chooses the sentences.
 
     Returns:
-        The copy, or None where the sentences are too long to come near the share.
+        The copy, or None if the sentences are too long to get close to the share.
     """
     sentences = _SENTENCE.findall(text)
     left, total = len(text), len(text)
@@ -36,16 +36,16 @@ def cut_copy(text: str, similarity: float, chance: random.Random) -> str | None:
 
 
 def padded_copy(text: str, similarity: float, others: Sequence[str], chance: random.Random) -> str | None:
-    """Return the text with sentences of other articles anywhere, so that a share of the characters is its own.
+    """Return the text with sentences of other articles inserted, so that a given share of the characters is its own.
 
     Args:
-        text: of an article.
-        similarity: the share.
+        text: text of an article.
+        similarity: share of the copy's characters that come from it.
         others: texts of other articles.
-        chance: chooses sentences and places.
+        chance: random generator that chooses where to insert.
 
     Returns:
-        The copy, or None where the sentences are too long to come near the share.
+        The copy, or None if the sentences are too long to get close to the share.
     """
     room = len(text) / similarity - len(text)
     allowed = _TOLERANCE * len(text) / similarity

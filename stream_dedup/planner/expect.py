@@ -1,6 +1,6 @@
 """What to expect of an index with given settings: recall, look-ups, candidates, memory and disk.
 
-Knows how the parts of the model go together; knows nothing of which settings are wanted.
+Knows how the parts of the model fit together; knows nothing of how settings are chosen.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from stream_dedup.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The settings that are planned.
+    """The settings that the planner chooses.
 
     Attributes:
-        tables: `simhash.tables`; 0 where they are switched off.
+        tables: `simhash.tables`; 0 if the tables are switched off.
         prefix_bits: `simhash.prefix_bits`.
-        probes: `simhash.probes`, a table.
+        probes: `simhash.probes`, per table.
         max_distance: `simhash.max_distance`.
     """
 
@@ -41,21 +41,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What to expect of a shape, of each new article where nothing else is said.
+    """What to expect of a shape; figures are per new article unless stated otherwise.
 
-    What contents and first landmarks prove to be a copy is not looked up in the tables.
+    Articles that are proved to be copies by content or first landmarks are not looked up in the tables.
 
     Attributes:
         shape: the settings.
         recall: share of the copies whose original is among the candidates of the SimHash tables.
-        keys: looked up: the article's own, and those others that the filter of some run may hold.
-        blocks: read for them, where a commit is full.
-        postings: read.
-        candidates: entries within the largest distance, to read and to compare.
+        keys: keys looked up: the article's own, and others that the filter of some run may contain.
+        blocks: blocks read for them, with full commits.
+        postings: postings read.
+        candidates: entries within the largest distance, which are read and compared.
         space: bytes of the whole index.
-        disk_per_entry: bytes of the SimHash tables an indexed article.
-        time_us: of the tables, microseconds of one core.
-        cost: time, memory and disk as one figure, microseconds an article of the stream.
+        disk_per_entry: bytes of the SimHash tables per indexed article.
+        time_us: time that the tables take, microseconds of one core.
+        cost: time, memory and disk as one figure, microseconds per article of the stream.
     """
 
     shape: Shape
@@ -77,8 +77,8 @@ class Model:
     Attributes:
         copies: flip probabilities between articles and their copies.
         strangers: flip probabilities between unrelated articles.
-        traffic: what is to be indexed.
-        settings: all that is not planned.
+        traffic: what the index has to hold.
+        settings: all settings that are not planned.
     """
 
     copies: FlipMixture
@@ -88,24 +88,24 @@ class Model:
 
 
 def recalls(tables: int, prefix_bits: int, probes: int, model: Model) -> F64:
-    """Return the recall with each largest distance from 0 to `FARTHEST`, shape (FARTHEST + 1,)."""
+    """Return the recall for each largest distance from 0 to `FARTHEST`, shape (FARTHEST + 1,)."""
     shares = found_pairs(prefix_bits).shares(tables, probes, model.copies)
     found = np.cumsum(model.copies.distances()[: FARTHEST + 1] * shares)
     return np.asarray(found * kept_share(prefix_bits, model))
 
 
 def kept_share(prefix_bits: int, model: Model) -> float:
-    """Return the share of the originals that are among the newest of their posting lists.
+    """Return the share of the originals that are visible, being among the newest of their posting lists.
 
-    `simhash.bucket_cap` postings of a key are seen. Lists are taken to be as long as that of an article drawn at
-    random: families of bulletins make them longer than the mean over keys.
+    The newest `simhash.bucket_cap` postings of a key are visible. Lists are assumed to be as long as that of a randomly
+    drawn article: families of bulletins make that longer than the mean over keys.
     """
     length = model.traffic.entries * model.strangers.agreement(prefix_bits)
     return min(1.0, model.settings.simhash.bucket_cap / max(length, 1.0))
 
 
 def _blocks(shape: Shape, tried: int, part: Packed, entries: int, model: Model) -> float:
-    """Return the blocks of a run that are read for an article, where a commit is full: its keys share some of them."""
+    """Return the blocks of a run read per article, with full commits, whose keys share some of the blocks."""
     met = meetings(model.strangers, shape.prefix_bits, entries, part.wrong)
     articles = model.settings.commit.articles
     keys = articles * shape.tables * met.keys[tried - 1]
@@ -123,7 +123,7 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
     right_of_all = prod((1 - packed(tables, size).wrong) ** count for size, count in runs)
     met = meetings(model.strangers, shape.prefix_bits, entries, 1 - right_of_all)
     tried = min(shape.probes, len(met.keys))
-    # An article's own key is looked up in any case: later articles of its batch stand under it.
+    # An article's own key is always looked up, as later articles of its batch may be found under it.
     keys, postings = shape.tables * (1 + met.keys[tried - 1] - met.keys[0]), shape.tables * met.postings[tried - 1]
     blocks = sum(_blocks(shape, tried, packed(tables, size), size, model) * count for size, count in runs)
     space = space_of(shape.plan, model.traffic, model.settings)
@@ -144,6 +144,6 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
 
 
 def expectation_without_tables(model: Model) -> Expectation:
-    """Return what to expect where the tables are switched off."""
+    """Return what to expect with the tables switched off."""
     space = space_of(None, model.traffic, model.settings)
     return Expectation(Shape(0, 0, 0, 0), 0.0, 0.0, 0.0, 0.0, 0.0, space, 0.0, 0.0, weighed(0.0, space))

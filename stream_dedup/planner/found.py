@@ -1,8 +1,8 @@
-"""Which share of the pairs at each Hamming distance a plan finds, by simulation of bit sums.
+"""Simulates bit sums to find the share of the pairs at each Hamming distance that a plan finds.
 
 Knows tables, the order of probes and how bits flip; knows nothing of costs.
 
-The sums of a text and of its copy are draws from a bivariate normal distribution: with a flip probability q their
+The sums of a text and of its copy are drawn from a bivariate normal distribution: with a flip probability q their
 correlation is cos(pi q) (Charikar 2002), so the bits whose sums are nearest zero flip first (Sood and Loguinov 2011).
 """
 
@@ -21,7 +21,7 @@ from stream_dedup.planner.distances import BITS, F64, FlipMixture
 
 MOST_PROBES = 4096
 FARTHEST = 32  # the largest `simhash.max_distance`
-# 12,000 pairs are some 300 a distance: recall comes out within 0.003 of that of 100,000.
+# 12,000 pairs are about 300 per distance: the recall is within 0.003 of that with 100,000 pairs.
 _PAIRS = 12_000
 _SEED = 20
 _BINS = np.linspace(0.0, 0.56, 29)  # of flip probabilities
@@ -36,7 +36,7 @@ class FoundPairs:
     Attributes:
         flips: flip probability of each pair, shape (n,).
         distances: Hamming distance of each pair, up to `FARTHEST`, shape (n,).
-        probes: the number of the probe, from 0, that finds pair i with a table rotated by r bits at [i, r], shape
+        probes: at [i, r], the number, from 0, of the probe that finds pair i in a table rotated by r bits, shape
             (n, 64).
     """
 
@@ -47,13 +47,13 @@ class FoundPairs:
     def shares(self, tables: int, probes: int, mixture: FlipMixture) -> F64:
         """Return the share of the pairs at each distance that some table finds, shape (FARTHEST + 1,).
 
-        Of two pairs at one distance the one with the smaller flip probability is found sooner, so pairs count as often
-        as their flip probability is in the mixture.
+        Of two pairs at the same distance, the one with the smaller flip probability is found sooner, so each pair is
+        weighted by how frequent its flip probability is in the mixture.
 
         Args:
-            tables: T.
-            probes: keys tried a table.
-            mixture: of the pairs.
+            tables: number of tables.
+            probes: keys tried per table.
+            mixture: flip probabilities of the pairs.
         """
         weights, totals = _weights(self, mixture)
         hits = np.bincount(self.distances, weights * (_earliest(self, tables) < probes), FARTHEST + 1)
@@ -62,9 +62,9 @@ class FoundPairs:
 
 @lru_cache
 def _weights(pairs: FoundPairs, mixture: FlipMixture) -> tuple[F64, F64]:
-    """Return how much each pair counts, shape (n,), and all at each distance together, shape (FARTHEST + 1,)."""
+    """Return the weight of each pair, shape (n,), and the total weight at each distance, shape (FARTHEST + 1,)."""
     wanted, _ = np.histogram(mixture.flips, _BINS, weights=mixture.weights)
-    # Where the mixture has no pairs at a distance, those that are there count alike.
+    # If the mixture has no pairs at a distance, the simulated ones there all get the same weight.
     weights = wanted[np.digitize(pairs.flips, _BINS[1:-1])] + _NEGLIGIBLE
     return weights, np.asarray(np.bincount(pairs.distances, weights, FARTHEST + 1), np.float64)
 
@@ -78,7 +78,7 @@ def _earliest(pairs: FoundPairs, tables: int) -> NDArray[np.uint16]:
 
 @cache
 def found_pairs(prefix_bits: int) -> FoundPairs:
-    """Return the simulated pairs for keys of so many bits; they are the same for all numbers of tables and probes."""
+    """Return the simulated pairs for keys of `prefix_bits` bits; they serve any number of tables and probes."""
     flips, differing, volatility = _simulated()
     probes = _first_probes(differing, volatility, prefix_bits, _sets(prefix_bits))
     return FoundPairs(flips, differing.sum(axis=1), probes)
@@ -86,9 +86,9 @@ def found_pairs(prefix_bits: int) -> FoundPairs:
 
 @cache
 def _simulated() -> tuple[F64, NDArray[np.bool_], F64]:
-    """Return flip probabilities, shape (n,), which bits differ, and |sum| of each bit of the copy, of shape (n, 64)."""
+    """Return flip probabilities, shape (n,), and which bits differ and |sum| of the copy's bits, shape (n, 64) each."""
     chance = np.random.default_rng(_SEED)
-    # Evenly over flip probabilities up to a half and more, so that every distance has about as many pairs.
+    # Evenly spaced flip probabilities up to just over a half, so that every distance has about as many pairs.
     flips = np.linspace(_BINS[0], _BINS[-1], _PAIRS)
     correlations = np.cos(np.pi * flips)[:, np.newaxis]
     copies = chance.standard_normal((_PAIRS, BITS))
@@ -100,12 +100,12 @@ def _simulated() -> tuple[F64, NDArray[np.bool_], F64]:
 
 
 class _Sets(NamedTuple):
-    """The sets of flips that are tried.
+    """The sets of bit flips that are tried.
 
     Attributes:
-        masks: the ranks of each as bits, ascending, shape (probes,).
-        probes: which of the probes tries it, shape (probes,).
-        most: largest sum of ranks, counted from 1.
+        masks: ranks of each set's bits as a bit mask, ascending, shape (probes,).
+        probes: number of the probe that tries each set, shape (probes,).
+        most: largest sum of the ranks of a set, with ranks counted from 1.
     """
 
     masks: U64
@@ -129,7 +129,7 @@ def _first_probes(differing: NDArray[np.bool_], volatility: F64, prefix_bits: in
         for rotation in range(64):
             flipped, rank, cost = np.uint64(0), 0, 0
             for bit in by_volatility:
-                # The key is the first bits of the fingerprint rotated left: bit 63 comes first.
+                # The key is the leading bits of the fingerprint rotated left: bit 63 comes first.
                 if (63 - bit - rotation) & 63 < prefix_bits:
                     rank += 1
                     if differing[i, bit]:

@@ -1,4 +1,4 @@
-"""What posting lists take: into which runs entries are divided, and the bytes of each in memory and on disk.
+"""The size of posting lists: how entries are divided into runs, and the bytes of each run in memory and on disk.
 
 Knows how runs are made and packed; knows nothing of records, of recall or of time.
 """
@@ -22,22 +22,22 @@ from stream_dedup.index.runs.section import FENCE_BYTES
 from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
 from stream_dedup.settings import EngineSettings
 
-GENERATIONS = 3  # that are live: two make a window, and a third is being written to
-TYPICAL_GRAMS = 920  # distinct n-grams of an article that has 38 landmarks, as many as articles have in the mean
-# On 18,000 labelled articles a landmark was new with a probability of (1 + t / 32,000)^-0.065 after t landmarks.
+GENERATIONS = 3  # live ones: two make up a window, and a third is being written to
+TYPICAL_GRAMS = 920  # distinct n-grams of an article with 38 landmarks, the mean number
+# On 18,000 labelled articles, a landmark was new with probability (1 + t / 32,000)^-0.065 after t landmarks.
 NEW_SCALE, NEW_DECAY = 32_000.0, 0.065
 _CONTENT_BITS = 64
-_MOST_IN_LINE = 2 * LINE_BITS  # keys; more come together nowhere
+_MOST_IN_LINE = 2 * LINE_BITS  # keys; in practice no line gets more
 
 
 class Packed(NamedTuple):
-    """A kind's part of a run.
+    """The part of a run for one kind of key.
 
     Attributes:
-        blocks: how many it has.
-        packed: bytes of these.
+        blocks: number of blocks.
+        packed: bytes of the blocks.
         filter: bytes of the filter.
-        wrong: share of the absent keys that the filter takes for present.
+        wrong: false-positive rate of the filter.
     """
 
     blocks: int
@@ -57,11 +57,11 @@ class Packed(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Runs of a size.
+    """Runs of the same size.
 
     Attributes:
-        entries: of each of them.
-        number: how many there are.
+        entries: entries of each run.
+        number: number of runs.
     """
 
     entries: int
@@ -70,14 +70,14 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Posting lists of a kind.
+    """The posting lists of one kind of key.
 
     Attributes:
-        postings: of an entry.
-        values: over which keys are spread evenly.
-        key_bits: that keys may have.
-        detail_bytes: of what a posting carries.
-        recurring: whether keys come again as phrases do, and not by chance alone.
+        postings: postings per entry.
+        values: number of values over which keys are spread evenly.
+        key_bits: bits of a key.
+        detail_bytes: bytes of detail in a posting.
+        recurring: whether keys recur as phrases do, and not only by chance.
     """
 
     postings: int
@@ -87,10 +87,10 @@ class Lists:
     recurring: bool = False
 
     def keys(self, entries: float) -> float:
-        """Return how many distinct keys so many entries stand under."""
+        """Return how many distinct keys a number of entries have."""
         postings = self.postings * entries
         if self.recurring:
-            # The sum of the probabilities that each is new.
+            # The integral of the probabilities that each is new.
             left = 1 - NEW_DECAY
             postings = NEW_SCALE / left * ((1 + postings / NEW_SCALE) ** left - 1)
         return -self.values * expm1(-postings / self.values)
@@ -103,19 +103,19 @@ def tables_of(plan: TablePlan, settings: EngineSettings) -> Lists:
 
 
 def others_of(settings: EngineSettings) -> Iterator[Lists]:
-    """Yield the posting lists of contents, and those of landmarks where there are any."""
+    """Yield the posting lists of contents, and those of landmarks if these are enabled."""
     contents, landmarks, _ = posting_kinds(settings)
     yield Lists(1, 2.0**_CONTENT_BITS, _CONTENT_BITS, contents.detail_bytes)
     if settings.landmarks.enabled:
         marks = landmark_count(TYPICAL_GRAMS, landmark_rule(settings))
-        # Of the hashes of all n-grams they are the smallest.
+        # They are the smallest of the hashes of all n-grams.
         values = 2.0**LANDMARK_BITS * min(1.0, marks / TYPICAL_GRAMS)
         yield Lists(marks, values, LANDMARK_BITS, landmarks.detail_bytes, recurring=True)
 
 
 @lru_cache
 def runs_of(entries: float) -> tuple[Runs, ...]:
-    """Return the runs by their sizes, when all generations are full and all that is due is merged."""
+    """Return the runs by size, once all generations are full and all due merges are done."""
     generation, closed = round(entries / GENERATIONS), GENERATIONS - 1
     of_closed = (
         Runs(LARGEST_ENTRIES, closed * (generation // LARGEST_ENTRIES)),
@@ -125,7 +125,7 @@ def runs_of(entries: float) -> tuple[Runs, ...]:
 
 
 def _open_runs(entries: int) -> Iterator[Runs]:
-    """Yield the runs of the generation that is written to: fewer of each size than are merged to the next."""
+    """Yield the runs of the generation being written to: fewer of each size than it takes to merge them."""
     size = YOUNG_ENTRIES
     while size * FAN_OUT <= LARGEST_ENTRIES:
         size *= FAN_OUT
@@ -137,10 +137,10 @@ def _open_runs(entries: int) -> Iterator[Runs]:
 
 @lru_cache(maxsize=4096)
 def packed(lists: Lists, entries: int) -> Packed:
-    """Return what a kind's part of a run of so many entries takes."""
+    """Return the size of one kind's part of a run of `entries` entries."""
     postings, keys = lists.postings * entries, lists.keys(entries)
     layout = layout_of((0, entries), block_bits_of(postings), 64 - lists.key_bits, lists.detail_bytes)
-    # A filter is made before it is known how many keys the runs that are merged have in common.
+    # A filter is sized before it is known how many keys the merged runs have in common.
     frozen = entries <= YOUNG_ENTRIES
     most = postings if frozen else FAN_OUT * lists.keys(entries / FAN_OUT)
     size, blocks = filter_bytes(round(most)), 1 << layout.block_bits
@@ -148,13 +148,13 @@ def packed(lists: Lists, entries: int) -> Packed:
 
 
 def wrong_share(bits: float) -> float:
-    """Return the share of absent keys that a filter takes for present.
+    """Return the false-positive rate of a filter: the share of absent keys that it takes for present.
 
-    Putze, Sanders and Singler 2007, section 3: a Bloom filter for each line, of as many keys as a Poisson
-    distribution gives it.
+    Putze, Sanders and Singler 2007, section 3: each line is a Bloom filter, and the number of its keys follows a
+    Poisson distribution.
 
     Args:
-        bits: of the filter, a key.
+        bits: bits of the filter per key.
     """
     counts = np.arange(1, _MOST_IN_LINE)
     mean = LINE_BITS / bits

@@ -1,4 +1,4 @@
-"""The two distributions of distances measured on a user's own articles, and how many of these are indexed.
+"""Measures the two distributions of distances on a user's own articles, and how many of these are indexed.
 
 Knows the engine and edited copies; knows nothing of plans.
 """
@@ -30,10 +30,10 @@ from stream_dedup.settings import EngineSettings, Settings
 from stream_dedup.text.idf import Epoch
 
 _BATCH = 512
-_LEAST = 100  # fewer articles say nothing of how alike unrelated ones are
-_LEAST_INDEXED = 2  # of one alone there are no distances
+_LEAST = 100  # fewer articles say nothing about how similar unrelated ones are
+_LEAST_INDEXED = 2  # a single one has no distances
 _DONORS = 3  # other articles that a padded copy takes sentences from
-_LEAST_CHARACTERS = 200  # of a text whose sentences can be left out to within the tolerance
+_LEAST_CHARACTERS = 200  # shorter texts have too few sentences to meet the tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Copies:
 
     Attributes:
         originals: fingerprints of the articles, shape (n,).
-        fingerprints: of the copies, shape (n,).
+        fingerprints: fingerprints of the copies, shape (n,).
         sums: bit sums of the copies, shape (n, 64).
     """
 
@@ -60,11 +60,11 @@ class Sample:
     """What was measured on some articles.
 
     Attributes:
-        articles: that were read.
-        indexed_share: of them that the engine indexes.
-        reserve_share: of them that it keeps an entry of in reserve.
-        fingerprints: of the indexed ones, shape (n,).
-        copies: of those of the indexed ones that have sentences enough.
+        articles: how many articles were read.
+        indexed_share: share of them that the engine indexes.
+        reserve_share: share of them whose entry it keeps in reserve.
+        fingerprints: fingerprints of the indexed articles, shape (n,).
+        copies: copies of those indexed articles that have enough sentences.
     """
 
     articles: int
@@ -83,36 +83,41 @@ class Sample:
 
 
 def measured_sample(path: Path, settings: Settings, similarity: float, most: int, seed: int = 1) -> Sample:
-    """Return what the articles of a file tell: those that the engine indexes, and edited copies of them.
+    """Measure the articles of a file: those that the engine indexes, and edited copies of them.
 
-    Half of the copies leave sentences out, half have sentences of other articles added.
+    Half of the copies have sentences removed, half have sentences of other articles added.
 
     Args:
-        path: JSONL, CSV or Parquet, as `stream-dedup dedup` reads them.
-        settings: field names, and those of the fingerprints.
-        similarity: share of a copy's text, or of the article's where that is longer, that both have.
-        most: articles that are read.
-        seed: of the edits.
+        path: JSONL, CSV or Parquet file, as `stream-dedup dedup` reads them.
+        settings: field names and fingerprint settings are used.
+        similarity: share of the longer of two texts, article or copy, that both have in common.
+        most: largest number of articles to read.
+        seed: seed of the edits.
 
     Raises:
-        FileFormatError: the file is missing, cannot be read or has too few articles, or none but copies of one.
+        FileFormatError: the file is missing or cannot be read, has too few articles or only copies of one, or none of
+            them can be cut to the similarity.
     """
     check_files([path])
     articles = list(islice(_articles(path, settings), most))
     if len(articles) < _LEAST:
-        raise FileFormatError(f"{path}: too few for a sample: {counted(len(articles), 'article')}, it takes {_LEAST}")
+        raise FileFormatError(
+            f"{path}: a sample of {counted(len(articles), 'article')} is too small: it needs at least {_LEAST}"
+        )
     with Deduplicator(settings=settings) as engine:
         decisions = [decision for batch in _batches(articles) for decision in engine.process(batch).decisions]
         epoch, entries = engine.epoch, engine.progress.entries
     indexed = [decision.article for decision in decisions if decision.unique and decision.link is None]
     if len(indexed) < _LEAST_INDEXED:
-        raise FileFormatError(f"{path}: no two of {len(articles)} articles are new: a sample takes unrelated ones")
+        raise FileFormatError(
+            f"{path}: no two of {len(articles)} articles are unrelated: a sample needs unrelated ones"
+        )
     in_index = sum(decision.indexed for decision in decisions)
     fingerprints, _ = _fingerprints(indexed, settings, epoch)
     chance = random.Random(seed)  # noqa: S311  # the same copies in every run
     copied, copies = _copies([article.body for article in indexed], similarity, chance)
     if not copied:
-        raise FileFormatError(f"{path}: no article can be cut to {similarity:g} of its text at the ends of sentences")
+        raise FileFormatError(f"{path}: no article can be cut to {similarity:g} of its text at sentence boundaries")
     return Sample(
         len(articles),
         in_index / len(articles),
@@ -137,7 +142,7 @@ def _batches(articles: Sequence[Article]) -> Iterator[Sequence[Article]]:
 
 
 def _copies(texts: Sequence[str], similarity: float, chance: random.Random) -> tuple[list[int], list[Article]]:
-    """Return which texts have a copy, and the copies."""
+    """Return the indices of the texts that have a copy, and the copies."""
     copied, copies = [], []
     for place, text in enumerate(texts):
         if len(text) < _LEAST_CHARACTERS:

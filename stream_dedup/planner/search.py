@@ -1,6 +1,6 @@
-"""The cheapest settings that reach a recall within limits.
+"""Finds the cheapest settings that reach a recall within limits.
 
-Knows which settings are tried; knows nothing of how recall and costs come about.
+Knows which settings are tried; knows nothing of how recall and costs are computed.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_o
 from stream_dedup.planner.found import FARTHEST
 
 _TABLES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
-_PREFIX_BITS = range(16, 29)  # a shorter key leads to a share of all articles
+_PREFIX_BITS = range(16, 29)  # with shorter keys, each would lead to a noticeable share of all articles
 _PROBES = sorted({*(2**power for power in range(13)), *(3 * 2**power for power in range(11))})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a plan may take.
+    """The space that a plan may take.
 
     Attributes:
-        memory: of the process, bytes.
-        disk: of the state, bytes.
+        memory: memory of the process, bytes.
+        disk: disk space of the state, bytes.
     """
 
     memory: float = inf
@@ -35,25 +35,25 @@ class UnreachableError(ValueError):
     """No settings, or none within the limits, reach the recall.
 
     Args:
-        recall: that is wanted.
-        limits: that are kept to.
-        best: what comes nearest to it; None where nothing keeps the limits.
+        recall: the target recall.
+        limits: limits of memory and disk.
+        best: the expectation closest to the target; None if no settings stay within the limits.
     """
 
     def __init__(self, recall: float, limits: Limits, best: Expectation | None) -> None:
         within, of = (" within the limits", "within them") if limits != Limits() else ("", "of all settings")
-        attained = f"the best {of} is {best.recall:.4f}" if best else "no settings at all keep to them"
+        attained = f"the best {of} is {best.recall:.4f}" if best else "no settings at all stay within them"
         super().__init__(f"a recall of {recall:g} cannot be reached{within}: {attained}")
         self.best = best
 
 
 def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
-    """Return what to expect of the settings that reach a recall at least cost.
+    """Return what to expect of the cheapest settings that reach a recall.
 
     Args:
-        recall: of the SimHash tables, to be reached.
+        recall: target recall of the SimHash tables.
         model: what the expectations depend on.
-        limits: of memory and disk.
+        limits: limits of memory and disk.
 
     Raises:
         UnreachableError: no settings, or none within the limits, reach it.
@@ -77,7 +77,7 @@ def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
 
 
 def _within(model: Model, limits: Limits) -> Iterator[tuple[int, int]]:
-    """Yield the tables and prefix bits that keep to the limits."""
+    """Yield the numbers of tables and prefix bits that stay within the limits."""
     for prefix_bits in _PREFIX_BITS:
         for tables in _TABLES:
             space = space_of(Shape(tables, prefix_bits, 1, 0).plan, model.traffic, model.settings)

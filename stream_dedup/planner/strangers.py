@@ -1,4 +1,4 @@
-"""How many unrelated articles stand under the keys that an article looks up.
+"""How many unrelated articles ("strangers") are listed under the keys that an article looks up.
 
 Knows tables, the order of probes and how bits flip; knows nothing of copies and of costs.
 """
@@ -13,19 +13,18 @@ from stream_dedup.index.lookup.probing import flip_order
 from stream_dedup.planner.distances import F64, FlipMixture
 from stream_dedup.planner.found import MOST_PROBES
 
-_DRAWS = 48  # articles whose sums are drawn; each stands for all probes of all kinds of strangers
+_DRAWS = 48  # articles whose sums are drawn; each serves for all probes and all kinds of strangers
 _SEED = 21
 _erfc = np.vectorize(erfc, otypes=[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
 class Meetings:
-    """What an article meets in one table, by the number of keys that it tries there.
+    """What an article comes across in one table, by the number of keys that it tries there.
 
     Attributes:
-        keys: among the first i + 1 that are tried, those that are occupied or that a filter takes for it, shape
-            (probes,).
-        postings: of strangers, under the first i + 1, shape (probes,).
+        keys: how many of the first i + 1 keys tried are occupied, or taken for occupied by a filter, shape (probes,).
+        postings: postings of strangers under the first i + 1 keys, shape (probes,).
     """
 
     keys: F64
@@ -34,15 +33,15 @@ class Meetings:
 
 @lru_cache(maxsize=256)
 def meetings(strangers: FlipMixture, prefix_bits: int, entries: float, wrong: float) -> Meetings:
-    """Return what an article meets in a table.
+    """Return what an article comes across in a table.
 
-    Strangers come independently of one another, so the keys that they occupy are those of a Poisson process.
+    Strangers are independent of one another, so the keys they occupy follow a Poisson process.
 
     Args:
         strangers: flip probabilities of unrelated pairs.
         prefix_bits: bits of a key.
-        entries: in the table.
-        wrong: share of the absent keys that a filter takes for occupied.
+        entries: entries in the table.
+        wrong: share of the free keys that a filter takes for occupied.
     """
     expected = entries * _chances(strangers, prefix_bits)
     occupied = 1 - (1 - wrong) * np.exp(-expected)
@@ -51,18 +50,18 @@ def meetings(strangers: FlipMixture, prefix_bits: int, entries: float, wrong: fl
 
 @lru_cache
 def _chances(strangers: FlipMixture, prefix_bits: int) -> F64:
-    """Return the chances that a stranger stands under each key that is tried, for some articles, shape (n, probes).
+    """Return the probability that a stranger is listed under each key tried, for some articles, shape (n, probes).
 
-    For an article with given sums the chance is exact: the bit with the sum s, in standard deviations, differs with
-    the probability Phi(-rho |s| / sqrt(1 - rho^2)), rho = cos(pi q), so the bits that are tried first are also those
-    in which related articles differ. Only the sums are drawn.
+    For an article with given sums the probability is exact: a bit with sum s, in standard deviations, differs with
+    probability Phi(-rho |s| / sqrt(1 - rho^2)), rho = cos(pi q), so the bits that are tried first are also those in
+    which related articles differ. Only the sums are drawn.
     """
     sums = np.sort(np.abs(np.random.default_rng(_SEED).standard_normal((_DRAWS, prefix_bits))), axis=1)
     order = flip_order(MOST_PROBES, prefix_bits)
     chances = np.zeros((_DRAWS, len(order)))
     for flip, weight in zip(strangers.flips, strangers.weights, strict=True):
         differs = _flip_chances(sums, flip)
-        # What each flip changes of the logarithm of the chance; the last column stands for no flip.
+        # What each flip adds to the logarithm of the probability; the last column stands for no flip.
         gains = np.concatenate([np.log(differs) - np.log1p(-differs), np.zeros((_DRAWS, 1))], axis=1)
         same = np.log1p(-differs).sum(axis=1, keepdims=True)
         chances += weight * np.exp(same + gains[:, order].sum(axis=2))
@@ -70,7 +69,7 @@ def _chances(strangers: FlipMixture, prefix_bits: int) -> F64:
 
 
 def _flip_chances(sums: F64, flip: float) -> F64:
-    """Return the probability that each bit differs, given the size of its sum in standard deviations."""
+    """Return the probability that each bit differs, given the magnitude of its sum in standard deviations."""
     correlation = np.cos(np.pi * flip)
     chances = _erfc(correlation * sums / np.sqrt(1 - correlation**2) / sqrt(2)) / 2
     return np.asarray(np.clip(chances, 1e-300, 1 - 1e-16))

@@ -105,7 +105,7 @@ def test_limits_that_nothing_keeps_fail() -> None:
     """A gigabyte of disk does not hold 50 million articles."""
     result = _plan("--articles", "50M", "--recall", "0.9", "--disk", "1G")
     assert result.exit_code == 1
-    assert "no settings at all keep to them" in result.stderr
+    assert "no settings at all stay within them" in result.stderr
 
 
 def test_the_most_articles_are_planned_in_seconds() -> None:
@@ -128,7 +128,7 @@ def test_a_sample_of_copies_of_one_article_is_named(tmp_path: Path) -> None:
     body = "".join(f"第{number}句话说的是同一件事情。" for number in range(40))
     path.write_text("".join(json.dumps({"id": number, "body": body}) + "\n" for number in range(100)), "utf-8")
     result = _plan("--articles", "1M", "--recall", "0.9", "--sample", str(path))
-    told = f"error: {path}: no two of 100 articles are new: a sample takes unrelated ones\n"
+    told = f"error: {path}: no two of 100 articles are unrelated: a sample needs unrelated ones\n"
     assert (result.exit_code, result.stderr) == (2, told)
 
 

@@ -55,7 +55,7 @@ def test_a_mixture_is_found_again_in_its_distances() -> None:
 
 def test_no_pair_cannot_be_fitted() -> None:
     """Without any pair there is nothing to fit, which is said."""
-    with pytest.raises(ValueError, match="no pair of texts"):
+    with pytest.raises(ValueError, match="no pairs of texts"):
         fitted(np.zeros(65, np.int64))
 
 

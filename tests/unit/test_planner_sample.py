@@ -122,5 +122,7 @@ def test_too_few_articles_are_refused(tmp_path: Path) -> None:
     """Three articles say nothing: the message names the file and how many it takes."""
     path = tmp_path / "few.jsonl"
     path.write_text('{"body": "一篇文章。"}\n' * 3, encoding="utf-8")
-    with pytest.raises(FileFormatError, match=r"few\.jsonl: too few for a sample: 3 articles, it takes 100"):
+    with pytest.raises(
+        FileFormatError, match=r"few\.jsonl: a sample of 3 articles is too small: it needs at least 100"
+    ):
         measured_sample(path, Settings(), 0.8, 1_000)

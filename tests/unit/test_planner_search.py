@@ -129,5 +129,5 @@ def test_limits_are_told_of_where_there_are_any() -> None:
 
 def test_limits_that_nothing_keeps_are_refused() -> None:
     """No index of a million articles fits into a megabyte."""
-    with pytest.raises(UnreachableError, match="no settings at all keep to them"):
+    with pytest.raises(UnreachableError, match="no settings at all stay within them"):
         cheapest(0.5, MODEL, Limits(memory=1e6))
