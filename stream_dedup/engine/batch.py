@@ -1,6 +1,6 @@
-"""A batch on its way from articles and withdrawals to outcomes and a pending change.
+"""Judges a batch: articles and withdrawals become outcomes and a pending change.
 
-Knows the order of the steps and where a batch has to be cut; knows no Kafka and no threshold.
+Knows the order of the steps and where a batch has to be split; knows nothing of Kafka or of thresholds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,18 +44,18 @@ from stream_dedup.index.stores.store import Overlay
 from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.stopwatch import Stopwatch
 
-_OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to what was seen under the same id or URL
+_OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to an earlier text of the same id or URL
 _NO_TIMES: I64 = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked of a run of n articles.
+    """A run of n articles to judge.
 
     Attributes:
-        articles: of the run.
-        standings: how they stand to what was seen under their ids and URLs.
-        times: of the run.
+        articles: the articles.
+        standings: how they relate to what was seen before under their ids and URLs.
+        times: their times.
     """
 
     articles: Sequence[Article]
@@ -66,15 +66,15 @@ class _Asked:
         """Return the cases for `judge`.
 
         Args:
-            candidates: of the run.
+            candidates: candidates of the run.
         """
         times = self.times
         return Cases(self.standings.modes, *self._owners(candidates), times.floors, times.renewals)
 
     def _owners(self, candidates: Candidates) -> tuple[I64, I64]:
-        """Return a number for the name of each row, and for its URL; -1 where no article is a new text of that.
+        """Return a number for the name of each row, and one for its URL, shape (rows,) each.
 
-        Both of shape (rows,).
+        The number is -1 if no article of the run is a new text of that name or URL.
         """
         ids: dict[str, int] = {}
         urls: dict[str, int] = {}
@@ -92,13 +92,13 @@ class _Asked:
 
 
 class _Found(NamedTuple):
-    """What decides on n articles.
+    """What the decisions on n articles are based on.
 
     Attributes:
-        features: of them.
-        fingerprints: shape (n,).
-        candidates: that stand under their keys.
-        verdicts: on them.
+        features: their features.
+        fingerprints: their fingerprints, shape (n,).
+        candidates: what was found under their keys.
+        verdicts: the verdicts on them.
     """
 
     features: Features
@@ -108,17 +108,17 @@ class _Found(NamedTuple):
 
 
 class Batch:
-    """A batch on its way to a change.
+    """A batch that is being judged.
 
-    It is judged in runs. A run ends where something changes that the articles after it depend on: an epoch, a
-    generation, the index because of a withdrawal. Nearly all batches are one run. Later runs see in an overlay over the
-    store what earlier ones change.
+    It is judged in runs. A run ends where something changes that later articles depend on: the epoch, the generation,
+    or the index because of a withdrawal. Nearly all batches are a single run. Later runs see the changes of earlier
+    ones in an overlay over the store.
 
     Args:
-        parts: of the engine.
-        state: as it is before.
-        items: in order.
-        prepared: the features of all the articles among them, if they were prepared.
+        parts: parts of the engine.
+        state: the state before the batch.
+        items: articles and withdrawals, in order.
+        prepared: features of all the articles among them, if they were prepared.
     """
 
     def __init__(
@@ -134,9 +134,9 @@ class Batch:
         self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample, state.lines)
         self._pending = Pending(state.index)
         self._outcomes: list[Outcome] = []
-        self._withdrawals = 0  # among the items that have their outcomes
+        self._withdrawals = 0  # among the items that already have outcomes
         self._steps: list[Step] = []
-        self._successions: dict[int, list[Succession]] = {}  # by the places of outcomes
+        self._successions: dict[int, list[Succession]] = {}  # by the index of the outcome
         self._clusters: dict[str, Cluster | None] = {}
         self._tally = Tally()
         self._watch = Stopwatch()
@@ -149,7 +149,7 @@ class Batch:
             else:
                 self._judge([item for item in items if isinstance(item, Article)])
         if not self._steps:
-            # Also a commit of nothing but dead letters is a step of the state: the input goes on.
+            # Even a commit with nothing but dead letters is a step of the state, as the input offsets advance.
             entries = NewEntries(self._index.format, self._progress.entries)
             self._stage(entries, self._book(entries))
         return Judged(
@@ -190,7 +190,7 @@ class Batch:
         ]
 
     def _decisions(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
-        """Yield the decisions on articles whose outcomes have these places."""
+        """Yield the decisions on articles; `places` are the indices of their outcomes."""
         start = 0
         while start < len(articles):
             stop = min(start + self._room(times.stream[start:]), len(articles))
@@ -198,7 +198,7 @@ class Batch:
             start = stop
 
     def _of_epoch(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
-        """Yield the decisions on articles of which the last alone may end the epoch: they have the features of one."""
+        """Yield the decisions on articles of one epoch, which only the last may end: one set of features serves all."""
         features, start = self._features(articles, places - self._withdrawals), 0
         while start < len(articles):
             part = features.part(start, len(articles))
@@ -207,7 +207,7 @@ class Batch:
             yield from decisions
 
     def _features(self, articles: Sequence[Article], numbers: I64) -> Features:
-        """Return the features of articles, which are numbered through the batch."""
+        """Return the features of articles; `numbers` counts the articles of the whole batch."""
         learnt = self._epochs.lines.learnt
 
         def anew(places: I64) -> Features:
@@ -220,19 +220,19 @@ class Batch:
         return self._prepared.of(numbers, learnt, anew)
 
     def _room(self, times: I64) -> int:
-        """Return how many articles the next runs may have: up to the end of the epoch or the generation."""
+        """Return how many articles there may be until the epoch or the generation ends."""
         room = self._settings.idf.articles_of(self._epochs.epoch.number) - self._progress.epoch_judged
         last = self._parts.window.begins_generation(times[:room], self._progress)
         return room if last is None else last + 1
 
     def _run(self, articles: Sequence[Article], features: Features, times: Times, places: I64) -> list[Decision]:
-        """Judge the first articles of some, as many as go together, and stage what they change.
+        """Judge as many of the first articles as can be judged together, and stage what they change.
 
         Args:
-            articles: n of them.
-            features: of them.
-            times: of them.
-            places: of their outcomes, shape (n,).
+            articles: n articles.
+            features: their features.
+            times: their times.
+            places: indices of their outcomes, shape (n,).
         """
         live = self._progress.live
         standings = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
@@ -261,13 +261,13 @@ class Batch:
         return decisions
 
     def _found(self, search: Search, asked: _Asked, features: Features) -> _Found:
-        """Look up what decides on articles, with the words of those that `text.segment` names."""
+        """Look up what the decisions are based on, segmenting the articles that `text.segment` selects."""
         proven = self._proved(search, asked)
         search.go_on(proven)
         if self._settings.text.segment == "all":
             self._watch.lap("look_up")
             return self._found_by_words(search, asked, features, proven, np.ones(len(proven), np.bool_))
-        # What is found of words changes no verdict on the others, unless it does on one before them in the batch.
+        # Words change the verdict on an article without them only through an earlier article of the batch.
         verdicts = self._judged(search.candidates(), asked)
         wanted = ~(proven | self._copies(verdicts, asked)) | verdicts.indexed
         self._watch.lap("look_up")
@@ -275,8 +275,8 @@ class Batch:
             features = self._parts.fingerprinter.segmented(features, wanted)
             self._watch.lap("features")
             found, segmented = self._found_by_words(search, asked, features, proven, wanted), wanted
-            # Not those that are copies without the tables, unless later articles shall find them there. Each round
-            # settles one more at least, in their order.
+            # Copies that are found without the tables need no words, unless later articles are to find them there. Each
+            # round settles at least one more article, in order.
             copies = self._copies(found.verdicts, asked) & (found.verdicts.sources != SIMHASH)
             wanted = ~(proven | copies) | found.verdicts.indexed
             if np.array_equal(wanted, segmented):
@@ -285,7 +285,7 @@ class Batch:
     def _found_by_words(
         self, search: Search, asked: _Asked, features: Features, proven: NDArray[np.bool_], segmented: NDArray[np.bool_]
     ) -> _Found:
-        """Look up the tables as well, of articles that are not proven to be copies and were cut into words."""
+        """Look up the tables as well, for articles that are segmented and not proved to be copies."""
         fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
         self._watch.lap("simhash")
         search.look_up_tables(fingerprints, sums, proven, segmented)
@@ -296,7 +296,7 @@ class Batch:
         return _Found(features, fingerprints, candidates, verdicts)
 
     def _proved(self, search: Search, asked: _Asked) -> NDArray[np.bool_]:
-        """Tell which articles need not be looked for any further, shape (n,); see `proved`."""
+        """Tell which articles need no further look-up, shape (n,); see `proved`."""
         candidates, parts = search.candidates(), self._parts
         return ~asked.standings.revised & proved(
             candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates
@@ -307,7 +307,7 @@ class Batch:
         return judge(candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates)
 
     def _copies(self, verdicts: Verdicts, asked: _Asked) -> NDArray[np.bool_]:
-        """Tell which articles are found to be copies, shape (n,)."""
+        """Tell which articles were found to be copies, shape (n,)."""
         return ~asked.standings.revised & self._parts.duplicates[verdicts.relations]
 
     def _count(self, found: _Found, search: Search, articles: int) -> None:
@@ -358,7 +358,7 @@ class Batch:
         times: I64 = _NO_TIMES,
         run: ToCount | None = None,
     ) -> None:
-        """Stage what articles with these stream times, or withdrawals, change."""
+        """Stage the changes made by articles with these stream times, or by withdrawals."""
         before = self._progress
         progress = self._after(before, times, entries.next)
         counts = list(self._epochs.count(before.steps, run)) if run else []
@@ -374,9 +374,9 @@ class Batch:
         self._clusters |= book.published
 
     def _after(self, before: Progress, times: I64, entries: int) -> Progress:
-        """Return how far the state has come after some articles.
+        """Return the progress of the state after some articles.
 
-        An epoch ends with each generation: so the changelog need not go back further than the oldest of these.
+        An epoch ends with each generation, so that the changelog need not reach back beyond the oldest generation.
         """
         generations = self._parts.window.generations(before, times, entries)
         epoch_judged = before.epoch_judged + len(times)
@@ -399,4 +399,4 @@ def _unknown(withdrawal: Withdrawal) -> str:
 
 
 def _too_late(article: Article, days: float) -> Unjudged:
-    return Unjudged(article, "too_late", f"published over {days:g} days before the newest article of the stream")
+    return Unjudged(article, "too_late", f"published more than {days:g} days before the newest article of the stream")

@@ -1,6 +1,6 @@
-"""Clusters: an article with its copies, how many there are of which source, and which of them is canonical.
+"""Clusters: an article with its copies, how many come from each source, and which of them is canonical.
 
-Knows members, counts and the policy; knows nothing of where clusters are kept or who is told of them.
+Knows members, counts and the policy; knows nothing of where clusters are stored or published.
 """
 
 import math
@@ -16,7 +16,7 @@ from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
 from stream_dedup.told import iso, scope_json
 
-MOST_MEMBERS = 16  # kept of a cluster, for the succession: the counts go on beyond
+MOST_MEMBERS = 16  # members kept per cluster, for the succession: counting continues beyond that
 MOST_SOURCES = 256  # counted by name
 _VERSION = b"\x01"
 
@@ -25,13 +25,13 @@ class Member(NamedTuple):
     """One article of a cluster.
 
     Attributes:
-        id: name of the article: its id, behind its scope if it has one.
-        entry: number of its index entry; `NOT_INDEXED` where nothing of it is kept.
-        active: whether the entry is in the index; else it is kept in reserve.
-        published_ms: event time, milliseconds since 1970 in UTC; None where unknown.
-        seen_ms: when its message came, in the same unit; None where unknown.
+        id: name of the article: its id, preceded by its scope if it has one.
+        entry: number of its index entry; `NOT_INDEXED` if no entry is kept.
+        active: whether the entry is in the index; otherwise it is kept in reserve.
+        published_ms: event time, milliseconds since 1970 in UTC; None if unknown.
+        seen_ms: when its message arrived, same unit; None if unknown.
         characters: length of its text.
-        source: who published it; empty where unknown.
+        source: who published it; empty if unknown.
     """
 
     id: str
@@ -55,20 +55,20 @@ class Policy:
     """Which of two members is the better canonical article, and how many are worth indexing.
 
     Attributes:
-        rank: of a member; the smaller is the better.
-        variants: entries of a cluster in the index from which on drifted copies are not indexed any more.
+        rank: returns the rank of a member; smaller is better.
+        variants: number of a cluster's entries in the index from which on drifted copies are no longer indexed.
     """
 
     rank: Callable[[Member], float]
     variants: int
 
     def prefers(self, new: Member, old: Member) -> bool:
-        """Tell whether a member is better than one that was seen before it; of equals that one stays."""
+        """Tell whether a member is better than one seen before it; on a tie, the earlier one stays."""
         return self.rank(new) < self.rank(old)
 
 
 def policy_of(settings: ClusterSettings) -> Policy:
-    """Return the policy that the settings name."""
+    """Return the policy that the settings select."""
     return Policy(_rank(settings), settings.variants)
 
 
@@ -95,14 +95,14 @@ class Cluster(NamedTuple):
     """An article and its copies.
 
     Attributes:
-        number: of the entry of the founding article; it names the cluster in the state and never changes.
+        number: entry number of the founding article; it identifies the cluster in the state and never changes.
         canonical: name of the canonical article, which is always among `members`.
-        copies: how many members there are beside the canonical one, kept or not.
-        first_ms: when the first of all members so far was seen, milliseconds since 1970 in UTC; None where unknown.
-        last_ms: when the last of them was seen.
+        copies: how many members there are besides the canonical one, kept or not.
+        first_ms: when the first of all members so far was seen, milliseconds since 1970 in UTC; None if unknown.
+        last_ms: when the last of them was seen, likewise.
         sources: how many members each source has; at most `MOST_SOURCES` sources.
-        other_members: how many members are of further sources.
-        members: at most `MOST_MEMBERS` of them, in the order in which they came.
+        other_members: how many members come from further sources.
+        members: at most `MOST_MEMBERS` of them, in order of arrival.
     """
 
     number: int
@@ -119,26 +119,26 @@ class Cluster(NamedTuple):
         """Return a cluster of one article.
 
         Args:
-            number: of the cluster.
+            number: number of the cluster.
             member: the article.
-            first_ms: when its first text was seen, milliseconds since 1970 in UTC; None where unknown.
+            first_ms: when its first text was seen, milliseconds since 1970 in UTC; None if unknown.
         """
         return cls(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
 
     def join(self, member: Member, policy: Policy, living: Living = _anyone) -> "Cluster":
-        """Return the cluster with one copy more, or with another text of a member that is kept.
+        """Return the cluster with one more copy, or with another text of a member that is kept.
 
-        Another text keeps the member's place in the order. An id that was a member and is not kept any more counts as
-        a new one: where it may be one, `leave` comes first.
+        Another text keeps the member's place in the order. An id that was a member but is no longer kept counts as a
+        new one: if it may be such a member, call `leave` first.
 
-        The canonical article changes where the policy prefers the new one; of equals it stays. Of more than
-        `MOST_MEMBERS` the last and least preferred goes of those without an entry; if all have one, of those in
-        reserve, then of all but the canonical one.
+        The canonical article changes if the policy prefers the new one; on a tie it stays. Beyond `MOST_MEMBERS`, the
+        least preferred member is dropped, on a tie the last: among those without an entry; if all have one, among those
+        in reserve, and otherwise among all but the canonical one.
 
         Args:
             member: the copy.
             policy: decides which is canonical.
-            living: tells of a member whether it may succeed.
+            living: tells whether a member may succeed the canonical one.
         """
         old = self.member(member.id)
         if old is not None:
@@ -159,18 +159,17 @@ class Cluster(NamedTuple):
         )
 
     def leave(self, member_id: str, source: str, policy: Policy, living: Living = _anyone) -> "Cluster | None":
-        """Return the cluster without a member, or None if no article is left that it could be called by.
+        """Return the cluster without a member, or None if no article is left that could be canonical.
 
-        A canonical article is succeeded by the living member that the policy prefers, of equals by the first. If there
-        is none the cluster ends, though there may be copies that are no longer kept. An id that was never a member
-        changes nothing where that can be told: where all members are kept, or all of its source. `first_ms` and
-        `last_ms` stay.
+        A canonical article is succeeded by the living member that the policy prefers, on a tie by the first. If there
+        is none, the cluster ends, even if it has copies that are no longer kept. An id that was never a member changes
+        nothing if that can be detected: if all members are kept, or all of its source. `first_ms` and `last_ms` stay.
 
         Args:
             member_id: id of the article, which may be one that is no longer kept.
-            source: under which it was counted; needed for one that is no longer kept.
+            source: source under which it was counted; needed if it is no longer kept.
             policy: decides the succession.
-            living: tells of a member whether it may succeed.
+            living: tells whether a member may succeed the canonical one.
         """
         member = self.member(member_id)
         if member is None:
@@ -184,14 +183,14 @@ class Cluster(NamedTuple):
         return self._one_fewer(canonical, members, *_discounted(self.sources, self.other_members, member.source))
 
     def with_entry(self, member_id: str, entry: int, active: bool) -> "Cluster":  # noqa: FBT001  # as in Member
-        """Return the cluster with another entry of a member; of one that is not kept, the cluster as it is."""
+        """Return the cluster with another entry for a member; unchanged if the member is not kept."""
         old = self.member(member_id)
         if old is None:
             return self
         return self._replace(members=self._with(old, old._replace(entry=entry, active=active)))
 
     def member(self, member_id: str) -> Member | None:
-        """Return a member that is kept, by its id."""
+        """Return a member by its id, None if it is not kept."""
         for member in self.members:
             if member.id == member_id:
                 return member
@@ -204,13 +203,13 @@ class Cluster(NamedTuple):
 
     @classmethod
     def unpack(cls, record: bytes) -> "Cluster":
-        """Return the cluster that bytes hold.
+        """Return the cluster that was packed into bytes.
 
         Raises:
-            ValueError: they hold none, or one of another version.
+            ValueError: they are not a packed cluster, or one of another version.
         """
         if record[:1] != _VERSION:
-            raise ValueError(f"a cluster of version {record[:1]!r}, not {_VERSION!r}")
+            raise ValueError(f"a cluster has version {record[:1]!r} instead of {_VERSION!r}")
         number, canonical, copies, first_ms, last_ms, sources, others, *members = orjson.loads(record[1:])
         fields = [iter(members)] * len(Member._fields)
         kept = tuple(map(Member, *fields))
@@ -219,7 +218,7 @@ class Cluster(NamedTuple):
     def _canonical(self) -> Member:
         canonical = self.member(self.canonical)
         if canonical is None:
-            raise ValueError(f"the cluster of {self.canonical!r} is without it")
+            raise ValueError(f"the cluster of {self.canonical!r} does not contain it")
         return canonical
 
     def _with(self, old: Member, new: Member) -> tuple[Member, ...]:
@@ -243,7 +242,7 @@ class Cluster(NamedTuple):
         )
 
     def _without_one_of(self, source: str) -> "Cluster":
-        """Return the cluster without a member of a source that is not kept, if there can be one."""
+        """Return the cluster without one member of a source that is not kept, if there can be one."""
         if self.copies + 1 == len(self.members):
             return self
         if self.sources.get(source, 0) > sum(member.source == source for member in self.members):
@@ -259,14 +258,14 @@ class Cluster(NamedTuple):
 
 
 def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:
-    """Return what a message on the topic of clusters tells of a cluster.
+    """Return the fields of a message about a cluster on the clusters topic.
 
-    Sources stand in descending order of their articles. `distinct_sources` is how many are counted by name, those
-    without a name as one; where `other_sources_articles` is not 0 there are more.
+    Sources are in descending order of their articles. `distinct_sources` is how many are counted by name, those without
+    a name as one; if `other_sources_articles` is not 0, there are more.
 
     Args:
-        cluster: as it is now.
-        changed_ms: since when, milliseconds since 1970 in UTC.
+        cluster: the cluster as it is now.
+        changed_ms: when it changed, milliseconds since 1970 in UTC.
     """
     by_articles = largest(cluster.sources)
     return {
@@ -283,7 +282,7 @@ def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:
 
 
 def largest(sources: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return sources with the number of their articles, those with most of them first."""
+    """Return sources with the number of their articles, those with the most articles first."""
     return sorted(sources.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -293,20 +292,20 @@ def _successor(members: Sequence[Member], policy: Policy) -> str | None:
 
 
 def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy) -> tuple[Member, ...]:
-    """Return at most `MOST_MEMBERS` of members: without the one that is needed least, if there is one too many."""
+    """Return at most `MOST_MEMBERS` members: if there is one too many, all but the one that is needed least."""
     if len(members) <= MOST_MEMBERS:
         return members
 
     rest = [member for member in members if member is not canonical]
     rest = [member for member in rest if member.entry == NOT_INDEXED] or rest
     rest = [member for member in rest if not member.active] or rest
-    # Of equals the last: `max` returns the first that it meets.
+    # On a tie, the last: `max` returns the first one it meets.
     needless = max(reversed(rest), key=policy.rank)
     return tuple([member for member in members if member is not needless])
 
 
 def _counted(sources: Mapping[str, int], others: int, source: str) -> tuple[Mapping[str, int], int]:
-    """Count one member more: under its source while there is room for the name, else under the others."""
+    """Count one more member: under its source while there is room for the name, otherwise under the others."""
     if source in sources or len(sources) < MOST_SOURCES:
         return {**sources, source: sources.get(source, 0) + 1}, others
     return sources, others + 1

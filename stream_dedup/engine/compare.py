@@ -1,6 +1,6 @@
-"""What one text is to another: exact, near, contained or none, by sketches, numbers and places.
+"""How one text relates to another: exact, near, contained or not at all, by sketches, numbers and places.
 
-Knows two rows of fingerprints and the thresholds; knows nothing of candidates or of whom else there is to compare with.
+Knows two rows of fingerprints and the thresholds; knows nothing of candidates or of any other text to compare with.
 """
 
 from typing import NamedTuple
@@ -45,10 +45,10 @@ class Match(NamedTuple):
     """How two texts compare.
 
     Attributes:
-        relation: `NONE` to `CONTAINS`: what the first is to the second.
-        jaccard: estimate.
-        containment: estimate.
-        hamming: distance of the fingerprints.
+        relation: `NONE` to `CONTAINS`: relation of the first to the second.
+        jaccard: estimated Jaccard.
+        containment: estimated containment.
+        hamming: distance between the fingerprints.
     """
 
     relation: int
@@ -61,8 +61,8 @@ class _Common(NamedTuple):
     """How many of their numbers, or places, two texts have in common at most.
 
     Attributes:
-        fewer: of that text which has fewer.
-        same: those of them that the other may have too: where that is estimated, as many as can well be.
+        fewer: how many the text with fewer of them has.
+        same: how many of those the other may have too; if that is estimated, as many as is plausible.
     """
 
     fewer: float
@@ -70,7 +70,7 @@ class _Common(NamedTuple):
 
 
 def limits_of(settings: EngineSettings) -> Limits:
-    """Return the thresholds that the settings name."""
+    """Return the thresholds in the settings."""
     verify = settings.verify
     return Limits(
         verify.near_jaccard,
@@ -97,10 +97,10 @@ def duplicates_of(settings: EngineSettings) -> NDArray[np.bool_]:
 
 @kernel
 def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
-    """Return what text a is to text b."""
+    """Return how text a relates to text b."""
     hamming = popcount(rows.fingerprints[a] ^ rows.fingerprints[b])
     if rows.contents[a] == rows.contents[b] and np.array_equal(rows.numbers[a], rows.numbers[b]):
-        # The content is that of letters and digits: 3.14 and 31.4 differ in their numbers alone.
+        # The content hash covers only letters and digits: 3.14 and 31.4 differ only in their numbers.
         return Match(EXACT, 1.0, 1.0, hamming)
     jaccard, containment, _ = resemblance(
         rows.sketches[a], rows.lengths[a], rows.sizes[a], rows.sketches[b], rows.lengths[b], rows.sizes[b]
@@ -119,7 +119,7 @@ def _relation(jaccard: float, containment: float, size_a: int, size_b: int, limi
         return NONE
     if max(jaccard / limits.near_jaccard, containment / limits.min_containment) < 1.0:
         return NONE
-    # |smaller| / |larger| is at most J / C: where J is well below C, one text is a part of the other.
+    # |smaller| / |larger| is at most J / C: if J is well below C, one text is a part of the other.
     cut = containment >= limits.cut_containment and jaccard < limits.cut_jaccard
     if jaccard >= limits.near_jaccard and not cut:
         return NEAR
@@ -130,13 +130,13 @@ def _relation(jaccard: float, containment: float, size_a: int, size_b: int, limi
 def _other_particulars(rows: Rows, a: int, b: int, changed: float, limits: Limits) -> bool:
     """Tell whether two texts differ in their numbers or places: bulletins of one template, not copies.
 
-    Where many more n-grams differ than these can explain, it is the text that was changed.
+    If many more n-grams differ than these can explain, it is the text that was changed.
 
     Args:
-        rows: of both.
-        a: row of the one.
+        rows: rows that contain both.
+        a: row of one text.
         b: row of the other.
-        changed: n-grams that are in one of them only, but for those that a longer text adds.
+        changed: number of n-grams that only one of them has, not counting those that a longer text adds.
         limits: thresholds.
     """
     numbers = _common(rows.numbers, rows.number_lengths, rows.number_sizes, a, b)
@@ -156,7 +156,7 @@ def _common(sketches: U32, lengths: I64, sizes: I64, a: int, b: int) -> _Common:
         sketches[a], lengths[a], sizes[a], sketches[b], lengths[b], sizes[b], PARTICULAR_BITS
     )
     fewer = float(min(sizes[a], sizes[b]))
-    # Three standard errors and three members: so few are seen of a long text's that none may be by chance.
+    # Three standard errors plus three members: of a long text so few are sampled that none may match by chance.
     doubt = 3.0 * error + (3.0 / fewer if error > 0.0 else 0.0)
     return _Common(fewer, fewer * min(1.0, containment + doubt))
 

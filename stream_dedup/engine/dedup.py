@@ -1,6 +1,6 @@
 """The engine: articles and withdrawals in, outcomes and a pending change out.
 
-Knows how an engine is opened, asked and closed; knows no Kafka, no files and no threshold.
+Knows how an engine is opened, used and closed; knows nothing of Kafka, of files or of thresholds.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _ARTICLE = "an Article (stream_dedup.Article)"
 
 
 class Deduplicator(SelfClosing):
-    """Decides for each article whether it is new. One thread at a time, but for `prepare`.
+    """Decides for each article whether it is new. Use from one thread at a time, except for `prepare`.
 
     Use it as a context manager, or call `close`.
 
@@ -42,12 +42,12 @@ class Deduplicator(SelfClosing):
         directory: where the state is kept; None keeps it in memory.
         settings: thresholds, tables, weights; the defaults are those of the service.
         store: a store to use instead of `directory`; it is closed with the engine.
-        beside: an engine of comparable settings, whose dictionaries are used too.
+        beside: an engine with comparable settings, to share its dictionaries.
 
     Raises:
-        TypeError: the settings are no EngineSettings.
+        TypeError: the settings are not EngineSettings.
         StoreLockedError: another process has the directory open.
-        StoreError: the directory cannot be opened, or was made with settings that cannot be compared with these.
+        StoreError: the directory cannot be opened, or was made with settings that are not comparable with these.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class Deduplicator(SelfClosing):
         """Judge one article and remember it. `add_batch` is many times faster.
 
         Raises:
-            TypeError: it is no Article.
+            TypeError: it is not an Article.
             StoreError: the store cannot be read or written, or the engine is closed.
             ValueError: the article is older than the window, and late ones are not judged.
         """
         if not isinstance(article, Article):
-            raise TypeError(f"{shown(article)}: `add` wants {_ARTICLE}")
+            raise TypeError(f"{shown(article)}: `add` needs {_ARTICLE}")
         return self.add_batch([article])[0]
 
     def add_batch(self, articles: Sequence[Article]) -> list[Decision]:
-        """Judge articles in order and remember them; the decisions are those of `add` one by one.
+        """Judge articles in order and remember them; the decisions are the same as with `add`, one by one.
 
         Raises:
-            TypeError: they are no sequence of Articles.
+            TypeError: they are not a sequence of Articles.
             StoreError: the store cannot be read or written, or the engine is closed.
             ValueError: an article is older than the window, and late ones are not judged.
         """
@@ -105,7 +105,7 @@ class Deduplicator(SelfClosing):
         """Judge articles and withdrawals in order and remember what they change.
 
         Raises:
-            TypeError: they are no sequence of Articles and Withdrawals.
+            TypeError: they are not a sequence of Articles and Withdrawals.
             StoreError: the store cannot be read or written, or the engine is closed.
         """
         judged = self.decide(items)
@@ -113,23 +113,23 @@ class Deduplicator(SelfClosing):
         return judged
 
     def warm_up(self) -> None:
-        """Compile all loops now and not amid the stream: a minute or two once an installation, a second later."""
+        """Compile all loops now, not mid-stream: a minute or two once per installation, a second after that."""
         with rehearsed_engine(self._settings):
             pass
 
     def prepare(
         self, items: Sequence[Article | Withdrawal], awaited: Callable[[], bool] = lambda: False
     ) -> Prepared | None:
-        """Work out what no other article has a say in, and fingerprints; None where there are no articles.
+        """Compute what does not depend on other articles, and fingerprints; None if there are no articles.
 
-        This alone may be called in another thread, while others are decided and applied.
+        Only this method may be called in another thread, while other batches are decided and applied.
 
         Args:
-            items: in order.
-            awaited: tells whether somebody waits already: fingerprints are then left to `decide`.
+            items: articles and withdrawals, in order.
+            awaited: tells whether somebody is already waiting: fingerprints are then left to `decide`.
 
         Raises:
-            TypeError: the items are no sequence of Articles and Withdrawals.
+            TypeError: the items are not a sequence of Articles and Withdrawals.
         """
         check_items(items, _ITEMS, _ITEM)
         articles = [item for item in items if isinstance(item, Article)]
@@ -139,16 +139,16 @@ class Deduplicator(SelfClosing):
         return prepared if awaited() else self._parts.fingerprinted(prepared, self.state.epoch)
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
-        """Judge a batch without changing anything: `apply` its change before the next batch is decided.
+        """Judge a batch without changing anything: `apply` its change before deciding the next batch.
 
-        Of several that are decided on the same state one can be applied, any of them.
+        Of several batches decided on the same state, only one can be applied, any of them.
 
         Args:
-            items: articles, and requests to forget some, in order; may be none.
-            prepared: all the articles, if they were; what is of no use any more is worked out again.
+            items: articles and withdrawals, in order; may be empty.
+            prepared: what `prepare` returned for them, if it was called; anything out of date is computed again.
 
         Raises:
-            TypeError: the items are no sequence of Articles and Withdrawals.
+            TypeError: the items are not a sequence of Articles and Withdrawals.
             StoreError: the store cannot be read, or the engine is closed.
         """
         check_items(items, _ITEMS, _ITEM)
@@ -156,40 +156,40 @@ class Deduplicator(SelfClosing):
         return Batch(self._parts, self.state, items, prepared).judged()
 
     def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPlace | None = None) -> None:
-        """Make a change: one atomic write, with the places in input and changelog that it stands at.
+        """Apply a change in one atomic write, together with the positions reached in input and changelog.
 
         Args:
-            change: of a `decide` after which nothing was applied yet.
+            change: from a `decide` after which nothing has been applied yet.
             positions: next input offset by topic and partition, for a stream.
             place: next offset in the changelog, for a stream.
 
         Raises:
             StoreError: the store cannot be written, or the engine is closed; nothing has changed then.
-            ValueError: since the change was decided, another one was applied, or this one already: decide again.
+            ValueError: this change, or another one, was applied after it was decided: decide again.
         """
         self.state.apply(change, positions or {}, place)
 
     def commit_of(self, change: Change, positions: Positions) -> Commit:
-        """Return a change as the changelog keeps it.
+        """Return a change as the changelog stores it.
 
-        A changelog whose oldest part is cut off must still hold all input offsets: so where a generation begins it
-        gets all of them.
+        A changelog whose oldest part has been deleted must still hold all input offsets, so a commit that begins a
+        generation carries all of them.
 
         Args:
-            change: not applied yet, nor any other since it was decided.
-            positions: next input offset by topic and partition, of those that it moves.
+            change: not applied yet; nor has another one been applied since it was decided.
+            positions: next input offset by topic and partition, of the partitions that advance.
         """
         whole = {**self.state.positions(), **positions} if change.begins_generation else positions
         return Commit(change.steps, whole)
 
     @property
     def fingerprinter(self) -> Fingerprinter:
-        """What computes features; it has no state that changes."""
+        """Computes features; has no mutable state."""
         return self._parts.fingerprinter
 
     @property
     def progress(self) -> Progress:
-        """How far the state has come."""
+        """Progress of the state."""
         return self.state.progress
 
     @property
@@ -210,17 +210,17 @@ class Deduplicator(SelfClosing):
         return self.state.counts.words
 
     def learnt_lines(self) -> int:
-        """Return how many lines are known to be their sites'."""
+        """Return how many lines have been learnt to be their sites'."""
         return self.state.lines.lines
 
     def close(self) -> None:
-        """Release the directory. Nothing can be decided afterwards; how far the state has come is still told."""
+        """Release the directory. Nothing can be decided afterwards; `progress` remains available."""
         self.state.close()
 
 
 @contextmanager
 def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
-    """Keep an engine in memory that has judged the short stream of `rehearsal`; its entries are mostly in runs."""
+    """Provide an in-memory engine that has judged the short stream of `rehearsal`; most of its entries are in runs."""
     with Deduplicator(settings=rehearsed(settings)) as engine:
         engine.state.index.shelf.young_entries = YOUNG_ENTRIES
         rehearse(
@@ -236,14 +236,14 @@ def _checked(settings: EngineSettings | None) -> EngineSettings:
         return EngineSettings()
     if not isinstance(settings, EngineSettings):
         raise TypeError(
-            f"{shown(settings)}: EngineSettings are wanted; make some with EngineSettings.model_validate({{...}}), "
-            "or with load_settings out of a file"
+            f"{shown(settings)}: EngineSettings are needed; create them with EngineSettings.model_validate({{...}}), "
+            "or from a file with load_settings"
         )
     return settings
 
 
 def comparability(settings: EngineSettings) -> dict[str, Any]:
-    """Return the settings that stored fingerprints, sketches and keys depend on, word lists by their content."""
+    """Return the settings that stored fingerprints, sketches and keys depend on, with hashes of the word lists."""
     text, weights, plain = settings.text, settings.weights, settings.model_dump(mode="json")
     lists = {
         "text.user_dictionary": text.user_dictionary,

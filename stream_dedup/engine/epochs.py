@@ -1,4 +1,4 @@
-"""The epochs of a batch: what its articles add to the counts of words and lines, and what changes where an epoch ends.
+"""The epochs of a batch: what its articles add to the counts of words and lines, and what changes when an epoch ends.
 
 Knows when to count, freeze and measure; knows nothing of how articles are judged.
 """
@@ -18,15 +18,16 @@ from stream_dedup.text.lines import EndLines
 
 @dataclass(frozen=True, slots=True)
 class ToCount:
-    """What is counted of a run of n articles.
+    """What to count of a run of n articles.
 
     Attributes:
-        features: of them.
-        fingerprints: of them, shape (n,).
-        unique: places of the unique ones that are no later text of one that was seen, ascending, of which words are
-            counted: forty copies, or forty texts of one article, would deflate their own words.
-        told: places of those that are neither redelivered nor revised, of which lines are counted: where a site's
-            lines are longer than its stories, these are taken for copies of one another until its lines are learnt.
+        features: their features.
+        fingerprints: their fingerprints, shape (n,).
+        unique: indices of the articles whose words are counted, ascending: unique ones that are not a later text of an
+            article seen before. Forty copies, or forty texts of one article, would deflate the weights of their words.
+        told: indices of the articles whose lines are counted: those that are neither redelivered nor revised, copies
+            included. If a site's lines are longer than its stories, these look like copies of one another until the
+            lines are learnt.
     """
 
     features: Features
@@ -36,24 +37,24 @@ class ToCount:
 
 
 class Epochs:
-    """The epoch in force and the counts of the next, as a batch goes on. What it is given does not change.
+    """The epoch in force and the counts for the next one, in the course of a batch. Its arguments are not modified.
 
     Args:
-        fingerprinter: of the engine.
+        fingerprinter: fingerprinter of the engine.
         store: the state, with what the batch has changed so far.
-        counts: the live counts before the batch.
-        epoch: in force before the batch.
-        sample: of the articles counted in that epoch.
-        lines: the live counts of lines before the batch.
+        counts: live counts before the batch.
+        epoch: epoch in force before the batch.
+        sample: sample of the articles counted in that epoch.
+        lines: live counts of lines before the batch.
 
     Attributes:
-        counts: the live counts, without those of `counted`.
-        epoch: in force.
-        sample: of the articles counted in it.
-        counted: what is to be counted since: articles, and how many of them hold each word.
-        lines: the live counts of lines, without those of `counted_lines`, and what is learnt.
-        counted_lines: what is to be counted of lines since.
-        drifts: of the epochs that have begun, those that could be measured.
+        counts: live counts, without those in `counted`.
+        epoch: epoch in force.
+        sample: sample of the articles counted in it.
+        counted: counts to add to `counts`: a number of articles, and how many of them contain each word.
+        lines: live counts of lines, without those in `counted_lines`, and the lines learnt.
+        counted_lines: counts to add to `lines`.
+        drifts: drifts at the beginnings of new epochs, where they could be measured.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Epochs:
         self.drifts: list[Drift] = []
 
     def count(self, step: int, run: ToCount) -> Iterator[Put]:
-        """Count words and lines of some articles and yield the writes that keep the counts.
+        """Count the words and lines of some articles, and yield the writes that store the counts.
 
         Args:
             step: number of the step.
@@ -100,7 +101,7 @@ class Epochs:
             yield from line_delta_puts(step, self.epoch.number, len(fresh), delta)
 
     def end(self) -> Iterator[Put]:
-        """Begin the next epoch and yield the writes that keep it, in place of all counts before it."""
+        """Begin the next epoch, and yield the writes that store it in place of all earlier counts."""
         self.counts = self.counts.copy()
         for documents, words in self.counted:
             self.counts.add(documents, words)

@@ -1,6 +1,6 @@
 """Why two texts are, or are not, copies.
 
-Knows how to lay the engine's own measures open; knows nothing of the terminal.
+Knows how to expose the engine's own measures; knows nothing of the terminal.
 """
 
 from collections.abc import Sequence
@@ -27,19 +27,19 @@ from stream_dedup.text.weights import weigh
 
 @dataclass(frozen=True, slots=True)
 class WeightedWord:
-    """A word and its weight in each text, 0 where the text lacks it."""
+    """A word and its weight in each text, 0 if the text lacks it."""
 
     word: str
     weights: tuple[float, float]
 
 
 class SharedKeys(NamedTuple):
-    """Which keys of the index lead from an article to another.
+    """Which keys of the index lead from one article to another.
 
     Attributes:
-        content: both have the same letters and digits.
+        content: whether both have the same letters and digits.
         landmarks: how many landmarks both have.
-        tables: in how many tables the other stands under a key that is probed for the one.
+        tables: in how many tables the second is listed under a key that is probed for the first.
     """
 
     content: bool
@@ -52,19 +52,19 @@ class Explanation:
     """How two texts compare.
 
     Attributes:
-        relation: what the first is to the second; None if neither is a copy.
+        relation: relation of the first to the second; None if neither is a copy.
         ground: the reason.
         verdict: the same in words.
         jaccard: estimate, as the service computes it.
         containment: estimate, likewise.
         fingerprints: the two SimHashes.
-        differing_bits: numbers of the bits in which they differ, 0 the lowest.
-        cosine: of the two vectors of bit sums.
+        differing_bits: numbers of the bits in which they differ, 0 being the lowest.
+        cosine: cosine of the two vectors of bit sums.
         grams: distinct n-grams of each text.
         shared_words: heaviest words that both have.
         differing_words: heaviest words that one of them lacks.
         epoch: number of the IDF epoch of the weights.
-        keys: that lead from the first to the second.
+        keys: keys that lead from the first to the second.
     """
 
     relation: Relation | None
@@ -88,10 +88,10 @@ class Explanation:
 
 
 class Explainer:
-    """Lays the engine's measures on two articles open. Holds the dictionaries; has no state that changes.
+    """Exposes the engine's measures on two articles. Holds the dictionaries; has no mutable state.
 
     Args:
-        settings: of the engine.
+        settings: settings of the engine.
     """
 
     def __init__(self, settings: EngineSettings) -> None:
@@ -105,11 +105,11 @@ class Explainer:
         """Compare two articles as the service would.
 
         Args:
-            first: of which it is told what it is to the other.
+            first: the article whose relation to the other is found.
             second: the other.
             epoch: document counts for the weights.
-            learnt: lines that are known to be their sites', see `LineCounts`.
-            top: most words of each list.
+            learnt: lines learnt to be their sites', see `LineCounts`.
+            top: largest number of words in each list.
         """
         articles = [first, second]
         features = self.fingerprinter.features(articles, learnt)
@@ -141,7 +141,7 @@ class Explainer:
         )
 
     def _shared_keys(self, features: Features, fingerprints: U64, sums: I64) -> SharedKeys:
-        """Return which keys lead from the first article to the second, of those that both stand under."""
+        """Return which of the keys that both articles are listed under lead from the first to the second."""
         contents, marks = features.sketches.content, features.sketches.landmarks
         flags = key_flags(features, self._settings)
         both = np.intersect1d(marks[0], marks[1])
@@ -162,9 +162,9 @@ def explain(
     Args:
         first: a text, not blank.
         second: another.
-        settings: of the engine.
+        settings: settings of the engine.
         epoch: document counts for the weights; those of the dictionary alone if None.
-        top: most words of each list.
+        top: largest number of words in each list.
 
     Raises:
         ValueError: a text is blank.
@@ -190,15 +190,15 @@ def _verdict(ground: Ground, jaccard: float, containment: float, settings: Engin
     near, part = verify.near_jaccard, verify.min_containment
     measured = f"Jaccard {jaccard:.2f}, containment {containment:.2f}"
     reasons = {
-        Ground.EXACT: "the normal texts are the same",
+        Ground.EXACT: "the normalised texts are the same",
         Ground.NEAR: f"{measured}: most n-grams are in both",
         Ground.CONTAINED: f"{measured}: the first is a part of the second",
         Ground.CONTAINS: f"{measured}: the second is a part of the first",
-        Ground.NO_CONTENT: "of one nothing is left but what sites put around articles: it is like no other",
-        Ground.TOO_SHORT: f"a text of under {verify.min_grams} n-grams is compared as a whole only, and the two differ",
-        Ground.TEMPLATE: f"{measured}: alike, but numbers or names of places differ, so these are two bulletins of one "
+        Ground.NO_CONTENT: "one text consists only of what sites put around articles, so it matches no other",
+        Ground.TOO_SHORT: f"a text of under {verify.min_grams} n-grams is only compared as a whole, and the two differ",
+        Ground.TEMPLATE: f"{measured}: similar, but numbers or place names differ, so these are two bulletins from one "
         "template",
-        Ground.TOO_LITTLE: f"{measured}: below {near} and {part}, too little is in both",
+        Ground.TOO_LITTLE: f"{measured}: below {near} and {part}, so too little is shared",
     }
     return reasons[ground]
 
@@ -206,7 +206,7 @@ def _verdict(ground: Ground, jaccard: float, containment: float, settings: Engin
 def _words(
     fingerprinter: Fingerprinter, features: Features, articles: Sequence[Article], epoch: Epoch, top: int
 ) -> tuple[list[WeightedWord], list[WeightedWord]]:
-    """Return the heaviest words which both texts have, and the heaviest that one lacks."""
+    """Return the heaviest words that both texts have, and the heaviest that one of them lacks."""
     weights = weigh(features.terms, features.titles, fingerprinter.lexicon, epoch, fingerprinter.profile)
     by_hash = [
         dict(zip(features.terms.hashes[at].tolist(), weights[at].tolist(), strict=True))

@@ -1,6 +1,6 @@
-"""Which articles will probably turn out to be copies, told before anything is looked up: a guess that only saves time.
+"""Guesses which articles will turn out to be copies, before anything is looked up: this only saves time.
 
-Knows landmarks that came lately; knows nothing of the index, of thresholds or of what becomes of a guess.
+Knows landmarks seen recently; knows nothing of the index, of thresholds or of how a guess is used.
 """
 
 import numpy as np
@@ -10,27 +10,27 @@ from stream_dedup.compiled.hashing import U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 
-_SLOTS = 1 << 21  # landmarks that are kept in mind: those of some hundred thousand articles, 16 MB
+_SLOTS = 1 << 21  # landmarks that are remembered: those of a few hundred thousand articles, 16 MB
 
 
 class Foresight:
-    """Keeps landmarks in mind, each until another one comes to its slot. One thread at a time."""
+    """Remembers landmarks, each until another one takes its slot. Use from one thread at a time."""
 
     def __init__(self) -> None:
         self._seen: U64 = np.zeros(_SLOTS, np.uint64)
 
     def copies(self, landmarks: U64) -> NDArray[np.bool_]:
-        """Tell of which articles at least half of the first landmarks came before, shape (n,), and keep them in mind.
+        """Tell which articles have at least half of their first landmarks seen before, shape (n,), and remember these.
 
         Args:
-            landmarks: ascending, padded by 0, shape (n, most).
+            landmarks: landmarks of the articles, ascending, padded with 0, shape (n, most).
         """
         return _copies(self._seen, landmarks)
 
 
 @kernel
 def _copies(seen: U64, landmarks: U64) -> NDArray[np.bool_]:
-    # The lowest bits of the smallest hashes are spread as those of any.
+    # The lowest bits are spread evenly even though the hashes are the smallest ones.
     lowest = np.uint64(len(seen) - 1)
     guessed = np.zeros(len(landmarks), np.bool_)
     for i in range(len(landmarks)):

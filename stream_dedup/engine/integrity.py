@@ -1,6 +1,6 @@
-"""Whether a state is in order: its indexes, records and counts agree, and it is the same as another.
+"""Checks a state: whether its indexes, records and counts agree, and whether it equals another state.
 
-Knows what must hold between the families; mends nothing.
+Knows what must hold between the families; repairs nothing.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from stream_dedup.text.learnt import LearnRule
 _CHUNK = 4_096
 _SHOWN_BYTES = 40
 
-Report = Callable[[str, int], None]  # what is being checked, and how many of it are
+Report = Callable[[str, int], None]  # what is being checked, and how many so far
 
 
 class Integrity:
@@ -34,8 +34,8 @@ class Integrity:
     Args:
         store: the state.
         index: its indexes.
-        progress: how far it has come.
-        report: called now and then with what is being checked and how many were.
+        progress: its progress.
+        report: called from time to time with what is being checked and how many were so far.
     """
 
     def __init__(self, store: Store, index: MultiIndex, progress: Progress, report: Report) -> None:
@@ -47,11 +47,11 @@ class Integrity:
         self._done: Counter[str] = Counter()
 
     def faults(self, max_words: int, learning: LearnRule) -> Iterator[str]:
-        """Yield a line on each fault.
+        """Yield a line for each fault.
 
         Args:
-            max_words: most words that are counted.
-            learning: when a line is its site's.
+            max_words: largest number of words that are counted.
+            learning: rule by which a line is learnt to be its site's.
         """
         yield from self._entries()
         yield from self._postings()
@@ -73,21 +73,21 @@ class Integrity:
                 yield from self._not_listed(place, own[used], numbers[active][row])
 
     def _not_listed(self, place: int, keys: U64, numbers: U64) -> Iterator[str]:
-        """Yield a line on each entry that is not in the list of its key.
+        """Yield a line for each entry that is missing from the list of its key.
 
         Args:
-            place: of the kind.
-            keys: shape (m,).
-            numbers: of the entries, shape (m,).
+            place: index of the kind of key.
+            keys: keys of the entries, shape (m,).
+            numbers: numbers of the entries, shape (m,).
         """
         kind = self._index.kinds[place]
         lists = self._index.shelf.find(place, np.unique(keys), self._first, None)
         places = np.searchsorted(lists.keys, keys)
         for at, key, number in zip(places.tolist(), keys.tolist(), numbers.tolist(), strict=True):
             found = lists.postings.entries[lists.offsets[at] : lists.offsets[at + 1]]
-            # A list that is full has lost its oldest.
+            # A full list has lost its oldest entries.
             if number not in found and len(found) < kind.cap:
-                yield f"entry {number} is not in the list of its key {key:x} of {kind.name}"
+                yield f"entry {number} is missing from the list of its key {key:x} of kind {kind.name}"
 
     def _postings(self) -> Iterator[str]:
         for place, flat in self._index.shelf.flats():
@@ -96,7 +96,7 @@ class Integrity:
             self._report("postings", self._done["postings"])
 
     def _stray(self, place: int, flat: Flat) -> Iterator[str]:
-        """Yield a line on each posting of an entry that has not its key."""
+        """Yield a line for each posting whose entry does not have its key."""
         kind, first, following = self._index.kinds[place].name, self._first, self._progress.entries
         wanted = np.unique(flat.entries)
         values = self._store.get_many(Family.ENTRIES, keys_of(wanted))
@@ -109,9 +109,9 @@ class Integrity:
         for key, number in zip(flat.keys.tolist(), flat.entries.tolist(), strict=True):
             # The posting of an entry that was removed or has expired stays until its run is dropped or merged.
             if number >= first and number in held and key not in held[number]:
-                yield f"entry {number} is in the list of {key:x} of {kind}, which is none of its keys"
+                yield f"entry {number} is in the list of key {key:x} of kind {kind}, which is not one of its keys"
             if number >= following:
-                yield f"the list of {key:x} of {kind} has entry {number}, the next one is {following}"
+                yield f"the list of key {key:x} of kind {kind} has entry {number}, but the next new one is {following}"
 
     def _articles(self) -> Iterator[str]:
         for name, value in self._current(Family.ARTICLES):
@@ -123,9 +123,9 @@ class Integrity:
         entries = self._store.get_many(Family.ENTRIES, list(map(key_of, numbers)))
         for number, entry in zip(numbers, entries, strict=True):
             if entry is None:
-                yield f"article {_shown(name)} has entry {number}, which is not there"
+                yield f"article {_shown(name)} has entry {number}, which does not exist"
             elif (other := self._index.format.unpack([entry])[1][0]) != name:
-                yield f"article {_shown(name)} has entry {number}, which is of {_shown(other)}"
+                yield f"article {_shown(name)} has entry {number}, which belongs to {_shown(other)}"
 
     def _clusters(self) -> Iterator[str]:
         for key, value in self._current(Family.CLUSTERS):
@@ -137,22 +137,22 @@ class Integrity:
     def _cluster(self, key: bytes, cluster: Cluster) -> Iterator[str]:
         name = f"cluster {cluster.number}"
         if key_of(cluster.number) != key:
-            yield f"{name} stands under {key.hex()}"
+            yield f"{name} is stored under the key {key.hex()}"
         if sum(cluster.sources.values()) + cluster.other_members != cluster.copies + 1:
-            yield f"{name} has {cluster.copies} copies, but its sources do not add up to one more"
+            yield f"{name} has {cluster.copies} copies, but its sources do not add up to one more than that"
         if cluster.member(cluster.canonical) is None:
-            yield f"{name} has not its canonical article {cluster.canonical!r} among its members"
+            yield f"{name} does not have its canonical article {cluster.canonical!r} among its members"
         kept = [member for member in cluster.members if member.entry != NOT_INDEXED and member.entry >= self._first]
         entries = self._store.get_many(Family.ENTRIES, [key_of(member.entry) for member in kept])
         for member, entry in zip(kept, entries, strict=True):
             if entry is None:
-                yield f"{name}: the entry {member.entry} of {member.id!r} is not there"
+                yield f"{name}: entry {member.entry} of {member.id!r} does not exist"
                 continue
             fixed = self._index.format.fixed([entry])
             if bool(fixed["flags"][0] & RESERVE) == member.active:
-                yield f"{name}: the entry {member.entry} of {member.id!r} is not as its member says: {member.active}"
+                yield f"{name}: entry {member.entry} of {member.id!r} contradicts its member's active = {member.active}"
             if int(fixed["cluster"][0]) != cluster.number:
-                yield f"{name}: the entry {member.entry} of {member.id!r} is of cluster {fixed['cluster'][0]}"
+                yield f"{name}: entry {member.entry} of {member.id!r} belongs to cluster {fixed['cluster'][0]}"
 
     def _counts(self, max_words: int, learning: LearnRule) -> Iterator[str]:
         counts, epoch = load_counts(self._store, max_words)
@@ -160,24 +160,24 @@ class Integrity:
         if counts.documents < epoch.documents:
             yield f"{counts.documents} documents are counted, fewer than the {epoch.documents} of the epoch"
         if counts.documents > self._progress.judged:
-            yield f"{counts.documents} documents are counted of {self._progress.judged} articles judged"
+            yield f"{counts.documents} documents are counted, more than the {self._progress.judged} articles judged"
         most = int(counts.packed()["documents"].max(initial=0))
         if most > counts.documents:
-            yield f"a word is in {most} documents of {counts.documents}"
+            yield f"a word is counted in {most} documents, more than the total of {counts.documents}"
         lines = load_lines(self._store, learning, epoch.number).packed()["documents"]
         self._report("lines", len(lines))
         if int(lines.max(initial=0)) > self._progress.judged:
-            yield f"a line is in {lines.max()} articles of {self._progress.judged}"
+            yield f"a line is counted in {lines.max()} articles, more than the total of {self._progress.judged}"
 
     def _expired(self, family: Family) -> Iterator[str]:
-        """Yield a line where something is left of a generation that has expired, or is none yet."""
+        """Yield a line if something is left of a generation that has expired, or that does not exist yet."""
         live = {generation_prefix(generation) for generation in self._progress.live}
         for key, _ in islice(self._store.items(family), 1):
             if key[:4] not in live:
-                yield f"{family} begins with the generation {int.from_bytes(key[:4])}, which has expired"
+                yield f"{family} begins with generation {int.from_bytes(key[:4])}, which is not a live one"
 
     def _current(self, family: Family) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the records of a family, under keys without a generation, that no newer one hides."""
+        """Yield the records of a family that no newer one hides, with keys that do not include the generation."""
         for generation in self._progress.live:
             prefix = generation_prefix(generation)
             for pairs in self._chunks(family, prefix, str(family)):
@@ -196,19 +196,19 @@ class Integrity:
 
 
 def differences(first: Store, second: Store, report: Report) -> Iterator[str]:
-    """Yield a line on each key that two states do not share, or have with another value.
+    """Yield a line for each family in which two states differ, with the first pair that is not the same in both.
 
-    Where in the changelog each generation began is left out: of a changelog whose front is cut off that cannot be
-    known. So are the runs: they say again what the entries say.
+    Where in the changelog each generation began is left out, as it cannot be known if the beginning of the changelog
+    has been deleted. So are the runs, which only repeat what the entries say.
     """
     for family in Family:
         pairs = zip_longest(_pairs(first, family), _pairs(second, family))
         for done, (one, other) in enumerate(pairs, 1):
             if one != other:
-                yield f"{family}: {_told(one)} here, {_told(other)} by the changelog"
+                yield f"{family}: {_told(one)} here, {_told(other)} according to the changelog"
                 break
             if done % _CHUNK == 0:
-                report(f"{family} beside the changelog", done)
+                report(f"{family} compared with the changelog", done)
 
 
 def _pairs(store: Store, family: Family) -> Iterator[tuple[bytes, bytes]]:

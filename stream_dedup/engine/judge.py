@@ -1,4 +1,4 @@
-"""Candidates to verdicts: what each article is a copy of, and whether later ones shall find it, in order.
+"""Turns candidates into verdicts, in order: what each article is a copy of, and whether later ones should find it.
 
 Knows in which order articles are judged and which of them are worth indexing; knows nothing of storage or of ids.
 """
@@ -15,7 +15,7 @@ from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.lookup.candidates import Candidates
 from stream_dedup.index.records.records import outlived
 
-JUDGE, SKIP = 0, 1  # what to do with an article: judge it, or leave it out
+JUDGE, SKIP = 0, 1  # what to do with an article
 
 
 class Cases(NamedTuple):
@@ -24,10 +24,10 @@ class Cases(NamedTuple):
     Attributes:
         modes: `JUDGE` or `SKIP`, shape (n,).
         owners: a number for each id, -1 for rows whose id no article of the batch revises, shape (rows,). Rows with the
-            same number are never compared: a text is no copy of another text of the same id.
+            same number are never compared: a text is not a copy of another text of the same id.
         siblings: likewise for each URL, shape (rows,).
         floors: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
-        renewals: a copy of a text with an earlier window time is indexed as well, same unit, shape (n,).
+        renewals: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
     """
 
     modes: I64
@@ -40,11 +40,11 @@ class Cases(NamedTuple):
 def judge(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
     """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
 
-    The outcome is that of judging one article at a time, however the stream is cut into batches.
+    The outcome is the same as that of judging one article at a time, however the stream is batched.
 
     Args:
-        candidates: of the batch of n.
-        cases: of its articles.
+        candidates: candidates of the batch of n articles.
+        cases: cases of its articles.
         caps: postings visible under a key, by kind, shape (3,).
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
@@ -57,12 +57,12 @@ def judge(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, dupli
 
 
 def proved(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, duplicates: Bool) -> Bool:
-    """Tell which articles contents and first landmarks prove to be copies of stored entries, shape (n,).
+    """Tell which articles are proved by contents and first landmarks to be copies of stored entries, shape (n,).
 
-    Those that are skipped are among them. `judge` finds all of these proved too, whatever it makes of the articles
-    before them, so that their other keys need not be looked up. The arguments are those of `judge`.
+    Skipped articles are included. `judge` finds all of these proved too, whatever its verdicts on the articles before
+    them, so their other keys need not be looked up. The arguments are those of `judge`.
     """
-    # Under a key that an article has itself, so many others of the batch may come before the stored entries.
+    # Under a key that an article itself has, this many others of the batch may come before the stored entries.
     own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
     crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
     batch = Judging(*cases, candidates.keyed, caps, crowds, duplicates)
@@ -105,41 +105,41 @@ def _prove(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, ver
 
 @kernel
 def _drifted(i: int, batch: Judging, limits: Limits, verdicts: Verdicts) -> bool:
-    """Tell whether an article is a copy with so much of its own that its copies could miss the original."""
+    """Tell whether an article is a copy with so much text of its own that copies of it could miss the original."""
     own = verdicts.jaccard[i] < limits.variant_jaccard and verdicts.containment[i] < limits.cut_containment
     return bool(batch.duplicates[verdicts.relations[i]]) and own
 
 
 @kernel
 def _worth_indexing(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool) -> bool:  # noqa: FBT001  # compiled
-    """Tell whether an article is canonical, or its copies would miss the original.
+    """Tell whether an article is canonical, or copies of it would miss the original.
 
-    They would where it has drifted far from that, or where that, and all that is like it, is forgotten much earlier.
+    They would if it has drifted far from the original, or if the original and all similar texts expire much earlier.
     """
     relation = verdicts.relations[i]
     if not batch.duplicates[relation]:
         return True
     if drifted and rows.flags[verdicts.rows[i]] & SEALED == 0:
         return True
-    # A cut copy or a round-up cannot stand for the text: what is like it may have little of that.
+    # A shortened copy or a round-up cannot stand in for the text: what is similar to it may share little with the text.
     whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
     return whole and outlived(verdicts.freshest[i], batch.renewals[i])
 
 
 @kernel
 def _mark(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
-    """Note on a copy that is indexed that it has drifted, and that its cluster is sealed."""
+    """Flag an indexed copy as drifted, and as belonging to a sealed cluster, if that is so."""
     row = len(rows.fingerprints) - len(batch.modes) + i
     if drifted:
         rows.flags[row] |= VARIANT
     if batch.duplicates[verdicts.relations[i]]:
-        # What is like a drifted copy is no nearer to the canonical article than that.
+        # A copy of a drifted copy is no closer to the canonical article than the drifted copy is.
         rows.flags[row] |= rows.flags[verdicts.rows[i]] & (VARIANT | SEALED)
 
 
 @kernel
 def _insert(i: int, nodes: int, rows: Rows, batch: Judging, workspace: Workspace) -> int:
-    """Let the later articles of the batch find article i; return how many nodes are used."""
+    """Make article i visible to later articles of the batch; return how many nodes are used."""
     for key in batch.keyed.own_keys[i]:
         if key >= 0:
             workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.modes) + i

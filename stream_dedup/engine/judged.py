@@ -1,6 +1,6 @@
-"""What a batch comes to: an outcome for each item, and the change of the state that goes with them.
+"""The result of a batch: an outcome for each item, and the change of the state that goes with them.
 
-Knows what is handed on; knows nothing of how it is found.
+Knows what the result consists of; knows nothing of how it is obtained.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,18 +23,18 @@ Outcome = Decision | Withdrawn | Unjudged
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a batch does to the state, not yet done.
+    """What a batch will change in the state.
 
     Attributes:
-        steps: in order; the changelog keeps these.
-        writes: what makes them; the store gets these.
-        base: how far the state has come.
-        counts: the live document counts, without those of `counted`.
-        epoch: the epoch of the counts after it.
-        counted: what is to be counted since: articles, and how many of them hold each word.
+        steps: steps in order; the changelog stores these.
+        writes: the writes that carry them out, for the store.
+        base: progress of the state before the change.
+        counts: live document counts, without those in `counted`.
+        epoch: epoch of the counts after the change.
+        counted: counts to add to `counts`: a number of articles, and how many of them contain each word.
         sample: newest articles of that epoch; in memory only.
-        lines: the live counts of lines, without those of `counted_lines`, and the lines learnt by the epoch after it.
-        counted_lines: what is to be counted of lines since.
+        lines: live counts of lines, without those in `counted_lines`, and the lines learnt as of that epoch.
+        counted_lines: counts to add to `lines`.
     """
 
     steps: Sequence[Step]
@@ -49,12 +49,12 @@ class Change:
 
     @property
     def progress(self) -> Progress:
-        """How far the state will have come."""
+        """Progress of the state after the change."""
         return self.steps[-1].progress
 
     @property
     def begins_generation(self) -> bool:
-        """Whether a part of the window begins with it."""
+        """Whether a generation, a part of the window, begins with it."""
         return self.progress.generation != self.base.generation
 
 
@@ -64,18 +64,18 @@ def _of_each_kind() -> I64:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts over the articles of a batch: what they found in the index, and how many lost lines of their sites.
+    """Counts over the articles of a batch: what they found in the index, and from how many site lines were removed.
 
     The kinds of keys, in this order: content, landmark, SimHash.
 
     Attributes:
         candidates: entries compared, by the kind of key that found them, int64, shape (3,).
         confirmed: those of them that matched, shape (3,).
-        hot_keys: keys looked up whose posting lists are full, by kind, shape (3,); a content has room for one entry.
+        hot_keys: keys looked up whose posting lists are full, by kind, shape (3,); a content key holds only one entry.
         longest_lists: articles under the fullest key looked up, by kind, shape (3,).
         probes: keys of the SimHash tables looked up.
         hits: those of them under which there are entries.
-        without_lines: articles out of which lines of their site were taken.
+        without_lines: articles from which lines of their site were removed.
     """
 
     candidates: I64 = field(default_factory=_of_each_kind)
@@ -89,17 +89,17 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A batch judged.
+    """A judged batch.
 
     Attributes:
-        outcomes: one an item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
+        outcomes: one per item, in order: a `Decision` on each article, unless it is late and late ones are not judged.
         change: what `Deduplicator.apply` does to the state.
-        successions: changes of canonical articles, in order, by the place of the outcome that led to them.
-        clusters: the clusters that changed, by the name of their canonical article; None where nothing is called by it
-            any more.
+        successions: changes of canonical articles, in order, by the index of the outcome that led to them.
+        clusters: the clusters that changed, by the name of their canonical article; None if no cluster goes by that
+            name any more.
         tally: counts over its articles.
         drifts: how far fingerprints moved at the beginning of each epoch that began; none for one without a sample.
-        seconds: time by stage.
+        seconds: time spent, by stage.
     """
 
     outcomes: Sequence[Outcome]

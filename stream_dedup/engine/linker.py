@@ -1,4 +1,4 @@
-"""Links to decisions, and to what is remembered of each article.
+"""Turns links into decisions, and into what is remembered of each article.
 
 Knows article records, clusters and new entries; knows nothing of how a link is found.
 """
@@ -23,15 +23,15 @@ from stream_dedup.index.records.new_records import NewRecord
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, seen_ms
 from stream_dedup.index.stores.store import Store
 
-_ENTRIES_KEPT = 8  # of the texts of an id, the newest
-_OF_NO_COPY = np.uint8(COMPARABLE | WEIGHED | BARE | UNSEGMENTED)  # flags
+_ENTRIES_KEPT = 8  # per id: those of its newest texts
+_OF_NO_COPY = np.uint8(COMPARABLE | WEIGHED | BARE | UNSEGMENTED)  # flags that do not imply a copy
 
 
 class Linker:
     """Turns verdicts into decisions.
 
     Args:
-        layout: of the entries.
+        layout: format of the entries.
         limits: thresholds, for comparing a revision with its earlier version.
         duplicates: relations that make an article a duplicate.
     """
@@ -42,20 +42,20 @@ class Linker:
         self._duplicates = frozenset(duplicates)
 
     def decide(self, store: Store, run: JudgedRun, book: ClusterBook, entries: NewEntries) -> list[Decision]:
-        """Return the decisions on the first articles of a run: up to the first that changes the index for the next.
+        """Return the decisions on the first articles of a run, through the first that changes the index for later ones.
 
         Args:
             store: the state.
-            run: judged.
+            run: the judged run.
             book: the clusters; changed in order.
-            entries: filled with those that the articles add.
+            entries: receives the entries that the articles add.
         """
         links = Links(self._format, self._limits, store, run, book)
         return _Linking(self._duplicates, run, links, book, entries).decisions()
 
 
 class _Linking:
-    """One run on its way to decisions."""
+    """Makes the decisions of one run."""
 
     def __init__(
         self, duplicates: Collection[Relation], run: JudgedRun, links: Links, book: ClusterBook, entries: NewEntries
@@ -96,12 +96,12 @@ class _Linking:
         return link.relation not in self._duplicates
 
     def _note_founder(self, place: int) -> None:
-        """Write down an article that is like no other, and whose id nobody has seen: it founds a cluster."""
+        """Record an article that matches no other and whose id was not seen before: it founds a cluster."""
         number = self._add(place, self._entries.next, indexed=self._indexed[place])
         self._note_new(place, number, number, None)
 
     def _linked(self, place: int) -> Link | None:
-        """Write down what became of any other article; return its link."""
+        """Record any other article and return its link."""
         version = self._run.standings.versions.get(place)
         if version is not None and version.mode == SKIP:
             cluster = self._links.redelivered_cluster(version)
@@ -117,7 +117,7 @@ class _Linking:
         return link
 
     def _copied(self, place: int, match: Matched, link: Link | None) -> None:
-        """Write down a copy whose id nobody has seen before: nearly all are of this kind."""
+        """Record a copy whose id was not seen before: nearly all copies are of this kind."""
         article, cluster, indexed = self._run.articles[place], match.cluster, self._indexed[place]
         number = NOT_INDEXED
         if indexed or self._book.wants_reserve(cluster):
@@ -145,7 +145,7 @@ class _Linking:
             self._book.note_join(key, packed_join(link, match.number, self._run.epoch))
 
     def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
-        """Write down what became of any article: a copy, or one of its own."""
+        """Record any article: a copy, or one that stands on its own (`own`)."""
         name, book, moment = self._run.standings.names[place], self._book, self._moment(place)
         if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
             self._index_after_all(place)
@@ -176,7 +176,7 @@ class _Linking:
         return Moment(self._decided[place], self._floors[place])
 
     def _index_after_all(self, place: int) -> None:
-        """Index a text that matched only copies of its own article, which the judge had left out of the index."""
+        """Index a text that the judge had left out of the index, but that matched only copies of its own article."""
         self._indexed[place] = self._book.reindexed = True
         self._entries.texts["flags"][place] &= _OF_NO_COPY
 
@@ -190,7 +190,7 @@ class _Linking:
         return None
 
     def _stays(self, name: str, old: ArticleRecord, match: Matched | None, *, own: bool) -> bool:
-        """Tell whether an article with a new text stays in the cluster that it was in."""
+        """Tell whether an article with a new text stays in its cluster."""
         same = match is not None and match.cluster == old.cluster
         if own and not (same and match is not None and match.canonical == name):
             return old.relation in {None, Relation.REVISION} or old.relation not in self._duplicates
@@ -199,7 +199,7 @@ class _Linking:
     def _cluster(
         self, name: str, old: ArticleRecord | None, match: Matched | None, *, own: bool
     ) -> tuple[int, str, int]:
-        """Return the number of an article's cluster, and the article it was founded by with its entry number."""
+        """Return an article's cluster, and the name and entry number of its founder if it is not stored yet."""
         if match is not None and not own:
             return match.cluster, match.name, match.number
         number = old.cluster if old is not None else self._entries.next
@@ -218,9 +218,9 @@ class _Linking:
         """Tell whether a text needs an entry, in the index or in reserve for its cluster.
 
         Args:
-            place: of the text in the run.
+            place: index of the text in the run.
             cluster: number of its cluster.
-            before: the article as a member of the cluster before this text, None if it was no member.
+            before: the article as a member of the cluster before this text, None if it was not a member.
         """
         if self._indexed[place] or (before is not None and _in_reserve(before)):
             return True
@@ -231,7 +231,7 @@ class _Linking:
         return self._entries.add(place, self._run.standings.names[place].encode(), cluster, reserve=not indexed)
 
     def _kept(self, number: int, old: ArticleRecord | None) -> tuple[int, ...]:
-        """Return the numbers of the entries that are kept of an article; remove the others."""
+        """Return the numbers of the entries that are kept for an article; remove the others."""
         entries: tuple[int, ...] = () if number == NOT_INDEXED else (number,)
         if old is None:
             return entries

@@ -1,4 +1,4 @@
-"""Verdicts to links: which article matched, which one is canonical, and what a new text is to the one before it.
+"""Turns verdicts into links: which article matched, which is canonical, and how a new text relates to the previous one.
 
 Knows names, clusters and verdicts; knows nothing of how a verdict is reached, or of what is remembered.
 """
@@ -25,15 +25,15 @@ from stream_dedup.scope import id_of
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A run of n articles and all that is known of it.
+    """A run of n articles and all that is known about it.
 
     Attributes:
-        articles: n of them.
-        standings: how they stand to what was seen under their ids and URLs.
-        features: of them.
+        articles: the articles.
+        standings: how they relate to what was seen before under their ids and URLs.
+        features: their features.
         candidates: what they may match.
         verdicts: what they do match.
-        times: of each.
+        times: their times.
         epoch: number of the IDF epoch of their fingerprints.
     """
 
@@ -57,13 +57,13 @@ class JudgedRun:
 
 
 class Matched(NamedTuple):
-    """The article that one of a run is a copy of.
+    """The article that an article of the run is a copy of.
 
     Attributes:
         cluster: number of its cluster.
-        name: of it.
-        number: of its entry.
-        canonical: name of the canonical article of the cluster, as of now.
+        name: its name.
+        number: number of its entry.
+        canonical: name of the cluster's current canonical article.
     """
 
     cluster: int
@@ -73,17 +73,17 @@ class Matched(NamedTuple):
 
 
 class Links:
-    """The links of a run, asked for in order.
+    """The links of a run, to be requested in order.
 
     Args:
-        layout: of the entries.
+        layout: format of the entries.
         limits: thresholds, for comparing a revision with its earlier version.
         store: the state.
-        run: judged.
-        book: the clusters, as of the article whose link is asked for.
+        run: the judged run.
+        book: the clusters, as of the article whose link is requested.
 
     Attributes:
-        places: number of the cluster and of the entry of each article so far; to be filled as the run goes on.
+        places: cluster number and entry number of each article so far; the caller appends to it as the run proceeds.
     """
 
     def __init__(self, layout: EntryFormat, limits: Limits, store: Store, run: JudgedRun, book: ClusterBook) -> None:
@@ -92,7 +92,7 @@ class Links:
         self._store = store
         self._run = run
         self._book = book
-        # Numbers out of arrays one by one would take longer than all the rest.
+        # As lists: reading numbers from arrays one by one would take longer than all the rest.
         self._stored = run.stored
         self._rows: list[int] = run.verdicts.rows.tolist()
         self._relations: list[int] = run.verdicts.relations.tolist()
@@ -115,13 +115,13 @@ class Links:
         self._book.prefetch(singles)
 
     def fingerprints(self) -> list[int | None]:
-        """Return the fingerprint of each article, None of one that was not cut into words."""
+        """Return the fingerprint of each article, None if it was not segmented."""
         first = self._stored
         fingerprints = self._run.candidates.rows.fingerprints[first:].tolist()
         return [one if known else None for one, known in zip(fingerprints, self._segmented[first:], strict=True)]
 
     def matched(self, place: int) -> Matched | None:
-        """Return what an article is a copy of, None where that is nothing."""
+        """Return what an article is a copy of, None if there is no match."""
         row, run = self._rows[place], self._run
         if row == NO_ROW:
             return None
@@ -137,7 +137,7 @@ class Links:
         """Return the link of an article that is judged, None if it has none.
 
         Args:
-            place: of the article.
+            place: index of the article in the run.
             match: what it is a copy of.
         """
         if match is not None and match.canonical != self._run.standings.names[place]:
@@ -153,7 +153,7 @@ class Links:
         return version.record.cluster if version.record else NOT_INDEXED
 
     def redelivery(self, place: int, cluster: int) -> Link:
-        """Return the link of an article of a cluster that came again as it was."""
+        """Return the link of an article of a cluster that was delivered again unchanged."""
         canonical = self._book.canonical(cluster, self._run.standings.names[place])
         article = self._run.articles[place]
         return Link(id_of(canonical), article.id, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
@@ -173,12 +173,12 @@ class Links:
         )
 
     def _hamming(self, place: int) -> int | None:
-        """Return the distance of the fingerprints of an article and of what matched, None where one has none."""
+        """Return the distance between the fingerprints of an article and its match, None if either has none."""
         both = self._segmented[self._stored + place] and self._segmented[self._rows[place]]
         return self._distances[place] if both else None
 
     def _revision(self, place: int, version: Version) -> Link:
-        """Link a text that is no copy of another id's to the text before it, of which it need not have anything."""
+        """Link a text that is not a copy of another id's to the previous text, which it need not resemble."""
         before = self._earlier_version(place, version)
         sibling = version.record is None and version.siblings
         name = id_of(version.siblings[0]) if sibling else self._run.articles[place].id
@@ -190,7 +190,7 @@ class Links:
         return Link(name, name, Relation.REVISION, match.jaccard, match.containment, hamming, Source.ID)
 
     def _earlier_version(self, place: int, version: Version) -> Rows | None:
-        """Return all rows and behind them that of the text before a revision, if that is kept and in the window."""
+        """Return all rows, followed by that of the text before a revision; None if that is not kept, or too old."""
         record = version.record or (self._book.record(version.siblings[0]) if version.siblings else None)
         if record is None or not record.entries:
             return None

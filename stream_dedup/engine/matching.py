@@ -1,6 +1,6 @@
-"""The best match of an article: what stands under its keys, whom that makes a candidate, and which is chosen.
+"""Finds the best match of an article: what is listed under its keys, what becomes a candidate, and which is chosen.
 
-Knows candidates, who sees whom, and which match is the best; knows nothing of what becomes of the article then.
+Knows candidates, which articles see each other, and which match is the best; knows nothing of what follows from it.
 """
 
 from typing import NamedTuple
@@ -23,26 +23,26 @@ Bool = NDArray[np.bool_]
 
 SOURCES = (Source.CONTENT, Source.LANDMARK, Source.SIMHASH)
 
-_COVERED = 0.7  # of an article by one that its first landmarks find, so that no other is looked for
+_COVERED = 0.7  # share of an article that a match by first landmarks must contain to end the search
 
 
 class Verdicts(NamedTuple):
-    """What became of n articles.
+    """The verdicts on n articles.
 
     Attributes:
-        rows: row of the best match, `NO_ROW` where there is none, shape (n,).
+        rows: row of the best match, `NO_ROW` if there is none, shape (n,).
         relations: `NONE` to `CONTAINS`, shape (n,).
         jaccard: estimate for the best match, shape (n,); `containment` and `hamming` likewise.
         containment: see `jaccard`.
         hamming: see `jaccard`.
         sources: kind of the key that found the best match, shape (n,).
         freshest: window time of the newest article that it is a duplicate of, `UNKNOWN_TIME` for none, shape (n,).
-        covered: whether one that it is a copy of holds most of it, so that no other is looked for, shape (n,).
-        indexed: whether later articles shall find this one, shape (n,).
-        candidates: candidates by the kind of key that found them first, shape (n, 3).
-        confirmed: those of them that matched, shape (n, 3).
-        hot: keys looked up whose posting lists are full, by kind, shape (n, 3).
-        longest: articles under the fullest key looked up, by kind, shape (n, 3).
+        covered: whether an article that it is a copy of contains most of it, which ends the search, shape (n,).
+        indexed: whether later articles should find this one, shape (n,).
+        candidates: number of candidates by the kind of key that found them first, shape (n, 3).
+        confirmed: number of those that matched, shape (n, 3).
+        hot: number of keys looked up whose posting lists are full, by kind, shape (n, 3).
+        longest: number of articles under the fullest key looked up, by kind, shape (n, 3).
     """
 
     rows: I64
@@ -61,7 +61,7 @@ class Verdicts(NamedTuple):
 
     @classmethod
     def empty(cls, n: int) -> "Verdicts":
-        """Return verdicts that say nothing yet."""
+        """Return verdicts before any article is judged."""
         return cls(
             np.full(n, NO_ROW, np.int64),
             np.zeros(n, np.int64),
@@ -76,7 +76,7 @@ class Verdicts(NamedTuple):
 
 
 class Judging(NamedTuple):
-    """What a batch is judged by: its `Cases`, and whom they can meet.
+    """What a batch is judged by: its `Cases`, and what they can match.
 
     Attributes:
         modes: see `Cases`; `owners`, `siblings`, `floors` and `renewals` likewise.
@@ -84,9 +84,9 @@ class Judging(NamedTuple):
         siblings: see `modes`.
         floors: see `modes`.
         renewals: see `modes`.
-        keyed: which rows stand under which keys.
+        keyed: which rows are listed under which keys.
         caps: postings visible under a key, by kind, shape (3,).
-        crowds: articles of the batch that may stand under each key before its list, shape (keys,).
+        crowds: how many articles of the batch may come before the stored list of each key, shape (keys,).
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
 
@@ -102,19 +102,19 @@ class Judging(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What the articles of a batch are judged with one after the other.
+    """Scratch arrays for judging the articles of a batch one after another.
 
     Attributes:
-        newest: the node of the newest article of the batch under each key, -1 for none.
-        older: the node before each node.
+        newest: node of the newest article of the batch under each key, -1 for none.
+        older: the next older node of each node.
         node_rows: row of each node.
-        visible: rows under the key at hand.
-        counted: the last article that shares a landmark with each row.
-        shared: how many landmarks they share, shape (rows,).
-        sharers: rows with which the article at hand shares any.
-        seen: the last article of which each row is a candidate.
-        found_by: the kind of the key that found it.
-        found: candidates of the article at hand.
+        visible: rows under the current key.
+        counted: for each row, the last article that shares a landmark with it.
+        shared: how many landmarks the two share, shape (rows,).
+        sharers: rows that share any with the current article.
+        seen: for each row, the last article that it is a candidate of.
+        found_by: kind of the key that found it.
+        found: candidates of the current article.
     """
 
     newest: I64
@@ -131,7 +131,7 @@ class Workspace(NamedTuple):
 
 @kernel
 def look_up(i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
-    """Write down the best match of article i. What proves that it is a copy ends the search."""
+    """Record the best match of article i. The search ends once the article is proved to be a copy."""
     place, count, sharers, best = look_up_first(i, rows, batch, limits, workspace, verdicts)
     if verdicts.covered[i]:
         return
@@ -156,10 +156,10 @@ def look_up(i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Works
 def look_up_first(
     i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts
 ) -> tuple[int, int, int, float]:
-    """Write down the best match of article i by its content and its first landmarks.
+    """Record the best match of article i by its content and its first landmarks.
 
     Returns:
-        Place of the next key, how many candidates and sharers there are, and how good the best match is.
+        Index of the next key, how many candidates and sharers there are, and the score of the best match.
     """
     place, last = batch.keyed.look_up_offsets[i], batch.keyed.look_up_offsets[i + 1]
     count = 0
@@ -178,7 +178,7 @@ def look_up_first(
 def _count_under(
     place: int, stop: int, i: int, sharers: int, batch: Judging, workspace: Workspace, verdicts: Verdicts
 ) -> tuple[int, int]:
-    """Count who shares the next landmarks with article i; return the place behind these, and how many share any."""
+    """Count which rows share the next landmarks with article i; return the index after them, and how many share any."""
     while place < stop and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == LANDMARK:
         visible = _look_under(place, i, batch, workspace, verdicts)
         sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
@@ -256,12 +256,12 @@ def _note(
     limits: Limits,
     workspace: Workspace,
 ) -> int:
-    """Add a candidate of article i unless it is there already, and return how many there are."""
+    """Add a candidate of article i if it is new and eligible, and return how many there are."""
     if workspace.seen[candidate] == i or outlived(rows.times[candidate], batch.floors[i]):
         return count
     row = len(rows.fingerprints) - len(batch.modes) + i
     if rows.scopes[candidate] != rows.scopes[row]:
-        # Two scopes may share a list, where their keys happen to be the same.
+        # Two scopes may share a list if their keys happen to be the same.
         return count
     if _same(batch.owners, candidate, row) or _same(batch.siblings, candidate, row):
         return count
@@ -290,7 +290,7 @@ def _choose(
     workspace: Workspace,
     verdicts: Verdicts,
 ) -> float:
-    """Compare article i with some of its candidates, write down a better match, return how good the best is."""
+    """Compare article i with some of its candidates, record a better match, and return the score of the best."""
     row = len(rows.fingerprints) - len(batch.modes) + i
     for place in range(first, stop):
         candidate = workspace.found[place]
@@ -302,11 +302,11 @@ def _choose(
         verdicts.confirmed[i, source] += 1
         if batch.duplicates[match.relation]:
             verdicts.freshest[i] = max(verdicts.freshest[i], rows.times[candidate])
-            # Not of the best match alone: whatever else is found, what ends the search has to end it.
+            # Of any match, not only the best: what ends the search must end it whatever else is found.
             verdicts.covered[i] |= _covers(match, rows.sizes[row], rows.sizes[candidate])
         score = _likeness(match, rows.sizes[row], rows.sizes[candidate])
         score += 2.0 * (match.relation == EXACT) + 4.0 * batch.duplicates[match.relation]
-        # Of equals the earliest: rows are in the order of arrival.
+        # On a tie, the earliest: rows are in order of arrival.
         if score > best or (score == best and candidate < verdicts.rows[i]):
             best = score
             verdicts.rows[i], verdicts.relations[i], verdicts.sources[i] = candidate, match.relation, source
@@ -317,7 +317,7 @@ def _choose(
 
 @kernel
 def _covers(match: Match, size: int, other: int) -> bool:
-    """Tell whether most of a text stands in the other one."""
+    """Tell whether the other text contains most of a text."""
     return bool(match.relation == EXACT or match.containment * min(size, other) >= _COVERED * size)
 
 
@@ -325,17 +325,17 @@ def _covers(match: Match, size: int, other: int) -> bool:
 def _likeness(match: Match, size: int, other: int) -> float:
     """Return |A and B| / sqrt(|A| |B|), the cosine of two sets (Ochiai 1957).
 
-    By Jaccard a text would belong to a small part of it rather than to a large text of which it is nearly all, by
-    containment to whatever stands in it; the geometric mean of both containments weighs either.
+    By Jaccard, a text would be matched to a small part of it rather than to a large text that contains nearly all of
+    it; by containment, to anything that it contains. The geometric mean of the two containments balances both.
     """
     return match.containment * np.sqrt(min(size, other) / max(size, other)) if size > 0 and other > 0 else 0.0
 
 
 @kernel
 def _too_far(match: Match, flags: int, limits: Limits) -> bool:
-    """Tell whether a match with a drifted copy says too little about the article that this is a copy of.
+    """Tell whether a match with a drifted copy says too little about the article that the copy was made from.
 
-    What is shared gets less from link to link of a chain, so each but the first has to be a close one.
+    Less is shared with every link of a chain, so each link but the first has to be a close one.
     """
     close = match.jaccard >= limits.chain_jaccard or match.containment >= limits.cut_containment
     return flags & VARIANT != 0 and not close

@@ -1,6 +1,6 @@
-"""The clusters that a run touches: read from the state, changed in order, written back, and told to readers.
+"""The clusters that a run touches: read from the state, changed in order, written back, and published.
 
-Knows how clusters, article records and entries in reserve hang together; knows nothing of verdicts.
+Knows how clusters, article records and entries in reserve fit together; knows nothing of verdicts.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, key_o
 from stream_dedup.index.stores.store import Family, Puts, Store
 from stream_dedup.scope import id_of, scope_of
 
-_MOST_IN_RESERVE = 1  # entries kept of copies, so that one can stand in for an article that is withdrawn
+_MOST_IN_RESERVE = 1  # entries of copies kept per cluster, so that one can replace an article that is withdrawn
 
 
 class ClusterBook:
@@ -28,9 +28,9 @@ class ClusterBook:
     Args:
         store: the state.
         live: generations that have not expired, the newest last.
-        layout: of the entries.
+        layout: format of the entries.
         policy: which member is canonical, and how many are indexed.
-        entries: that the run adds.
+        entries: entries that the run adds.
     """
 
     def __init__(
@@ -43,24 +43,24 @@ class ClusterBook:
         self._entries = entries
         self._clusters: dict[int, Cluster | None] = {}
         self._records: dict[str, ArticleRecord | None] = {}
-        self._owners: dict[int, Sequence[str]] = {}  # of URLs, as they were before
+        self._owners: dict[int, Sequence[str]] = {}  # by URL, as they were before the run
         self._urls: dict[int, Sequence[str]] = {}
         self._changed_clusters: set[int] = set()
-        # In the order in which they came; those of `_new` with their places there.
+        # In order of arrival; those in `_new` with their index there.
         self._changed_records: dict[str, int | None] = {}
         self._new: list[NewRecord] = []
         self._joins: dict[bytes, bytes] = {}
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
-        self.place = 0  # in the run, of the article that changes clusters
-        self.successions: list[tuple[int, Succession]] = []  # each with the place of the article that led to it
+        self.place = 0  # index in the run of the article that is changing clusters
+        self.successions: list[tuple[int, Succession]] = []  # each with the index of the article that led to it
         self.reindexed = False
 
     def prefetch(self, singles: Mapping[int, str]) -> None:
-        """Read clusters, the records of their canonical articles and what these are of, with one look-up each.
+        """Read clusters, the records of their canonical articles and the names under their URLs, with one look-up each.
 
         Args:
-            singles: by the number of a cluster, who is its only article if it is not written down as a cluster yet.
+            singles: for each cluster number, the name of its only article in case it is not stored as a cluster yet.
         """
         self._load_clusters(singles)
         names = {self.canonical(number, single) for number, single in singles.items()}
@@ -68,7 +68,7 @@ class ClusterBook:
         self._load_owners([record.url for name in names if (record := self._records[name]) and record.url])
 
     def cluster(self, number: int) -> Cluster | None:
-        """Return a cluster of more than one article, None while there is but one."""
+        """Return a cluster, None while it has only one article."""
         if number not in self._clusters:
             if number >= self._entries.first:
                 return None  # founded in this run
@@ -76,12 +76,12 @@ class ClusterBook:
         return self._clusters[number]
 
     def canonical(self, number: int, single: str) -> str:
-        """Return the canonical article of a cluster; that of a single article is itself."""
+        """Return the canonical article of a cluster; a single article is its own."""
         cluster = self.cluster(number)
         return cluster.canonical if cluster is not None else single
 
     def record(self, name: str) -> ArticleRecord | None:
-        """Return what became of an article, by its name, as of now."""
+        """Return the current record of an article by its name, None if it has none."""
         if name not in self._records:
             place = self._changed_records.get(name)
             if place is None:
@@ -91,12 +91,12 @@ class ClusterBook:
         return self._records[name]
 
     def note(self, name: str, record: ArticleRecord, url_names: Sequence[str] | None = None) -> None:
-        """Write what became of an article.
+        """Set the record of an article.
 
         Args:
-            name: of it.
+            name: its name.
             record: what became of it.
-            url_names: names that were known under its URL before this run, if they were read already.
+            url_names: names known under its URL before this run, if they were already read.
         """
         self._write(name, record)
         if record.url:
@@ -104,7 +104,7 @@ class ClusterBook:
             self._urls[record.url] = [name, *others][:URL_NAMES]
 
     def note_new(self, name: str, record: NewRecord) -> None:
-        """Write what became of an article of which neither id nor URL was seen before."""
+        """Set the record of an article whose id and URL were not seen before."""
         self._records.pop(name, None)
         self._changed_records[name] = len(self._new)
         self._new.append(record)
@@ -112,21 +112,21 @@ class ClusterBook:
             self._urls[record.url] = [name]
 
     def note_join(self, key: bytes, packed: bytes) -> None:
-        """Write why an article joined a cluster; see `index.joins`."""
+        """Record why an article joined a cluster; see `index.records.joins`."""
         self._joins[key] = packed
 
     def forget(self, name: str, record: ArticleRecord) -> None:
-        """Delete what became of an article."""
+        """Delete the record of an article."""
         self._write(name, None)
         if record.url:
             self._urls[record.url] = [other for other in self.owners(record.url) if other != name]
 
     def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
-        """Return the names of the articles of a URL, given by its hash, as of now: the newest first.
+        """Return the current names of the articles of a URL, the newest first.
 
         Args:
-            url: its hash.
-            before: what they were before this run, if that was read already.
+            url: hash of the URL.
+            before: the names before this run, if they were already read.
         """
         if url in self._urls:
             return self._urls[url]
@@ -137,7 +137,7 @@ class ClusterBook:
         return self._owners[url]
 
     def wants_reserve(self, number: int) -> bool:
-        """Tell whether the entry of a further copy is worth keeping."""
+        """Tell whether the entry of another copy is worth keeping."""
         cluster = self.cluster(number)
         kept = sum([member.entry != NOT_INDEXED for member in cluster.members]) if cluster else 1
         return kept <= _MOST_IN_RESERVE
@@ -148,12 +148,12 @@ class ClusterBook:
         """Add a copy to a cluster, or another text of a member.
 
         Args:
-            number: of the cluster.
-            founder: name of its only article, where it is not written down as a cluster yet.
-            founding: number of the entry of that article.
+            number: number of the cluster.
+            founder: name of its only article, if it is not stored as a cluster yet.
+            founding: number of that article's entry.
             member: the copy.
-            old: what was known of it, where it was in the cluster already.
-            moment: of now.
+            old: its record so far, if it is already in the cluster.
+            moment: the current moment.
         """
         stored = self.cluster(number)
         before = stored or self._founded(number, founder, founding)
@@ -161,7 +161,7 @@ class ClusterBook:
         self._change(number, stored, after, SuccessionReason.POLICY, before, moment)
 
     def revise(self, number: int, member: Member, old: ArticleRecord | None, moment: Moment) -> None:
-        """Note another text of an article in its own cluster, if that has copies."""
+        """Record another text of an article in its own cluster, if the cluster has copies."""
         before = self.cluster(number)
         if before is not None:
             after = self._joined(before, member, old, moment)
@@ -169,12 +169,12 @@ class ClusterBook:
 
     def _joined(self, cluster: Cluster, member: Member, old: ArticleRecord | None, moment: Moment) -> Cluster:
         if old is not None and cluster.member(member.id) is None:
-            # The old text of a member that is no longer kept must not be counted beside the new one.
+            # The old text of a member that is no longer kept must not be counted in addition to the new one.
             cluster = cluster.leave(member.id, old.source, self._policy) or cluster
         return cluster.join(member, self._policy, self._living(cluster.number, moment))
 
     def _living(self, number: int, moment: Moment) -> Living:
-        """Return what tells of a member of a cluster whether its id is known still, as one of this cluster."""
+        """Return a function that tells whether a member's id is still known, as belonging to this cluster."""
         return partial(self._lives, number, moment.floor_ms)
 
     def _lives(self, number: int, floor: int, member: Member) -> bool:
@@ -182,13 +182,13 @@ class ClusterBook:
         return record is not None and record.cluster == number
 
     def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, moment: Moment) -> str | None:
-        """Take an article out of its cluster and the index; return who the cluster is called by now, None if nobody.
+        """Remove an article from its cluster and the index; return the canonical article, None if there is none left.
 
         Args:
-            name: of the article.
-            record: what became of it.
+            name: name of the article.
+            record: its record.
             reason: why it leaves.
-            moment: of now.
+            moment: the current moment.
         """
         self.removed += record.entries
         self.reindexed = self.reindexed or bool(record.entries)
@@ -207,7 +207,7 @@ class ClusterBook:
         return bool(self._changed_records)
 
     def seal(self, number: int) -> None:
-        """Let no further drifted copies of a cluster into the index, if as many are there as may be."""
+        """Keep further drifted copies of a cluster out of the index, if it already has as many as allowed."""
         cluster = self.cluster(number)
         active = [member for member in cluster.members if member.active] if cluster is not None else []
         if cluster is None or len(active) < self._policy.variants:
@@ -219,7 +219,7 @@ class ClusterBook:
         self._clusters[number] = cluster
 
     def writes(self) -> list[Puts]:
-        """Return the records to write, under keys without a generation."""
+        """Return the records to write, with keys that do not include the generation."""
         records, numbers = self._packed_records(), sorted(self._changed_clusters)
         clusters = [self._clusters[number] for number in numbers]
         writes = [
@@ -284,20 +284,20 @@ class ClusterBook:
                 self.successions.append((self.place, _succession(before.canonical, after.canonical, reason)))
 
     def _keep_known(self, canonical: str, moment: Moment) -> None:
-        """Remember a canonical article for a window from now: its id must not come back as that of a new cluster."""
+        """Remember a canonical article for a window from now, so that its id does not come back in a new cluster."""
         record = self.record(canonical)
         if record is None or record.decided_ms >= moment.stream_ms:
             return
         self._write(canonical, record.renewed(moment.stream_ms))
         if record.url:
-            # What it is known by lives as long, in the same order.
+            # The names under its URL live as long, in the same order.
             self._urls[record.url] = self.owners(record.url)
 
     def _activated(self, cluster: Cluster, floor: int) -> Cluster:
-        """Return a cluster that can be found: with an entry in reserve in the index, under a new number, if need be.
+        """Return a cluster that can be found: if need be, an entry moves from reserve to the index, with a new number.
 
-        That is the entry of the canonical article; where nothing is kept of that, and nothing of the cluster is in
-        the index, the first that is kept.
+        That is the entry of the canonical article or, if that is not kept and nothing of the cluster is in the index,
+        the first one that is kept.
         """
         kept = [(member, fixed) for member in cluster.members if (fixed := self._visible(member, floor)) is not None]
         canonical = [(member, fixed) for member, fixed in kept if member.id == cluster.canonical]
@@ -310,7 +310,7 @@ class ClusterBook:
         return cluster
 
     def _flagged(self, cluster: Cluster, member: Member, fixed: Entries, flags: int) -> Cluster:
-        """Return a cluster with other flags on a member's entry, which is in the index then, under a new number."""
+        """Return a cluster with other flags on a member's entry, which is then in the index, with a new number."""
         changed = fixed.copy()
         changed["flags"] = flags
         number = self._entries.put_anew(changed, member.id.encode())
@@ -322,7 +322,7 @@ class ClusterBook:
         return cluster.with_entry(member.id, number, active=True)
 
     def _visible(self, member: Member, floor: int) -> Entries | None:
-        """Return the fixed part of a member's entry while later articles can match it."""
+        """Return the fixed part of a member's entry as long as later articles can match it, else None."""
         fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
         return None if fixed is None or outlived(int(fixed["window_ms"][0]), floor) else fixed
 
@@ -345,7 +345,7 @@ def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:
 
 
 def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:
-    """Return an article as a member of a cluster; of one whose record has expired only the name is known."""
+    """Return an article as a member of a cluster; if its record has expired, only its name is known."""
     if record is None:
         return Member(name, entry, active, None, None, 0, "")
     return Member(name, entry, active, record.published_ms, record.seen_ms, record.characters, record.source)

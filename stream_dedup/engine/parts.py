@@ -1,4 +1,4 @@
-"""What an engine of some settings judges with, made once.
+"""The parts that an engine judges with, made once from its settings.
 
 Knows which parts there are; knows nothing of the order in which they are used.
 """
@@ -29,10 +29,10 @@ class Parts:
     """What an engine judges with; none of it changes.
 
     Attributes:
-        settings: all of them.
-        fingerprinter: articles to features and fingerprints.
+        settings: all settings.
+        fingerprinter: turns articles into features and fingerprints.
         versions: finds ids and URLs that were seen before.
-        linker: verdicts to decisions.
+        linker: turns verdicts into decisions.
         window: how long articles are remembered.
         policy: which article of a cluster is canonical.
         limits: thresholds.
@@ -49,9 +49,9 @@ class Parts:
     duplicates: NDArray[np.bool_]
 
     def prepared(self, articles: Sequence[Article], learnt: U64, foresight: Foresight) -> Prepared:
-        """Return what can be worked out of articles before anything is looked up.
+        """Return what can be computed from articles before anything is looked up.
 
-        Where copies are not cut into words, those are not that will probably turn out to be some.
+        If copies need not be segmented, neither are articles that will probably turn out to be copies.
         """
         features = self.features(articles, learnt)
         if self.settings.text.segment == "unproved":
@@ -59,29 +59,29 @@ class Parts:
         return Prepared(features, learnt)
 
     def fingerprinted(self, prepared: Prepared, epoch: Epoch) -> Prepared:
-        """Return the same with fingerprints, where all articles are cut into words: else it is not known yet of which.
+        """Return the same with fingerprints if all articles are segmented; else it is unknown yet which ones need them.
 
         Args:
-            prepared: articles.
-            epoch: in force.
+            prepared: the prepared articles.
+            epoch: the epoch in force.
         """
         if self.settings.text.segment == "unproved":
             return prepared
         return replace(prepared, features=self.fingerprinter.fingerprinted(prepared.features, epoch))
 
     def features(self, articles: Sequence[Article], learnt: U64) -> Features:
-        """Return the features of articles, as far as they are computed before anything is looked up."""
+        """Return those features of articles that are computed before anything is looked up."""
         every = self.settings.text.segment == "all"
         return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
 
 
 def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinter | None = None) -> Parts:
-    """Return what an engine of some settings judges with.
+    """Return the parts of an engine.
 
     Args:
-        settings: of the engine.
-        state: of the engine.
-        fingerprinter: of an engine of comparable settings, whose dictionaries are shared; None: one of its own.
+        settings: settings of the engine.
+        state: state of the engine.
+        fingerprinter: that of an engine with comparable settings, to share its dictionaries; None for one of its own.
     """
     limits = limits_of(settings)
     return Parts(

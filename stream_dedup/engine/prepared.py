@@ -1,6 +1,6 @@
-"""What is worked out of articles before their turn: their features, and fingerprints as of the epoch in force.
+"""What is computed from articles before their turn: their features, and fingerprints for the epoch in force.
 
-Knows what must be the same still when their turn has come; knows nothing of threads or of decisions.
+Knows what must still be the same when their turn comes; knows nothing of threads or of decisions.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ class Prepared:
     """The features of n articles, in order.
 
     Attributes:
-        features: of all of them; their fingerprints are of use as long as the epoch lasts.
-        learnt: the lines that were known to be their sites', see `LineCounts`.
+        features: features of all of them; the fingerprints are valid as long as the epoch lasts.
+        learnt: lines that were then learnt to be their sites', see `LineCounts`.
     """
 
     features: Features
@@ -28,10 +28,10 @@ class Prepared:
         """Return the features of some of the articles.
 
         Args:
-            articles: their places, ascending, at least one.
-            learnt: the lines that are known by now.
-            anew: returns the features of those at these places among `articles`: of those out of which other lines
-                are taken by now. Not called where there are none.
+            articles: their indices, ascending, at least one.
+            learnt: lines that are learnt now.
+            anew: computes features again, given indices into `articles`: those of the articles from which other lines
+                are removed now. Not called if there are none.
         """
         stale = self.features.lines.told_otherwise(self.learnt, learnt)[articles]
         own = anew(np.flatnonzero(stale)) if stale.any() else None
@@ -44,7 +44,7 @@ class Prepared:
 
 
 def joined(parts: Sequence[Prepared]) -> Prepared | None:
-    """Return what was prepared in several parts; None where there are none, or other lines became known in between."""
+    """Return several prepared parts as one; None if there are none, or if other lines were learnt in between."""
     if not parts or any(not np.array_equal(part.learnt, parts[0].learnt) for part in parts[1:]):
         return None
     return Prepared(Features.joined([part.features for part in parts]), parts[0].learnt)

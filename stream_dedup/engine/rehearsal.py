@@ -1,4 +1,4 @@
-"""A short stream in memory that goes through all that a long one brings, so that every loop is compiled before it.
+"""A short in-memory stream that goes through everything a long one does, so that every loop is compiled beforehand.
 
 Knows what makes epochs end, runs freeze and generations begin; knows nothing of what comes out.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from stream_dedup.article import Article, Withdrawal
 from stream_dedup.settings import EngineSettings
 
-YOUNG_ENTRIES = 40  # after which young lists are frozen: many enough for their tables to grow before
+YOUNG_ENTRIES = 40  # entries after which young lists are frozen: enough for their tables to grow before that
 _EPOCH = 10  # articles: the fewest that an epoch may have
 _BATCHES, _BATCH = 30, 8
 _DAY_MS = 86_400_000
@@ -24,7 +24,7 @@ Process = Callable[[Sequence[Article | Withdrawal]], object]
 
 
 def rehearsed(settings: EngineSettings) -> EngineSettings:
-    """Return settings under which a short stream meets what else only a long one does."""
+    """Return settings under which a short stream meets what otherwise only a long one does."""
     idf = settings.idf.model_copy(update={"epoch_articles": _EPOCH, "first_epoch_articles": _EPOCH})
     return settings.model_copy(update={"idf": idf})
 
@@ -33,8 +33,8 @@ def rehearse(process: Process, window_days: float) -> None:
     """Let an engine judge the short stream.
 
     Args:
-        process: of the engine.
-        window_days: after which its articles expire.
+        process: judges a batch and applies its change.
+        window_days: days after which the engine's articles expire.
     """
     items = list(_stream(window_days))
     for at in range(0, len(items), _BATCH):
@@ -42,7 +42,7 @@ def rehearse(process: Process, window_days: float) -> None:
 
 
 def questions() -> list[Article]:
-    """Return what may be asked about after the stream: an article that came, a part of it, and a new one."""
+    """Return articles to ask about after the stream: one that was judged, a part of it, and a new one."""
     last = _BATCHES * _BATCH - 1
     texts = (_text(last), _text(last)[: _CHARACTERS // 2], _text(last + 1))
     return [Article("?", text, source="排练") for text in texts]

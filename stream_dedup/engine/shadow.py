@@ -1,6 +1,6 @@
 """Where two engines that judge the same stream disagree.
 
-Knows decisions; knows nothing of where the engines come from or who is told.
+Knows decisions; knows nothing of where the engines come from or where disagreements are sent.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _HASHES = 1 << 64
 
 
 class Disagreement(StrEnum):
-    """How the decision of the shadow differs from that in force."""
+    """How the decision of the shadow differs from the one in force."""
 
     DUPLICATE = "duplicate"  # a duplicate in the shadow, unique in force
     UNIQUE = "unique"  # unique in the shadow, a duplicate in force
-    RELATION = "relation"  # linked in both or in one, by another relation
+    RELATION = "relation"  # linked in both by different relations, or linked in only one
     ORIGINAL = "original"  # linked to the cluster of another article
 
 
@@ -37,11 +37,11 @@ def disagreement_of(live: Decision, shadow: Decision) -> Disagreement | None:
 
 
 def is_sampled(name: str, share: float) -> bool:
-    """Tell whether an article is of a sample of some share: the same ones wherever they are asked for.
+    """Tell whether an article belongs to a sample of a given share: the same articles wherever this is asked.
 
     Args:
-        name: of the article.
-        share: 0 to 1.
+        name: name of the article.
+        share: share of the articles that are sampled, 0 to 1.
     """
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) < share * _HASHES
 
@@ -50,10 +50,10 @@ def disagreement_json(found: Disagreement, live: Decision, shadow: Decision, dec
     """Return a disagreement as JSON: the value of a message on the shadow's topic.
 
     Args:
-        found: the kind.
+        found: the kind of disagreement.
         live: the decision in force.
-        shadow: the other.
-        decided_ms: when, milliseconds since 1970 in UTC.
+        shadow: the decision of the shadow.
+        decided_ms: when it was decided, milliseconds since 1970 in UTC.
     """
     article = live.article
     origin = article.origin

@@ -1,4 +1,4 @@
-"""The state of an index: its store, how far it has come, and what of it is kept in memory.
+"""The state of an index: its store, its progress, and the part of it that is kept in memory.
 
 Knows how changes are made and how a changelog is replayed; knows nothing of how a change was decided.
 """
@@ -30,19 +30,19 @@ from stream_dedup.index.stores.store import Family, FileStore, Overlay, Put, Sto
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.learnt import rule_of
 
-_MANY_ARTICLES = 4_096  # from which on loading is faster than writing
+_MANY_ARTICLES = 4_096  # from this many on, loading is faster than writing
 
 
 class State:
     """The state of an index.
 
     Args:
-        store: where it is kept.
-        settings: of the index.
+        store: where the state is kept.
+        settings: settings of the index.
         comparable: the settings that stored fingerprints, sketches and keys depend on.
 
     Raises:
-        StoreError: the store cannot be read, or was made with settings that cannot be compared with these.
+        StoreError: the store cannot be read, or was made with settings that are not comparable with these.
     """
 
     def __init__(self, store: FileStore, settings: EngineSettings, comparable: Mapping[str, Any]) -> None:
@@ -58,17 +58,17 @@ class State:
 
     @property
     def place(self) -> ChangelogPlace | None:
-        """Where it stands in its changelog, None where it has none."""
+        """Position of the state in its changelog, None if it has none."""
         return self._place
 
     def check_open(self) -> None:
-        """Check that it was not closed.
+        """Check that the state is not closed.
 
         Raises:
-            StoreError: it was.
+            StoreError: it is closed.
         """
         if self._closed:
-            raise StoreError("the engine is closed: open a new one, which on the same directory goes on from here")
+            raise StoreError("the engine is closed: open a new one, which resumes from here on the same directory")
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Return the next input offset by topic and partition.
@@ -80,26 +80,26 @@ class State:
         return load_positions(self.store)
 
     def begin_of_changelog(self) -> int | None:
-        """Return the changelog offset before which nothing is needed any more, None where that is not known."""
+        """Return the changelog offset before which nothing is needed any more, None if that is unknown."""
         return load_starts(self.store).get(self.progress.live[0])
 
     def apply(self, change: Change, positions: Positions, place: ChangelogPlace | None) -> None:
         """Apply a change: one atomic write to the store, then the counts in memory.
 
         Args:
-            change: decided on the state as it is now.
-            positions: next input offset by topic and partition, of those that it moves.
+            change: a change decided on the current state.
+            positions: next input offset by topic and partition, of the partitions that advance.
             place: next offset in the changelog, if there is one.
 
         Raises:
             StoreError: the store cannot be written, or was closed; nothing has changed then.
-            ValueError: since it was decided another change was made, or this one already.
+            ValueError: this change, or another one, was applied after it was decided.
         """
         self.check_open()
         if change.base != self.progress:
             raise ValueError(
-                "this change was decided on another state than that of now: it, or another change, was applied since; "
-                "decide again"
+                "this change was decided on another state than the current one: it, or another change, was applied "
+                "since; decide again"
             )
         self.index.shelf.settle(self.progress)
         puts = [*position_puts(positions)]
@@ -110,13 +110,13 @@ class State:
         self._count(change)
 
     def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
-        """Make commits that stand in the changelog, with one atomic write; very many at once, faster, with several.
+        """Apply commits from the changelog in one atomic write; very many of them, faster, in several writes.
 
-        `refresh` comes before the next decision.
+        Call `refresh` before the next decision.
 
         Args:
-            commits: in order, each with the offset behind it.
-            topic: the changelog.
+            commits: commits in order, each with the offset after it.
+            topic: topic of the changelog.
 
         Raises:
             ChangelogError: there is a gap between the state and the commits.
@@ -135,8 +135,8 @@ class State:
         place = ChangelogPlace(topic, commits[-1][1])
         puts = [*position_puts(positions), place.put(), *self._starts(before, commits)]
         if progress.judged - before.judged >= _MANY_ARTICLES:
-            # What removed entries stood under comes first, as an entry is removed only once; what it has come to comes
-            # last: until then the same commits are replayed again after a crash.
+            # The keys of removed entries are written first, as an entry is removed only once, and progress last: until
+            # then, the same commits are replayed after a crash.
             self.store.write([write for write in overlay.staged if is_removed_put(write)])
             self.store.load([write for write in overlay.staged if write.family is not Family.META])
             self.store.write([progress.put(), *puts])
@@ -145,14 +145,14 @@ class State:
         self._advance([step for commit, _ in commits for step in commit.steps], place)
 
     def refresh(self) -> None:
-        """Read the counts again, if commits were replayed."""
+        """Reload the counts if commits were replayed."""
         if not self._stale:
             return
         self._stale = False
         self._load_counts()
 
     def close(self) -> None:
-        """Release the store; again, it does nothing."""
+        """Release the store; calling this again does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -162,7 +162,7 @@ class State:
     def _load_counts(self) -> None:
         self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
         self.lines = load_lines(self.store, rule_of(self._settings.text), self.epoch.number)
-        self.sample = DriftSample()  # the articles of one before may be of an earlier epoch
+        self.sample = DriftSample()  # empty: the articles of the previous one may be of an earlier epoch
 
     def _count(self, change: Change) -> None:
         self.counts, self.epoch, self.sample, self.lines = change.counts, change.epoch, change.sample, change.lines
@@ -174,20 +174,20 @@ class State:
     def _check_order(self, steps: Sequence[Step]) -> None:
         number = self.progress.steps
         if number == 0:
-            # The oldest part of a changelog is cut off once it has expired.
+            # The oldest part of a changelog is deleted once it has expired.
             number = steps[0].progress.steps - 1
         for step in steps:
             number += 1
             if step.progress.steps != number:
                 raise ChangelogError(
-                    f"the changelog goes on with step {step.progress.steps} where {number} should come: it is not the "
-                    "one that this state was made from, or records are missing. Remove the state directory to restore "
-                    "what the changelog holds; if it says the same then, delete the changelog too: the input is judged "
-                    "again in silence"
+                    f"the changelog continues with step {step.progress.steps} instead of {number}: it is not the one "
+                    "that this state was made from, or records are missing. Remove the state directory to restore it "
+                    "from the changelog; if the error persists, delete the changelog too: the input is then judged "
+                    "again silently"
                 )
 
     def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[Put]:
-        """Yield the writes that keep where in the changelog each generation begins."""
+        """Yield the writes that record where in the changelog each generation begins."""
         live, start = before.live, self._place.offset if self._place else 0
         for commit, offset in commits:
             after = commit.steps[-1].progress.live
@@ -203,7 +203,7 @@ class State:
 
 
 def _by_generation(progress: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[list[Step]]:
-    """Yield stretches of steps that are written to one generation: the last of each may begin another."""
+    """Yield groups of consecutive steps that are written to one generation: the last of each may begin another."""
     group: list[Step] = []
     generation = progress.generation
     for step in (step for commit, _ in commits for step in commit.steps):

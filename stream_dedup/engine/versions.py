@@ -1,4 +1,4 @@
-"""Ids and URLs that were seen before: the same message again, or a new text of an old article.
+"""Finds ids and URLs that were seen before: the same message again, or a new text of an old article.
 
 Knows article records; knows nothing of candidates or thresholds.
 """
@@ -25,21 +25,21 @@ from stream_dedup.scope import scope_hash
 
 _Value = TypeVar("_Value", int, str)
 
-_CONTENTS_KEPT = 8  # texts of an id that count as seen, the newest
-URL_NAMES = 8  # articles that a URL is known to have, the newest
+_CONTENTS_KEPT = 8  # newest texts of an id that count as seen
+URL_NAMES = 8  # newest articles that are remembered for a URL
 
 
 class Version(NamedTuple):
-    """How an article stands to what was seen before under its id or its URL.
+    """How an article relates to what was seen before under its id or its URL.
 
     Attributes:
         contents: content hashes of the texts seen under the id, this one first.
         url: hash of the URL, 0 if there is none.
-        mode: `SKIP` for a text that was seen under the id, a redelivery; else `JUDGE`.
-        earlier: place in this run of the same text under the id, None if there is none.
-        record: what became of the id before this run, None where it was not seen in the window.
-        siblings: names of the other articles of the same URL, if none of them has this text, the newest first.
-        url_names: names of the articles that were known under the URL before this run, the newest first.
+        mode: `SKIP` for a redelivery, a text already seen under the id; otherwise `JUDGE`.
+        earlier: index in this run of the same text under the id, None if there is none.
+        record: record of the id before this run, None if it was not seen in the window.
+        siblings: names of the other articles of the same URL, the newest first; empty if one of them has this text.
+        url_names: names of the articles known under the URL before this run, the newest first.
     """
 
     contents: tuple[int, ...]
@@ -52,21 +52,21 @@ class Version(NamedTuple):
 
     @property
     def revised(self) -> bool:
-        """Whether it is a new text of an article that was seen."""
+        """Whether it is a new text of an article that was seen before."""
         return self.mode == JUDGE and (self.record is not None or bool(self.siblings))
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """How n articles stand to what was seen before.
+    """How n articles relate to what was seen before.
 
     Attributes:
-        names: of the articles, n of them.
+        names: names of the articles, n of them.
         contents: content hashes, n of them.
         urls: hash of the URL of each, 0 if there is none, n of them.
-        versions: of those whose id or URL was seen before, in the window or in this run, by their places.
+        versions: by index, those whose id or URL was seen before, in the window or in this run.
         modes: what to do with each, shape (n,).
-        revised: which are new texts of articles that were seen, shape (n,).
+        revised: which are new texts of articles that were seen before, shape (n,).
     """
 
     names: Sequence[str]
@@ -77,19 +77,19 @@ class Standings:
     revised: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        """How many articles."""
+        """Return the number of articles."""
         return len(self.names)
 
     def version(self, place: int) -> Version:
-        """Return how the article at a place stands."""
+        """Return how the article at an index relates to what was seen before."""
         return self.versions.get(place) or Version((self.contents[place],), self.urls[place])
 
 
 class Versions:
-    """Finds how articles stand to those before them.
+    """Finds how articles relate to those before them.
 
     Args:
-        same_url: whether articles of one URL are the same article.
+        same_url: whether articles with the same URL are the same article.
     """
 
     def __init__(self, *, same_url: bool) -> None:
@@ -98,16 +98,17 @@ class Versions:
     def find(
         self, store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times
     ) -> Standings:
-        """Return how the first articles of a batch stand: up to one that revises another of them, or has outlived it.
+        """Return how the first articles of a batch relate to earlier ones: up to the first that has to wait.
 
-        That one has to wait until the other is part of the state.
+        An article that revises another one of the batch, or that arrives after it has expired, has to wait until the
+        other one is part of the state.
 
         Args:
             store: the state.
             live: generations that have not expired, the newest last.
-            articles: the batch of n.
+            articles: the batch of n articles.
             contents: content hash of each, shape (n,).
-            times: of them.
+            times: their times.
         """
         names = [article.name for article in articles]
         urls = [url_hash(article.url, article.scope) if self._same_url else 0 for article in articles]
@@ -125,9 +126,9 @@ class Versions:
 def _seen(
     names: Sequence[str], urls: Sequence[int], siblings: Mapping[int, Sequence[str]], records: Collection[str]
 ) -> list[int]:
-    """Return the places of the articles whose ids or URLs were seen before, or are seen again in the same run.
+    """Return the indices of the articles whose ids or URLs were seen before, or occur again in the same run.
 
-    All others, nearly all, make no difference to one another.
+    All others, which are nearly all, do not affect one another.
     """
     seen_names = {*records, *chain.from_iterable(siblings.values()), *_repeated(names)}
     seen_urls = {*siblings, *_repeated([url for url in urls if url])}
@@ -138,7 +139,7 @@ def _seen(
 
 
 def _repeated(values: Sequence[_Value]) -> list[_Value]:
-    """Return what comes more than once."""
+    """Return the values that occur more than once."""
     if len({*values}) == len(values):
         return []
     return [value for value, times in Counter(values).items() if times > 1]
@@ -154,12 +155,12 @@ def _standings(
 
 
 class _Run:
-    """Articles one after the other, beside what was seen before them.
+    """Relates the articles of a run, one after another, to what was seen before them.
 
     Args:
-        siblings: names of the articles that were known under each URL before, the newest first.
-        records: what became of the articles of some names before.
-        decided: the stream's time at each article, milliseconds since 1970 in UTC.
+        siblings: names of the articles known under each URL before the run, the newest first.
+        records: records from before the run, by name.
+        decided: stream time at each article, milliseconds since 1970 in UTC.
     """
 
     def __init__(
@@ -168,20 +169,20 @@ class _Run:
         self._siblings = siblings
         self._records = records
         self._decided = decided
-        self._firsts: dict[str, int] = {}  # place of the text to be judged of each name
-        self._owners: dict[int, int] = {}  # and of each URL
+        self._firsts: dict[str, int] = {}  # index of the text to judge, by name
+        self._owners: dict[int, int] = {}  # the same by URL
         self._revised: set[str] = set()
         self.versions: dict[int, Version] = {}
 
     def take(self, place: int, own: str, url: int, content: int, floor: int) -> bool:
-        """Find out how the next article stands; return whether it can be told, else it has to wait.
+        """Find out how the next article relates to earlier ones; return False if it has to wait.
 
         Args:
-            place: of the article.
+            place: index of the article.
             own: its name.
             url: hash of its URL, 0 for none.
             content: its content hash.
-            floor: what was decided before this is forgotten.
+            floor: anything decided before this is forgotten.
         """
         earlier, beside = self._firsts.get(own), self._owners.get(url)
         named = self._siblings.get(url, ())
@@ -201,7 +202,7 @@ class _Run:
         return True
 
     def _has_to_wait(self, own: str, content: int, floor: int, before: Sequence[int], others: Sequence[str]) -> bool:
-        """Tell whether an article revises another of this run, or may be remembered for longer because of one."""
+        """Tell whether an article revises another of this run, or meets an expired one that the run may have kept."""
         if any(self._outlived(place, floor) or content not in self.versions[place].contents for place in before):
             return True
         if own in self._revised or any(name in self._firsts for name in others):
@@ -212,7 +213,7 @@ class _Run:
         return outlived(self._decided[place], floor)
 
     def _judge(self, place: int, own: str, version: Version) -> None:
-        """Note an article that is judged."""
+        """Record an article that is to be judged."""
         self.versions[place] = version
         self._firsts[own] = place
         if version.url:
@@ -221,14 +222,14 @@ class _Run:
 
 
 def load_records(store: Store, live: Sequence[int], names: set[str]) -> dict[str, ArticleRecord]:
-    """Return what became of the articles of some names, of those that were seen."""
+    """Return the records of articles by name, of those that were seen before."""
     ordered = sorted(names)
     stored = newest(store, Family.ARTICLES, [name.encode() for name in ordered], live)
     return {name: ArticleRecord.unpack(value) for name, value in zip(ordered, stored, strict=True) if value is not None}
 
 
 def url_hash(url: str, scope: str = "") -> int:
-    """Return the hash that a URL is known by within a scope, 0 for none."""
+    """Return the hash by which a URL is known within a scope, 0 for no URL."""
     if not url:
         return 0
     return int.from_bytes(
@@ -237,17 +238,17 @@ def url_hash(url: str, scope: str = "") -> int:
 
 
 def packed_names(names: Sequence[str]) -> bytes | None:
-    """Return the names of a URL's articles as bytes, at most `URL_NAMES` of them; None of none."""
+    """Return the names of a URL's articles, at most `URL_NAMES`, as bytes; None if there are none."""
     return orjson.dumps(names) if names else None
 
 
 def unpacked_names(value: bytes | None) -> list[str]:
-    """Return the names that bytes hold."""
+    """Return the names that were packed into bytes, none for None."""
     return orjson.loads(value) if value is not None else []
 
 
 def _siblings(store: Store, live: Sequence[int], urls: Sequence[int]) -> dict[int, list[str]]:
-    """Return the names of the articles of some URLs, of those that were seen."""
+    """Return the names of the articles of some URLs, of those that were seen before."""
     distinct = sorted({url for url in urls if url})
     found = newest(store, Family.URLS, list(map(key_of, distinct)), live)
     return {url: unpacked_names(value) for url, value in zip(distinct, found, strict=True) if value is not None}
@@ -258,10 +259,10 @@ def _ended(record: ArticleRecord | None, floor: int) -> bool:
 
 
 def of_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
-    """Return the articles that are of a URL still: one that has another by now has left this one to others."""
+    """Return the articles that still have this URL: one that has since been given another no longer owns it."""
     return {name: record for name, record in records if record is not None and record.url == url}
 
 
 def since(record: ArticleRecord | None, floor: int) -> ArticleRecord | None:
-    """Return a record unless it was decided before a time."""
+    """Return a record, None if it was decided before a time."""
     return None if record is None or outlived(record.decided_ms, floor) else record

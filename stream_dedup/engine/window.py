@@ -1,4 +1,4 @@
-"""The stream's time and the window: how old an article is, when it is forgotten, when a generation begins or expires.
+"""Stream time and the window: how old an article is, when it is forgotten, when a generation begins or expires.
 
 Knows times and generations; knows nothing of texts or of storage.
 """
@@ -16,8 +16,8 @@ from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
 
-_RENEWALS = 8  # times in a window that a text which is copied again and again is put into the index anew
-_GENERATIONS = 2  # into which a window is divided: the disk keeps one and a half to two windows
+_RENEWALS = 8  # times per window that a text which is copied again and again is indexed again
+_GENERATIONS = 2  # generations per window: the disk holds one and a half to two windows
 _MS_PER_DAY = 86_400_000
 
 
@@ -25,8 +25,8 @@ class Moment(NamedTuple):
     """A moment of the stream.
 
     Attributes:
-        stream_ms: the stream's time, milliseconds since 1970 in UTC.
-        floor_ms: what is older than this is forgotten.
+        stream_ms: stream time, milliseconds since 1970 in UTC.
+        floor_ms: anything older than this is forgotten, same unit.
     """
 
     stream_ms: int
@@ -38,12 +38,12 @@ class Times:
     """The times of n articles, in milliseconds since 1970 in UTC.
 
     Attributes:
-        stream: the stream's time once each has come, shape (n,).
-        window: from when on each is remembered, shape (n,): its own time, or its arrival where it is late.
-        floors: what is older than this is forgotten, shape (n,).
-        late: which were forgotten before they came, shape (n,).
-        renewals: a copy of what is older than this is indexed, shape (n,): its text is remembered an eighth of the
-            window longer at least. It goes by the copy's own time: one that is old itself would not help.
+        stream: stream time once each has arrived, shape (n,).
+        window: time from which each is remembered, shape (n,): its own, or that of its arrival if it is late.
+        floors: anything older than this is forgotten, shape (n,).
+        late: which were older than the window when they arrived, shape (n,).
+        renewals: a copy of anything older than this is indexed, shape (n,), so that its text is remembered for at least
+            an eighth of the window longer. This depends on the copy's own time: a copy that is old would not help.
     """
 
     stream: I64
@@ -53,7 +53,7 @@ class Times:
     renewals: I64
 
     def moment(self, place: int) -> Moment:
-        """Return the moment at which one of the articles has come."""
+        """Return the moment at which one of the articles has arrived."""
         return Moment(int(self.stream[place]), int(self.floors[place]))
 
     def at(self, places: I64) -> "Times":
@@ -64,18 +64,18 @@ class Times:
 class Window:
     """How long articles are remembered.
 
-    The stream's time is that of the newest article so far. An article's own time is that of its publication, but for
-    the stream's time no later than that of its message: a clock that runs ahead must not make the others old.
+    Stream time is the time of the newest article so far. An article's own time is its publication time; for stream time
+    it counts as no later than its message's, so that one clock that runs ahead does not make all other articles old.
 
     Args:
-        settings: its length.
+        settings: length of the window.
     """
 
     def __init__(self, settings: WindowSettings) -> None:
         self._length_ms = round(settings.days * _MS_PER_DAY)
 
     def times(self, articles: Sequence[Article], stream_ms: int) -> Times:
-        """Return the times of articles that come when the stream's time is `stream_ms`."""
+        """Return the times of articles that arrive when stream time is `stream_ms`."""
         message = _known_ms([article.origin.timestamp_ms if article.origin else None for article in articles])
         published = _known_ms([article.published_ms for article in articles])
         own = np.where(published == UNKNOWN_TIME, message, published)
@@ -87,34 +87,34 @@ class Window:
         return Times(stream, window, floors, late, window - self._length_ms // _RENEWALS)
 
     def moment(self, stream_ms: int) -> Moment:
-        """Return the moment at which the stream's time is `stream_ms`."""
+        """Return the moment at which stream time is `stream_ms`."""
         return Moment(stream_ms, stream_ms - self._length_ms)
 
     def begins_generation(self, times: I64, progress: Progress) -> int | None:
-        """Return the place of the first article after which a generation begins, None if there is none.
+        """Return the index of the first article after which a generation begins, None if there is none.
 
         Args:
-            times: the stream's time at each article, shape (n,), ascending.
-            progress: of the state.
+            times: stream time at each article, shape (n,), ascending.
+            progress: progress of the state.
         """
         start = self.started(progress, times)
         due = (times >= start + self._length_ms // _GENERATIONS) & (start != UNKNOWN_TIME)
         return int(np.argmax(due)) if due.any() else None
 
     def started(self, progress: Progress, times: I64) -> int:
-        """Return when the generation of now began: where no time was known until now, with the first that is."""
+        """Return when the current generation began: at the first known time, if none was known before."""
         start = progress.generations[-1].start_ms
         known = times[times != UNKNOWN_TIME]
         return int(known[0]) if start == UNKNOWN_TIME and len(known) else start
 
     def generations(self, progress: Progress, times: I64, entries: int) -> tuple[Generation, ...]:
-        """Return the generations after some articles: where one begins, those that are left and the new one.
+        """Return the generations after some articles: if one begins, those that are left and the new one.
 
-        A generation has expired when the one after it began before the window did: all that it holds is older.
+        A generation has expired when the one after it began before the window did: everything in it is older.
 
         Args:
-            progress: of the state before.
-            times: the stream's time at each article, of which at most the last is one after which one begins.
+            progress: progress of the state before.
+            times: stream time at each article; only after the last one may a generation begin.
             entries: number of the next entry.
         """
         old = (*progress.generations[:-1], replace(progress.generations[-1], start_ms=self.started(progress, times)))
@@ -129,7 +129,7 @@ class Window:
 
 
 def span_ms(progress: Progress) -> int:
-    """Return the time from the beginning of the oldest generation to now, by the stream's time, in milliseconds."""
+    """Return the stream time from the beginning of the oldest generation to now, in milliseconds."""
     start_ms = progress.generations[0].start_ms
     return progress.stream_ms - start_ms if start_ms != UNKNOWN_TIME else 0
 

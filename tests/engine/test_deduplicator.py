@@ -337,7 +337,7 @@ def test_what_is_no_sequence_of_items_is_refused(
 def test_what_is_no_article_is_not_added(item: object, engine_with: EngineWith) -> None:
     """The error names what came and the class that is wanted."""
     engine, _ = engine_with(0)
-    with pytest.raises(TypeError, match=rf"of the type {type(item).__name__}: `add` wants an Article"):
+    with pytest.raises(TypeError, match=rf"of the type {type(item).__name__}: `add` needs an Article"):
         engine.add(item)  # type: ignore[arg-type]
 
 
@@ -352,7 +352,7 @@ def test_withdrawals_are_no_articles_to_add(engine_with: EngineWith) -> None:
 @pytest.mark.parametrize("given", [{"window": {"days": 1}}, {}, "stream-dedup.toml"])
 def test_settings_of_another_type_are_refused(given: object) -> None:
     """The error says how settings are made."""
-    with pytest.raises(TypeError, match=r"EngineSettings are wanted; .*EngineSettings\.model_validate.*load_settings"):
+    with pytest.raises(TypeError, match=r"EngineSettings are needed; .*EngineSettings\.model_validate.*load_settings"):
         Deduplicator(None, given)  # type: ignore[arg-type]
 
 
