@@ -1,4 +1,4 @@
-"""What is kept of a text before it is compared: which words or grams it has, and what each of them weighs.
+"""What is extracted from a text for comparison: its words or K-grams, and the weight of each.
 
-Knows weights of the literature; knows nothing of similarity.
+Knows the weights of the literature; knows nothing of similarity.
 """

@@ -19,7 +19,7 @@ class Bags:
     """The bags of n texts over a vocabulary of v members (words, or grams).
 
     Attributes:
-        matrix: weight of each member in each text, float64, shape (n, v), sorted, no member twice.
+        matrix: weight of each member in each text, float64, shape (n, v), sorted, without duplicates.
         keys: 64-bit hash of each member, ascending, shape (v,).
     """
 
@@ -27,7 +27,7 @@ class Bags:
     keys: U64
 
     def offsets(self) -> I64:
-        """Return where the members of each text stand in `members` and `matrix.data`, shape (n + 1,)."""
+        """Return the offsets of each text's members in `members` and `matrix.data`, shape (n + 1,)."""
         return np.asarray(self.matrix.indptr, np.int64)
 
     def members(self) -> U64:
@@ -39,11 +39,11 @@ class Bags:
         return np.diff(self.offsets())
 
     def text_of(self) -> I64:
-        """Return the text of each member, shape (nnz,)."""
+        """Return the index of the text that each member belongs to, shape (nnz,)."""
         return np.repeat(np.arange(self.matrix.shape[0]), self.sizes())
 
     def document_frequencies(self) -> I64:
-        """Return how many texts have each member, shape (v,)."""
+        """Return how many texts contain each member, shape (v,)."""
         return np.bincount(self.matrix.indices, minlength=len(self.keys))
 
     def weighing(self, weights: F64) -> "Bags":
@@ -52,22 +52,22 @@ class Bags:
         return replace(self, matrix=matrix)
 
     def keeping(self, kept: NDArray[np.bool_]) -> "Bags":
-        """Return the bags without the members that are not kept, shape (nnz,), in the order of `members`."""
+        """Return the bags with only the members that `kept` marks, shape (nnz,), in the order of `members`."""
         starts = np.concatenate([[0], np.cumsum(kept)])[self.matrix.indptr]
         parts = (self.matrix.data[kept], self.matrix.indices[kept], starts)
         return replace(self, matrix=csr_array(parts, shape=self.matrix.shape))
 
 
 def bags(offsets: I64, hashes: U64, weights: F64) -> Bags:
-    """Return the bags of n texts; the weights of a member that occurs several times in a text are added.
+    """Return the bags of n texts; the weights of a member that occurs several times in a text are summed.
 
     Args:
         offsets: the members of text i are at offsets[i]:offsets[i + 1], shape (n + 1,).
-        hashes: of the members, shape (m,).
-        weights: of the members, shape (m,).
+        hashes: hash of each member, shape (m,).
+        weights: weight of each member, shape (m,).
     """
     keys, columns = np.unique(hashes, return_inverse=True)
-    # A copy: adding up changes the offsets in place.
+    # A copy, since summing changes the offsets in place.
     matrix = csr_array((weights, columns, offsets), shape=(len(offsets) - 1, len(keys)), copy=True)
     matrix.sum_duplicates()
     return Bags(matrix, keys)

@@ -1,6 +1,6 @@
 """All features by name.
 
-Knows their names and sources; knows nothing of what they are compared by.
+Knows their names and sources; knows nothing of the measures that compare them.
 """
 
 from functools import cache, partial
@@ -12,7 +12,7 @@ from stream_dedup.evaluate.features.textrank import text_rank
 from stream_dedup.evaluate.features.weights import frequency, tf_idf, unweighted
 
 GRAM_LENGTHS = range(2, 8)  # of the 2017 study
-SHINGLE_LENGTHS = (2, 4, 10)  # Broder's own experiment took 10
+SHINGLE_LENGTHS = (2, 4, 10)  # Broder's own experiment used 10
 _COMPARISON = "comparison for public-opinion data, 2017, doi 10.15888/j.cnki.csa.005745"
 
 

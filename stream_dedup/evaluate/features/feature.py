@@ -1,6 +1,6 @@
-"""What a feature is: a named way from texts to bags.
+"""What a feature is: a named function from texts to bags.
 
-Knows the contract; knows none of them.
+Knows the contract; knows no feature.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from stream_dedup.evaluate.features.sequences import Sequences, words_in_order
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts to take features of.
+    """Texts to extract features from.
 
     Attributes:
-        articles: n of them.
-        words: of their bodies, as a segmenter cut them; empty where the feature takes characters.
+        articles: the n articles.
+        words: the words of each body, as cut by a segmenter; empty lists if the feature works on characters.
     """
 
     articles: Sequence[Article]
@@ -30,7 +30,7 @@ class Texts:
 
 
 class Kind(Flag):
-    """What the members of a bag are, and whether their weights tell anything.
+    """What the members of a bag are, and whether their weights are informative.
 
     Attributes:
         WORDS: words, all of the same weight.
@@ -47,13 +47,13 @@ class Kind(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A way from texts to bags.
+    """A named function from texts to bags.
 
     Attributes:
-        name: as in `--features`, and in reports.
+        name: as in `--features` and in reports.
         source: paper and equation.
-        extract: returns the bags; can be pickled.
-        kind: of the bags.
+        extract: the function; can be pickled.
+        kind: the kind of its bags.
     """
 
     name: str

@@ -9,10 +9,10 @@ from stream_dedup.evaluate.features.sequences import characters_in_order
 
 
 def grams(texts: Texts, length: int) -> Bags:
-    """Count the runs of `length` characters, blanks, punctuation and symbols left out; a shorter text is one run."""
+    """Count the runs of `length` characters, without blanks, punctuation and symbols; a shorter text is one run."""
     return characters_in_order(texts.articles).runs(length).counted()
 
 
 def shingles(texts: Texts, length: int) -> Bags:
-    """Count the runs of `length` words, all words kept; a shorter text is one run (Broder 1997, w-shingling)."""
+    """Count the runs of `length` words, keeping all words; a shorter text is one run (Broder 1997, w-shingling)."""
     return texts.sequences().runs(length).counted()

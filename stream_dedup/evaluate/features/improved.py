@@ -1,4 +1,4 @@
-"""The improved weights of the 2020 paper, each factor on or off. They remove stop words.
+"""The improved weights of the 2020 paper, with each factor on or off. They remove stop words.
 
 Knows the engine's weighting and lexicon; knows nothing of a stream: all texts are counted before the first is weighed.
 """
@@ -26,7 +26,7 @@ _NO_IDF = {"idf_floor": 1.0, "idf_ceiling": 1.0}
 
 
 def improved_features() -> list[Feature]:
-    """Return the improved weights: whole, without one factor, with a single one, and `plain` with none but tf x idf."""
+    """Return the improved weights: complete, without one factor, with only one, and `plain` with just tf x idf."""
     whole = [("improved", PAPER_2020), ("improved-no-idf", replace(PAPER_2020, **_NO_IDF))]
     without = [(f"improved-no-{factor}", _without(factor)) for factor in _OFF]
     alone = [(f"improved-only-{factor}", _without(*(_OFF.keys() - {factor}))) for factor in _OFF]
@@ -41,10 +41,10 @@ def _without(*factors: str) -> Profile:
 def improved(texts: Texts, profile: Profile) -> Bags:
     """Weigh a word by tf x log(N / df + 0.01) x (1 + pos + length + marker + title).
 
-    A word is taken to occur in the title if the title's normal text contains it: titles are not segmented.
+    A word counts as occurring in the title if the title's normalised text contains it: titles are not segmented.
 
     Args:
-        texts: to weigh.
+        texts: the texts whose words are weighed.
         profile: the factors.
     """
     lexicon = _lexicon()
@@ -67,6 +67,6 @@ def _title_terms(texts: Texts, lexicon: Lexicon) -> Terms:
 
 def _counted(terms: Terms) -> Epoch:
     """Return the document counts of all texts."""
-    counts = DocumentCounts(max_words=len(terms.hashes) + 1)  # more than there are: none is forgotten
+    counts = DocumentCounts(max_words=len(terms.hashes) + 1)  # more than there are, so that none is evicted
     counts.add(len(terms.offsets) - 1, document_delta(terms.hashes))
     return counts.freeze(1)

@@ -1,4 +1,4 @@
-"""Texts as sequences of hashes: of their words, of their characters, of runs of either.
+"""Texts as sequences of hashes: of their words, of their characters, or of runs of either.
 
 Knows the order of words and characters; knows nothing of weights.
 """
@@ -30,7 +30,7 @@ class Sequences:
     items: U64
 
     def runs(self, length: int) -> "Sequences":
-        """Return the hashes of all runs of `length` items; a shorter text that is not empty is a single run."""
+        """Return the hashes of all runs of `length` items; a shorter text, unless empty, is a single run."""
         return Sequences(*_runs(self.offsets, self.items, length))
 
     def counted(self) -> Bags:
@@ -39,14 +39,14 @@ class Sequences:
 
 
 def words_in_order(words: Sequence[Sequence[str]]) -> Sequences:
-    """Return the words of texts, by the hashes of the engine."""
+    """Return the words of texts, as the engine's hashes."""
     offsets = np.zeros(len(words) + 1, np.int64)
     np.cumsum([len(text) for text in words], out=offsets[1:])
     return Sequences(offsets, hash_words(list(chain.from_iterable(words))))
 
 
 def characters_in_order(articles: Sequence[Article]) -> Sequences:
-    """Return the characters of the bodies' normal texts, without blanks, punctuation and symbols."""
+    """Return the characters of the normalised bodies, without blanks, punctuation and symbols."""
     normal, is_word = Normaliser(), word_table()
     texts = [word_characters(normal(article.body).points, is_word) for article in articles]
     offsets = np.zeros(len(texts) + 1, np.int64)
@@ -66,7 +66,7 @@ def _runs(offsets: I64, items: U64, length: int) -> tuple[I64, U64]:
             first = offsets[text] + i
             value = np.uint64(0)
             for place in range(first, min(first + length, offsets[text + 1])):
-                # Mixed item by item, so that the order counts.
+                # Mixed item by item, so that order matters.
                 value = mix64(value + items[place] + np.uint64(1))
             runs[starts[text] + i] = value
     return starts, runs

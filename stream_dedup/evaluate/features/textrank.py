@@ -1,6 +1,6 @@
 """TextRank over the words of each text.
 
-Knows which words stand near each other; knows nothing of other texts.
+Knows which words are near each other; knows nothing of other texts.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from stream_dedup.evaluate.features.feature import Texts
 from stream_dedup.evaluate.features.sequences import Sequences
 
 DAMPING = 0.85
-WINDOW = 5  # words, as in jieba's own TextRank; the studies do not say
-TOLERANCE = 1e-4  # of Mihalcea and Tarau
+WINDOW = 5  # words, as in jieba's own TextRank; the studies give none
+TOLERANCE = 1e-4  # as in Mihalcea and Tarau
 _MOST_ROUNDS = 200
 _TEXTS_AT_ONCE = 256  # bounds the memory that the edges take
 
@@ -22,8 +22,8 @@ _TEXTS_AT_ONCE = 256  # bounds the memory that the edges take
 def text_rank(texts: Texts) -> Bags:
     """Weigh a word by its TextRank in its text: WS(v) = (1 - d) + d x sum of WS(u) / degree(u) over its neighbours u.
 
-    Mihalcea and Tarau 2004, equation 1, undirected and unweighted: two words are neighbours where they stand within a
-    window of 5 somewhere in the text. d = 0.85, all begin with 1.
+    Mihalcea and Tarau 2004, equation 1, undirected and unweighted: two words are neighbours if they occur within a
+    window of 5 anywhere in the text. d = 0.85; all ranks start at 1.
     """
     sequences = texts.sequences()
     words = sequences.counted()
@@ -33,7 +33,7 @@ def text_rank(texts: Texts) -> Bags:
 
 
 def _ranks(sequences: Sequences, words: Bags, first: int, last: int) -> F64:
-    """Return the ranks of the words of the texts first to last, in the order of the bags' members."""
+    """Return the ranks of the words of texts first:last, in the order of the bags' members."""
     at = slice(sequences.offsets[first], sequences.offsets[last])
     text = np.repeat(np.arange(first, last), np.diff(sequences.offsets[first : last + 1]))
     start, stop = words.offsets()[[first, last]]
@@ -42,14 +42,14 @@ def _ranks(sequences: Sequences, words: Bags, first: int, last: int) -> F64:
 
 
 def _node(words: Bags, text: I64, column: I64) -> I64:
-    """Return the place of each (text, column) among the bags' members, which are sorted by both."""
+    """Return the position of each (text, column) among the bags' members, which are sorted by both."""
     width = len(words.keys)
     members = words.text_of() * width + words.matrix.indices
     return np.searchsorted(members, text * width + column)
 
 
 def _neighbours(nodes: I64, text: I64, size: int) -> csr_array:
-    """Return the graph: 1 where two different words of a text stand within a window, shape (size, size)."""
+    """Return the graph: 1 where two different words of a text occur within a window, shape (size, size)."""
     pairs = [_apart(nodes, text, distance) for distance in range(1, WINDOW)]
     one, other = np.concatenate(pairs, axis=1)
     both = np.concatenate([one, other]), np.concatenate([other, one])
@@ -59,7 +59,7 @@ def _neighbours(nodes: I64, text: I64, size: int) -> csr_array:
 
 
 def _apart(nodes: I64, text: I64, distance: int) -> NDArray[np.int64]:
-    """Return the pairs of different words of one text that stand `distance` words apart, shape (2, pairs)."""
+    """Return the pairs of different words of one text that occur `distance` words apart, shape (2, pairs)."""
     one, other = nodes[:-distance], nodes[distance:]
     near = (text[:-distance] == text[distance:]) & (one != other)
     return np.stack([one[near], other[near]])

@@ -1,6 +1,6 @@
-"""The plain weights of words: none, term frequency, TF-IDF. They keep all words, stop words among them.
+"""The plain weights of words: none, term frequency, TF-IDF. They keep all words, including stop words.
 
-Knows occurrences and document frequencies; knows nothing of a word's part of speech.
+Knows occurrences and document frequencies; knows nothing of parts of speech.
 """
 
 import numpy as np
@@ -22,9 +22,9 @@ def frequency(texts: Texts) -> Bags:
 
 
 def tf_idf(texts: Texts) -> Bags:
-    """Weigh a word by tf x log(N / (df + 1)), natural logarithm: N texts, df of which have the word.
+    """Weigh a word by tf x log(N / (df + 1)), natural logarithm: df of the N texts contain the word.
 
-    A word of all texts weighs a little less than nothing, as the formula has it.
+    By this formula, a word that occurs in all texts has a slightly negative weight.
     """
     words = texts.sequences().counted()
     idf = np.log(words.matrix.shape[0] / (words.document_frequencies() + 1.0))

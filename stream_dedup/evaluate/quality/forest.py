@@ -1,4 +1,4 @@
-"""The maximum spanning forest of the pairs: which articles hang together at any threshold, in memory of n.
+"""The maximum spanning forest of the pairs: which articles are connected at any threshold, in O(n) memory.
 
 Knows edges and bins; knows nothing of labels.
 """
@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from stream_dedup.compiled.hashing import I64
 
-_LEVEL = 0.1  # share of the forest's edges that lie below it
+_LEVEL = 0.1  # share of the forest's edges below the level of `_connecting`
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Forest:
     Attributes:
         size: n.
         first: one article of each edge, shape (edges,), fewer than n.
-        second: the other one.
-        bins: of the similarity, at least 0.
+        second: the other article of each edge.
+        bins: bin of each edge's similarity, at least 0.
     """
 
     size: int
@@ -41,15 +41,15 @@ class Forest:
         return cls(size, none, none, none)
 
     def add(self, start: int, bins: NDArray[np.int16]) -> "Forest":
-        """Return the forest of these edges and of a block's, shape (rows, n), -1 where there is none."""
+        """Return the forest of these edges and those of a block, shape (rows, n), -1 where there is no edge."""
         rows, columns = np.nonzero(self._connecting(start, bins))
         return self.merge(Forest(self.size, rows + start, columns, bins[rows, columns].astype(np.int64)))
 
     def merge(self, other: "Forest") -> "Forest":
-        """Return the forest of the edges of both."""
+        """Return the forest of the edges of both forests."""
         first = np.concatenate([self.first, other.first])
         second = np.concatenate([self.second, other.second])
-        # The strongest edges are the cheapest; a cost of 0 would be no edge.
+        # The strongest edges are the cheapest; a cost of 0 would mean no edge.
         costs = 2.0 + np.iinfo(np.int16).max - np.concatenate([self.bins, other.bins])
         graph = coo_array((costs, (first, second)), shape=(self.size, self.size))
         tree = minimum_spanning_tree(graph.tocsr()).tocoo()
@@ -57,9 +57,9 @@ class Forest:
         return Forest(self.size, tree.row.astype(np.int64), tree.col.astype(np.int64), bins)
 
     def _connecting(self, start: int, bins: NDArray[np.int16]) -> NDArray[np.bool_]:
-        """Return which edges of a block may connect what is not connected as strongly already, shape of `bins`.
+        """Return which edges of a block may connect what is not yet connected as strongly, shape of `bins`.
 
-        Nearly all articles hang together at a level above that of most pairs, so hardly any are left.
+        Nearly all articles are connected at a level above that of most pairs, so hardly any edges are left.
         """
         level = int(np.quantile(self.bins, _LEVEL, method="lower")) if len(self.bins) else 0
         labels = self.clusters(level)
@@ -67,7 +67,7 @@ class Forest:
         return np.asarray((bins > level) | (apart & (bins >= 0)), np.bool_)
 
     def clusters(self, least: int) -> I64:
-        """Return the number of each article's cluster where pairs from the bin `least` on connect, shape (n,)."""
+        """Return the number of each article's cluster, shape (n,), if pairs in bins of at least `least` connect."""
         strong = self.bins >= least
         edges = (np.ones(int(strong.sum())), (self.first[strong], self.second[strong]))
         _, labels = connected_components(coo_array(edges, shape=(self.size, self.size)), directed=False)

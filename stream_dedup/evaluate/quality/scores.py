@@ -1,4 +1,4 @@
-"""Precision, recall, F1 and ARI from a tally, and how stable they are over the thresholds.
+"""Precision, recall, F1 and ARI from a tally, and how stable they are across thresholds.
 
 Knows counts; knows nothing of algorithms.
 """
@@ -14,8 +14,8 @@ from stream_dedup.evaluate.quality.tally import BINS, Tally, bin_of
 
 F64 = NDArray[np.float64]
 CURVE = 100  # steps of the curve from 0 to 1
-_GOOD = 0.95  # of the best F1 is as good as the best
-_SLOPE = BINS // 20  # slopes are taken over a twentieth: wide enough for measures of 32 steps
+_GOOD = 0.95  # an F1 of at least this share of the best one is as good
+_SLOPE = BINS // 20  # slopes are taken over a twentieth of the range: wide enough for measures of 32 steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Score:
     """What is found at one threshold.
 
     Attributes:
-        threshold: pairs at least that similar are found.
-        true_positives: copies that are found.
-        false_positives: others that are found.
-        false_negatives: copies that are not found.
-        precision: share of what is found that are copies; 1 where nothing is found.
-        recall: share of the copies that are found; 1 where there are none.
-        f1: 2 TP / (2 TP + FP + FN); 0 where there are none of all.
+        threshold: pairs at least this similar are found.
+        true_positives: pairs of copies that are found.
+        false_positives: other pairs that are found.
+        false_negatives: pairs of copies that are not found.
+        precision: share of the pairs found that are copies; 1 if none are found.
+        recall: share of the pairs of copies that are found; 1 if there are none.
+        f1: 2 TP / (2 TP + FP + FN); 0 if all three are 0.
     """
 
     threshold: float
@@ -46,10 +46,10 @@ class KindRecall:
     """How many pairs of an original and its copy are found.
 
     Attributes:
-        kind: of the edit that made the copy.
-        strength: of the edit, None where it has none.
-        pairs: of the kind and strength.
-        found: pairs at or above the threshold.
+        kind: kind of the edit that made the copy.
+        strength: strength of the edit; None if it has none.
+        pairs: number of pairs of this kind and strength.
+        found: number of these at or above the threshold.
         recall: found / pairs.
     """
 
@@ -64,16 +64,16 @@ class KindRecall:
 class Stability:
     """How little the choice of the threshold matters.
 
-    The mean slope of recall would tell nothing: from threshold 0 to 1 it falls by the same in the end. What differs is
-    whether it falls evenly, so slopes are squared before the mean is taken.
+    The mean slope of recall would say nothing: from threshold 0 to 1, recall always falls by the same amount in total.
+    What differs is how evenly it falls, so slopes are squared before the mean is taken.
 
     Attributes:
-        lowest: first threshold of the range around the best one in which F1 is at least 0.95 of the best.
-        highest: last one of that range.
+        lowest: lowest threshold of the range around the best one in which F1 is at least 0.95 of the best.
+        highest: highest threshold of that range.
         width: highest - lowest.
-        precision_slope: root mean square of the change of precision, for a change of the threshold by 1, over all
-            stretches of 0.05; 1 for a straight line from 0 to 1.
-        recall_slope: the same of recall.
+        precision_slope: root mean square, over all intervals of 0.05, of the change in precision per unit of threshold;
+            1 for a straight line from 0 to 1.
+        recall_slope: the same for recall.
         mean_f1: mean of F1 over all thresholds.
     """
 
@@ -87,18 +87,18 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """All that a tally tells.
+    """Everything that is derived from a tally.
 
     Attributes:
-        given: at the threshold that was asked for.
-        best: at the threshold with the largest F1, the highest of equals.
+        given: scores at the given threshold.
+        best: scores at the threshold with the largest F1, the highest such threshold if there are several.
         given_ari: adjusted Rand index (Hubert and Arabie 1985) of the clusters at the given threshold: articles
             connected by pairs at or above it.
         best_ari: the same at the threshold with the largest F1.
         given_kinds: recall by kind and strength of edit at the given threshold.
         best_kinds: the same at the threshold with the largest F1.
-        curve: at 0, 0.01, ... 1.
-        stability: over the thresholds.
+        curve: scores at the thresholds 0, 0.01, ... 1.
+        stability: across all thresholds.
     """
 
     given: Score
@@ -113,7 +113,7 @@ class Quality:
 
 @dataclass(frozen=True, slots=True)
 class _Curves:
-    """Counts and scores at all edges of bins, each of shape (BINS + 1,)."""
+    """Counts and scores at all bin edges, each of shape (BINS + 1,)."""
 
     true_positives: I64
     false_positives: I64
@@ -146,16 +146,16 @@ def judge(tally: Tally, threshold: float) -> Quality:
     """Return how good the similarities of a tally are.
 
     Args:
-        tally: of all articles.
-        threshold: the given one; it counts as the next multiple of 1/16,000.
+        tally: the tally of all articles.
+        threshold: the given one; it is rounded up to a multiple of 1/16,000.
 
     Raises:
-        ValueError: the threshold is not from 0 to 1, or rows are missing in the tally.
+        ValueError: the threshold is not between 0 and 1, or the tally lacks rows.
     """
     if not 0.0 <= threshold <= 1.0:
-        raise ValueError(f"the threshold is {threshold}, not from 0 to 1")
+        raise ValueError(f"the threshold is {threshold}; it must be between 0 and 1")
     if tally.rows != tally.truth.size:
-        raise ValueError(f"the tally holds {tally.rows} rows of {tally.truth.size}")
+        raise ValueError(f"the tally has only {tally.rows} rows of {tally.truth.size}")
     curves = _Curves.of(tally)
     given, best = bin_of(threshold), BINS - int(np.argmax(curves.f1[::-1]))
     return Quality(

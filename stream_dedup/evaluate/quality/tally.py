@@ -1,4 +1,4 @@
-"""Similarities counted: how many pairs are how alike, of which the positive ones are kept singly.
+"""How many pairs have which similarity; those of positive pairs are also kept one by one.
 
 Knows bins of similarity and blocks of pairs; knows nothing of scores.
 """
@@ -13,20 +13,20 @@ from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.quality.forest import Forest
 from stream_dedup.evaluate.quality.truth import Truth
 
-# Thousandths, and shares of 32, 64 and 128 bits or hash functions, are all edges of bins.
+# Multiples of 1/1000, and of 1/32, 1/64 and 1/128 (bits or hash functions), are all bin edges.
 BINS = 16_000
-_ROUNDING = 0.05  # of a bin: a similarity is that much too small by single precision at most
+_ROUNDING = 0.05  # of a bin: the most by which single precision makes a similarity too small
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What is counted of the pairs of some articles (rows) with all that come after them.
+    """Counts of the pairs of some articles (rows) with all articles after them.
 
     Attributes:
         truth: the labels.
-        rows: articles whose pairs are counted.
-        pairs: pairs of each bin, of articles of one scope that do not overlap, shape (BINS + 1,).
-        positives: bin of each positive pair, -1 where it is not counted yet, shape (p,).
+        rows: number of articles whose pairs are counted.
+        pairs: number of pairs in each bin, of articles of one scope that do not overlap, shape (BINS + 1,).
+        positives: bin of each positive pair, -1 if it is not counted yet, shape (p,).
         forest: what these pairs connect.
     """
 
@@ -38,7 +38,7 @@ class Tally:
 
     @classmethod
     def empty(cls, truth: Truth) -> "Tally":
-        """Return the tally of nothing."""
+        """Return a tally without pairs."""
         unknown = np.full(len(truth.positives), -1, np.int64)
         return cls(truth, 0, np.zeros(BINS + 1, np.int64), unknown, Forest.empty(truth.size))
 
@@ -46,11 +46,11 @@ class Tally:
         """Return the tally with one more block of rows.
 
         Args:
-            start: place of its first row.
+            start: index of its first row.
             block: similarities of the rows to all, shape (rows, n).
 
         Raises:
-            ValueError: a similarity is not a number from 0 to 1.
+            ValueError: a similarity is not a number between 0 and 1.
         """
         bins = _binned(block)
         bins[_of_block(self.truth.overlapping, start, len(bins))] = -1
@@ -65,7 +65,7 @@ class Tally:
         return Tally(self.truth, self.rows + len(bins), self.pairs + counted, positives, self.forest.add(start, bins))
 
     def merge(self, other: "Tally") -> "Tally":
-        """Return the tally of both, which have no row in common."""
+        """Return the tally of the rows of both, which must have none in common."""
         return Tally(
             self.truth,
             self.rows + other.rows,
@@ -76,17 +76,17 @@ class Tally:
 
 
 def bin_of(similarity: float) -> int:
-    """Return the first bin all of whose similarities are at least this one."""
+    """Return the first bin in which all similarities are at least this one."""
     return int(np.ceil(similarity * BINS - _ROUNDING))
 
 
 def _binned(block: F32) -> NDArray[np.int16]:
-    if not (block.min(initial=0.0) >= 0.0 and block.max(initial=0.0) <= 1.0):  # NaN is neither
-        raise ValueError(f"similarities lie from {block.min()} to {block.max()}, not from 0 to 1")
+    if not (block.min(initial=0.0) >= 0.0 and block.max(initial=0.0) <= 1.0):  # false for NaN
+        raise ValueError(f"similarities range from {block.min()} to {block.max()}; they must be between 0 and 1")
     return (block * np.float32(BINS) + np.float32(_ROUNDING)).astype(np.int16)
 
 
 def _of_block(pairs: I64, start: int, rows: int) -> tuple[I64, I64]:
-    """Return the pairs whose first article is a row of a block, as places in the block."""
+    """Return the pairs whose first article is a row of a block, as indices into the block."""
     first, last = np.searchsorted(pairs[:, 0], [start, start + rows])
     return pairs[first:last, 0] - start, pairs[first:last, 1]

@@ -1,4 +1,4 @@
-"""What is true of a labelled set, as arrays.
+"""The labels of a set, as arrays.
 
 Knows pairs, clusters and kinds of edits; knows nothing of similarities.
 """
@@ -20,11 +20,12 @@ class Truth:
     Attributes:
         size: n.
         clusters: number of each article's cluster, shape (n,).
-        positives: pairs of places (first < second) that are copies, ascending, shape (p, 2).
-        edits: kinds of edits with their strengths, those of originals' copies alone.
-        edit_of: which edit leads from one to the other of each positive pair, -1 where neither is the other's original,
-            or the kind is unknown, shape (p,).
-        overlapping: pairs of places (first < second) that count neither way, ascending, shape (m, 2).
+        positives: pairs of indices (first < second) that are copies, ascending, shape (p, 2).
+        edits: kinds of edits with their strengths, only those between a copy and its original.
+        edit_of: index of the edit that leads from one article of each positive pair to the other, -1 if neither is the
+            other's original, or if the kind is unknown, shape (p,).
+        overlapping: pairs of indices (first < second) that count neither way, ascending, shape (m, 2).
+        scopes: number of each article's scope, shape (n,).
     """
 
     size: int
@@ -50,7 +51,7 @@ class Truth:
 
 
 def _edit(one: LabelledArticle, other: LabelledArticle) -> Edit | None:
-    """Return the edit by which one of two articles was made from the other."""
+    """Return the edit by which one of two articles was made from the other; None if there is none."""
     for copy, original in ((one, other), (other, one)):
         if copy.kind and copy.original == original.article.id:
             return copy.kind, copy.strength

@@ -1,4 +1,4 @@
-"""All measures by name, with the similarity from which on their sources count two texts as copies.
+"""All measures by name, with the similarity at or above which their sources count two texts as copies.
 
 Knows their names, sources and thresholds; knows nothing of features.
 """
@@ -13,13 +13,13 @@ _COMPARISON = "comparison for public-opinion data, 2017, doi 10.15888/j.cnki.csa
 _CHARIKAR = "Charikar, STOC 2002"
 _BRODER = "Broder 1997"
 _HALF = 0.5  # of the 2017 study, "or so"
-_ALIKE = 0.8  # the study does not say; bit sums of unlike texts agree up to a half and more, by common words
+_ALIKE = 0.8  # the study gives none; common words make the bit sums of different texts agree to a half and more
 _DISTANCE = 3  # of 64 bits: Manku, Jain and Das Sarma, WWW 2007
 _SETS = Kind.WORDS | Kind.SHINGLES | Kind.GRAMS
 _WEIGHTS = Kind.WORDS | Kind.WEIGHTED
 _BITS = (32, 64)
 _FUNCTIONS = (32, 128)
-_MODULUS = 4  # Broder's 25 leaves nothing of most news
+_MODULUS = 4  # Broder's 25 would leave nothing of most news articles
 
 
 @cache

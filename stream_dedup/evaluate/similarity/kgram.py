@@ -19,8 +19,8 @@ class Counts:
     """The K-grams of n texts.
 
     Attributes:
-        postings: how often each occurs.
-        totals: K-grams of each text, float64, shape (n,).
+        postings: how often each occurs in each text.
+        totals: number of K-grams in each text, float64, shape (n,).
     """
 
     postings: Postings
@@ -36,8 +36,8 @@ def kgram_improved(data: Counts, rows: slice) -> F32:
     """Return the sum of C(w) e(w) over the shared K-grams w, divided by the sum of e(w) over them, shape (rows, n).
 
     doi 10.15888/j.cnki.csa.006123: C(w) = min(NX, NY) / max(NX, NY) for the relative frequencies NX and NY of w, and
-    e(w) = its occurrences in both texts / all K-grams of both. It is normalised by what is shared alone: two texts that
-    share a single K-gram, equally often, have similarity 1, whatever else they hold. 0 where none is shared.
+    e(w) = its occurrences in both texts / all K-grams of both. It is normalised only by what is shared: two texts
+    that share a single K-gram, equally often, have similarity 1, whatever else they contain. 0 if none is shared.
     """
     first, last, _ = rows.indices(data.postings.size)
     texts, members = data.postings.texts, data.postings.members

@@ -1,6 +1,6 @@
 """What a measure is: bags in, blocks of similarities out.
 
-Knows the contract; knows none of them.
+Knows the contract; knows no measure.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from stream_dedup.evaluate.features.feature import Kind
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A similarity of two bags, from 0 to 1. Two texts of which one has an empty bag have similarity 0.
+    """A similarity of two bags, from 0 to 1; it is 0 if either bag is empty.
 
     Attributes:
-        name: as in `--similarities`, and in reports.
+        name: as in `--similarities` and in reports.
         family: what a report groups by; see `Algorithm`.
         source: paper and equation.
-        threshold: similarity from which on two texts count as copies.
-        takes: which bags it is for.
-        prepare: returns what `compare` takes, of n bags; all of it can be pickled.
+        threshold: similarity at or above which two texts count as copies.
+        takes: the kinds of bags that it accepts.
+        prepare: turns n bags into what `compare` takes; all of it can be pickled.
         compare: returns the similarities of some texts to all, shape (rows, n).
     """
 

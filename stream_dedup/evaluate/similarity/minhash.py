@@ -30,7 +30,7 @@ def sampled(bags: Bags, modulus: int) -> Sets:
 
 
 def signatures(bags: Bags, functions: int) -> U32:
-    """Return the minimum of each of many hash functions over each text, shape (n, functions); of none 2^32 - 1."""
+    """Return the minimum of each of many hash functions over each text, shape (n, functions); 2^32 - 1 if empty."""
     return _signatures(bags.offsets(), bags.members(), functions)
 
 

@@ -18,12 +18,12 @@ I32 = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Compressed rows, or columns, of a sparse matrix: those of line i at starts[i]:starts[i + 1].
+    """Compressed rows, or columns, of a sparse matrix: the entries of line i are at starts[i]:starts[i + 1].
 
     Attributes:
         starts: int64, shape (lines + 1,).
         others: columns, or rows, of the entries, int32, ascending in each line.
-        values: of the entries, float32.
+        values: values of the entries, float32.
     """
 
     starts: I64

@@ -17,7 +17,7 @@ class Sets:
     """n sets.
 
     Attributes:
-        postings: what two of them share.
+        postings: for the number of members that two of them share.
         sizes: members of each, float32, shape (n,).
     """
 
@@ -37,10 +37,10 @@ def jaccard(data: Sets, rows: slice) -> F32:
 
 
 def jaccard_shorter(data: Sets, rows: slice) -> F32:
-    """Return |A and B| / min(|A|, |B|), shape (rows, n): 1 where one text lies wholly within the other."""
+    """Return |A and B| / min(|A|, |B|), shape (rows, n): 1 if one text lies wholly within the other."""
     return _ratio(data.postings.products(rows), np.minimum(data.sizes[rows, None], data.sizes))
 
 
 def _ratio(part: F32, whole: F32) -> F32:
-    # Where the whole is 0 so is the part.
+    # If the whole is 0, so is the part.
     return np.asarray(part / np.maximum(whole, np.float32(1.0)), np.float32)

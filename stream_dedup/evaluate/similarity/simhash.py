@@ -32,5 +32,5 @@ def directions(bags: Bags, bits: int) -> F32:
 
 
 def cosine(data: F32, rows: slice) -> F32:
-    """Return the cosine of the bit sums, shape (rows, n); below 0 it counts as 0."""
+    """Return the cosine of the bit sums, shape (rows, n); negative values become 0."""
     return np.asarray(np.clip(data[rows] @ data.T, 0.0, 1.0), np.float32)

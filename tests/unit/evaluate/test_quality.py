@@ -220,7 +220,7 @@ def test_nothing_found_is_precise() -> None:
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
 def test_similarities_that_are_none_are_refused(wrong: float) -> None:
     """A similarity below 0, above 1 or not a number is an error of the algorithm, said so."""
-    with pytest.raises(ValueError, match="not from 0 to 1"):
+    with pytest.raises(ValueError, match="must be between 0 and 1"):
         Tally.empty(_truth([0, 0])).add(0, _similarities(2, {(0, 1): wrong}))
 
 
@@ -231,8 +231,12 @@ def _half(truth: Truth) -> Tally:
 @pytest.mark.parametrize(
     ("make", "threshold", "message"),
     [
-        (lambda truth: Tally.empty(truth).add(0, _similarities(2, {})), 1.5, "the threshold is 1.5, not from 0 to 1"),
-        (_half, 0.5, "the tally holds 1 rows of 2"),
+        (
+            lambda truth: Tally.empty(truth).add(0, _similarities(2, {})),
+            1.5,
+            "the threshold is 1.5; it must be between 0 and 1",
+        ),
+        (_half, 0.5, "the tally has only 1 rows of 2"),
     ],
 )
 def test_what_cannot_be_judged_is_said(make: Callable[[Truth], Tally], threshold: float, message: str) -> None:
