@@ -1,6 +1,6 @@
-"""What an algorithm is to the evaluation: texts in, similarities of all pairs out.
+"""What the evaluation expects of an algorithm: texts in, similarities of all pairs out.
 
-Knows the contract that all of them keep; knows none of them.
+Knows the contract that all algorithms keep; knows no algorithm.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from stream_dedup.article import Article
 F32 = NDArray[np.float32]
 
 
-class NotAvailable(Exception):  # noqa: N818  # it is an answer, not a fault
+class NotAvailable(Exception):  # noqa: N818  # it is a result, not an error
     """What an algorithm needs is not installed; the message says what, and how to get it."""
 
 
 class Segmenter(Protocol):
-    """Cuts texts into words. It can be pickled before its first use: workers open their own resources.
+    """Cuts texts into words. It can be pickled before its first use: workers load their own resources.
 
     Attributes:
-        name: as in `--segmenters`, and in reports.
-        source: paper or project that it comes from.
+        name: as in `--segmenters` and in reports.
+        source: the paper or project it comes from.
         slow: whether it takes about a minute or more on 3,000 articles.
     """
 
@@ -45,11 +45,11 @@ class Segmenter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What an algorithm keeps of n texts.
+    """What an algorithm extracts from n texts.
 
     Attributes:
-        data: whatever its `similarities` takes; can be pickled.
-        size: how many texts.
+        data: whatever its `similarities` needs; can be pickled.
+        size: n.
     """
 
     data: Any
@@ -60,12 +60,12 @@ class Algorithm(Protocol):
     """Compares texts pair by pair.
 
     Attributes:
-        name: unique, as in `--algorithms`, and in reports.
+        name: unique, as in `--algorithms` and in reports.
         family: `jaccard`, `cosine`, `simhash`, `minhash`, `shingling`, `kgram`: what a report groups by.
-        segmenter: name of its segmenter, or empty where it takes characters.
-        feature: name of its weights.
+        segmenter: name of its segmenter; empty if it works on characters.
+        feature: name of its feature.
         source: paper and equation.
-        threshold: similarity from which on a pair counts as copies unless the user says otherwise.
+        threshold: similarity at or above which a pair counts as copies, unless the user sets another.
         slow: whether it takes about a minute or more on 3,000 articles.
     """
 
@@ -78,7 +78,7 @@ class Algorithm(Protocol):
     slow: bool
 
     def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> Features:
-        """Return the features of articles whose words are given, as its segmenter cut them (bodies only)."""
+        """Return the features of articles; `words` are those of their bodies, as cut by its segmenter."""
 
     def similarities(self, features: Features, rows: slice) -> F32:
-        """Return how alike some texts are to all, from 0 to 1, shape (rows, n)."""
+        """Return the similarities of some texts to all, from 0 to 1, shape (rows, n)."""

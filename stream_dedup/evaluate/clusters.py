@@ -1,6 +1,6 @@
-"""How well one division of articles into clusters agrees with another.
+"""How well one clustering of articles agrees with another.
 
-Knows numbers of clusters and pairs of places; knows nothing of who made the clusters.
+Knows cluster numbers and pairs of indices; knows nothing of who made the clusters.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ from stream_dedup.evaluate.quality import Score
 
 
 def components(size: int, links: I64) -> I64:
-    """Return the cluster of each place: links join, directly or over others, shape (size,).
+    """Return the cluster number of each item, shape (size,): linked items share one, directly or through others.
 
     Args:
-        size: how many places.
-        links: pairs of places, shape (m, 2).
+        size: number of items.
+        links: pairs of item indices, shape (m, 2).
     """
     graph = coo_array((np.ones(len(links), np.bool_), (links[:, 0], links[:, 1])), shape=(size, size))
     _, numbers = connected_components(graph, directed=False)
@@ -25,13 +25,13 @@ def components(size: int, links: I64) -> I64:
 
 
 def score_of_clusters(found: I64, true: I64, overlapping: I64, threshold: float) -> Score:
-    """Return the scores of the pairs that found clusters hold together.
+    """Return the scores of the pairs of items that a clustering puts together.
 
     Args:
-        found: cluster of each place, shape (n,).
-        true: the same as it should be, shape (n,).
-        overlapping: pairs of places that count neither for nor against, shape (m, 2).
-        threshold: at which they were found, for the record.
+        found: cluster number of each item in the clustering, shape (n,).
+        true: the true cluster numbers, shape (n,).
+        overlapping: pairs of indices that count neither for nor against, shape (m, 2).
+        threshold: at which the clusters were found, for the record.
     """
     both = np.unique(np.stack([found, true]), axis=1, return_inverse=True)[1].ravel()
     together, same = _together(found, overlapping), _together(true, overlapping)
@@ -42,7 +42,7 @@ def score_of_clusters(found: I64, true: I64, overlapping: I64, threshold: float)
 
 
 def _score(threshold: float, right: int, wrong: int, missed: int) -> Score:
-    """Return a score; what there is none of counts as `quality` has it."""
+    """Return a score; ratios with a denominator of 0 are as in `quality.Score`."""
     return Score(
         threshold=threshold,
         true_positives=right,

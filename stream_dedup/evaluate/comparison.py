@@ -1,6 +1,6 @@
 """An algorithm of the literature: a segmenter, a feature and a measure under one name.
 
-Knows how they fit together; knows none of them.
+Knows how the parts fit together; knows none of them.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ class _Prepared:
     """What a comparison keeps of n texts.
 
     Attributes:
-        data: of the measure.
-        empty: texts without anything to compare, shape (n,).
+        data: the measure's prepared form of their bags.
+        empty: whether a text has nothing to compare, shape (n,).
     """
 
     data: Any
@@ -31,11 +31,11 @@ class _Prepared:
 
 @dataclass(slots=True)
 class Comparison:
-    """An `Algorithm` of parts; see there for the attributes.
+    """An `Algorithm` made of parts; see `Algorithm` for the other attributes.
 
     Attributes:
-        extract: texts to bags.
-        measure: bags to similarities.
+        extract: turns texts into bags.
+        measure: turns bags into similarities.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Comparison:
         return Features(_Prepared(self.measure.prepare(bags), bags.sizes() == 0), len(articles))
 
     def similarities(self, features: Features, rows: slice) -> F32:
-        """Return how alike some texts are to all; one without anything to compare is like none."""
+        """Return the similarities of some texts to all; those of a text with nothing to compare are 0."""
         prepared: _Prepared = features.data
         block = self.measure.compare(prepared.data, rows)
         block[prepared.empty[rows]] = 0.0
@@ -63,7 +63,7 @@ class Comparison:
 
 
 def comparison(segmenter: str, feature: Feature, measure: Measure) -> Comparison:
-    """Return the algorithm of a segmenter (empty where the feature takes characters), a feature and a measure."""
+    """Return the algorithm of a segmenter (empty if the feature works on characters), a feature and a measure."""
     return Comparison(
         name=f"{segmenter or 'chars'}/{feature.name}/{measure.name}",
         family="shingling" if feature.kind is Kind.SHINGLES else measure.family,

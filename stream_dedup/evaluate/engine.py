@@ -1,4 +1,4 @@
-"""The engine itself, in some of its configurations, as it judges the articles of a stream one after another.
+"""The engine itself in several configurations, judging the articles of a stream one after another.
 
 Knows configurations and what the engine answers; knows nothing of other algorithms or of reports.
 """
@@ -22,7 +22,7 @@ from stream_dedup.evaluate.results import ENGINE, Answers, Measured, Named, Seco
 from stream_dedup.scope import name_of
 from stream_dedup.settings import EngineSettings
 
-BATCH = 512  # articles; as many as a commit of the service
+BATCH = 512  # articles, as many as in one commit of the service
 # The engine is measured on what it recognises, not on how long it remembers.
 _FOR_EVER = {"window": {"days": 36_500}}
 _FEATURE_STAGES = frozenset({"features", "simhash"})
@@ -31,11 +31,11 @@ _SOURCE = "this package"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Settings of the engine under a name.
+    """Named settings of the engine.
 
     Attributes:
-        named: its name and what a report tells of it.
-        about: what is different from the defaults.
+        named: its name and what a report says about it.
+        about: how it differs from the defaults.
         groups: the settings that differ, by group and name.
     """
 
@@ -45,7 +45,7 @@ class Configuration:
 
     @property
     def settings(self) -> EngineSettings:
-        """All of its settings."""
+        """The complete settings."""
         return EngineSettings.model_validate({**_FOR_EVER, **self.groups})
 
 
@@ -53,17 +53,17 @@ def configurations() -> dict[str, Configuration]:
     """Return the configurations by name."""
     made = [
         _configuration("default", "as shipped"),
-        _configuration("landmarks", "candidates from the landmarks alone", simhash={"enabled": False}),
-        _configuration("simhash", "candidates from the SimHash tables alone", landmarks={"enabled": False}),
+        _configuration("landmarks", "candidates from the landmarks only", simhash={"enabled": False}),
+        _configuration("simhash", "candidates from the SimHash tables only", landmarks={"enabled": False}),
         _configuration("paper2020", "weights of the 2020 paper", weights={"profile": "paper2020"}),
         _configuration(
             "paper2020-simhash",
-            "the same, candidates from the SimHash tables alone",
+            "the same, with candidates from the SimHash tables only",
             weights={"profile": "paper2020"},
             landmarks={"enabled": False},
         ),
         _configuration(
-            "jieba", "jieba in the place of the compiled segmenter", segmenter="jieba", text={"segmenter": "jieba"}
+            "jieba", "jieba instead of the compiled segmenter", segmenter="jieba", text={"segmenter": "jieba"}
         ),
         *(_at_threshold(share) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)),
     ]
@@ -78,19 +78,19 @@ def _configuration(name: str, about: str, *, segmenter: str = "rjieba", **groups
 def _at_threshold(share: float) -> Configuration:
     thresholds = {"near_jaccard": share, "min_containment": share}
     return _configuration(
-        f"threshold-{share}", f"copies from a Jaccard or containment of {share} on", verify=thresholds
+        f"threshold-{share}", f"copies have a Jaccard or containment of {share} or more", verify=thresholds
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """What an engine said of n articles.
+    """What an engine answered for n articles.
 
     Attributes:
-        links: places of each copy and of its cluster's canonical article, shape (m, 2).
-        matched: places of each copy and of the article that it matched, shape (m, 2).
-        candidates: how many it looked at for all articles together.
-        seconds: what it took.
+        links: indices of each copy and of its cluster's canonical article, shape (m, 2).
+        matched: indices of each copy and of the article that it matched, shape (m, 2).
+        candidates: total number of candidates that it compared articles with.
+        seconds: the time it took.
     """
 
     links: I64
@@ -100,9 +100,9 @@ class Linked:
 
 
 def measure_engine(configuration: Configuration, labelled: LabelledSet) -> Measured:
-    """Return how well a configuration of the engine divides a labelled set.
+    """Return how well a configuration of the engine clusters a labelled set.
 
-    Precision and recall are those of the pairs in its clusters, as links have joined them after the last article.
+    Precision and recall are those of the pairs in its clusters, as joined by links after the last article.
     """
     settings = configuration.settings
     articles = [one.article for one in labelled.articles]
@@ -120,7 +120,7 @@ def measure_engine(configuration: Configuration, labelled: LabelledSet) -> Measu
 
 
 def ask(settings: EngineSettings, articles: Sequence[Article]) -> Linked:
-    """Return what an engine over memory says of articles in order."""
+    """Return what an in-memory engine answers for articles, given to it in order."""
     places = {article.name: place for place, article in enumerate(articles)}
     decisions: list[Decision] = []
     candidates, stages = 0, Counter[str]()
@@ -150,14 +150,14 @@ def _links(decisions: Sequence[Decision], places: Mapping[str, int]) -> tuple[I6
 
 
 def _seconds(stages: Mapping[str, float], spent: float) -> Seconds:
-    """Divide processor time as the engine's stopwatch divides the clock's: it does not know the processor's."""
+    """Split the processor time in proportion to the engine's stage timings, which are in wall-clock time only."""
     features = sum(seconds for stage, seconds in stages.items() if stage in _FEATURE_STAGES)
     share = features / (sum(stages.values()) or 1.0)
     return Seconds(None, share * spent, (1 - share) * spent)
 
 
 def _right_links(matched: I64, true: I64, overlapping: I64) -> float | None:
-    """Return the share of links between copies; those between overlapping articles do not count."""
+    """Return the share of links that join copies; links between overlapping articles do not count."""
     skipped = {frozenset(pair) for pair in overlapping.tolist()}
     counted = [pair for pair in matched.tolist() if frozenset(pair) not in skipped]
     if not counted:
@@ -166,7 +166,7 @@ def _right_links(matched: I64, true: I64, overlapping: I64) -> float | None:
 
 
 def _by_kind(found: I64, labelled: LabelledSet) -> tuple[KindRecall, ...]:
-    """Return the recall by edit: a copy is found where it is in the cluster of what it was made from."""
+    """Return the recall by edit: a copy is found if it is in the cluster of the article it was made from."""
     places = {one.article.name: place for place, one in enumerate(labelled.articles)}
     made, hits = Counter[tuple[str, float | None]](), Counter[tuple[str, float | None]]()
     for place, one in enumerate(labelled.articles):

@@ -1,6 +1,6 @@
-"""The findings of the two studies, checked on the results of a run and stated plainly.
+"""The findings of the studies, checked against the results of a run.
 
-Knows what the studies say and which algorithms show it; knows nothing of how results came about.
+Knows what the studies say and which algorithms test it; knows nothing of how results are computed.
 
 The studies are the comparison for public-opinion data (2017, doi 10.15888/j.cnki.csa.005745), the K-gram study (2017,
 doi 10.15888/j.cnki.csa.006123) and the improved SimHash (2020, doi 10.12677/csa.2020.102038).
@@ -12,11 +12,11 @@ from enum import StrEnum
 
 from stream_dedup.evaluate.results import Evaluation, Measured, Replaced
 
-_LARGEST_K = 7  # of the study, which has its peak there
+_LARGEST_K = 7  # of the study, which found the peak there
 
 
 class Verdict(StrEnum):
-    """What became of a finding."""
+    """Whether a finding holds."""
 
     HOLDS = "holds"
     IN_PART = "holds in part"
@@ -26,12 +26,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a study on the articles of a run.
+    """A study's finding, checked on the articles of a run.
 
     Attributes:
         claim: what the study found, with its numbers.
-        verdict: whether it is so here.
-        numbers: those that say so, a line each.
+        verdict: whether it holds here.
+        numbers: the numbers behind the verdict, a line each.
     """
 
     claim: str
@@ -41,13 +41,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A finding of the kind "this algorithm is above that one".
+    """A finding of the kind "this algorithm is better than that one".
 
     Attributes:
         claim: what the study found, with its numbers.
-        better: name of the algorithm that is said to be above.
+        better: name of the algorithm that the study found better.
         worse: name of the other.
-        recall_alone: whether it is said of recall alone, not of precision and F1 as well.
+        recall_alone: whether the claim is about recall only, not about precision and F1 as well.
     """
 
     claim: str
@@ -58,14 +58,14 @@ class Comparison:
 
 COMPARISONS = (
     Comparison(
-        "2017: jieba's full mode is above its precise mode with plain SimHash (precision .9081 against .8794, recall "
+        "2017: with plain SimHash, jieba's full mode beats its precise mode (precision .9081 against .8794, recall "
         ".5583 against .5283)",
         "jieba-full/none/simhash32-hamming",
         "jieba-precise/none/simhash32-hamming",
     ),
     Comparison(
-        "2017: words without weights are above TF-IDF with SimHash (precision .9677 against .9302, recall .60 against "
-        ".40, there on words of IK smart)",
+        "2017: with SimHash, words without weights beat TF-IDF (precision .9677 against .9302, recall .60 against "
+        ".40, there with words from IK smart)",
         "jieba-precise/none/simhash32-hamming",
         "jieba-precise/tfidf/simhash32-hamming",
     ),
@@ -76,13 +76,13 @@ COMPARISONS = (
         recall_alone=True,
     ),
     Comparison(
-        "2017: SimHash compared by cosine is above SimHash compared by Hamming distance (precision .9877 against "
+        "2017: SimHash compared by cosine beats SimHash compared by Hamming distance (precision .9877 against "
         ".9081, recall .6749 against .5583)",
         "jieba-precise/none/simhash32-cosine",
         "jieba-precise/none/simhash32-hamming",
     ),
     Comparison(
-        "2020: the improved weights are above plain SimHash (precision about .953, recall about .940 on topics)",
+        "2020: the improved weights beat plain SimHash (precision about .953, recall about .940 on topics)",
         "jieba-precise/improved/simhash64-hamming",
         "jieba-precise/none/simhash64-hamming",
     ),
@@ -90,12 +90,12 @@ COMPARISONS = (
 
 
 def needed() -> list[str]:
-    """Return the names of the algorithms that the findings are checked with."""
+    """Return the names of the algorithms needed to check the findings."""
     return sorted({name for comparison in COMPARISONS for name in (comparison.better, comparison.worse)})
 
 
 def findings_of(evaluation: Evaluation) -> list[Finding]:
-    """Return all findings with what became of them in a run."""
+    """Return all findings with their verdicts for a run."""
     return [*(_compared(comparison, evaluation) for comparison in COMPARISONS), _peak(evaluation.replaced)]
 
 
@@ -105,13 +105,13 @@ def _compared(comparison: Comparison, evaluation: Evaluation) -> Finding:
     if better is None or worse is None:
         names = zip((comparison.better, comparison.worse), pair, strict=True)
         missing = ", ".join(name for name, result in names if result is None)
-        return Finding(comparison.claim, Verdict.UNCHECKED, (f"without result: {missing}",))
+        return Finding(comparison.claim, Verdict.UNCHECKED, (f"no result for: {missing}",))
     differences = _differences(better, worse, recall_alone=comparison.recall_alone)
     return Finding(comparison.claim, _verdict(differences), (_numbers(better), _numbers(worse)))
 
 
 def _differences(better: Measured, worse: Measured, *, recall_alone: bool) -> list[float]:
-    """Return how much the one is above the other: precision and recall at their own thresholds, F1 at the best."""
+    """Return by how much one beats the other: precision and recall at their own thresholds, F1 at the best."""
     one, other = better.given.score, worse.given.score
     recall = one.recall - other.recall
     if recall_alone:
@@ -120,7 +120,7 @@ def _differences(better: Measured, worse: Measured, *, recall_alone: bool) -> li
 
 
 def _verdict(differences: Sequence[float]) -> Verdict:
-    """Return whether a finding holds: above in something and below in nothing."""
+    """Return whether a finding holds: better in something and worse in nothing."""
     if not any(difference > 0 for difference in differences):
         return Verdict.NOT
     return Verdict.IN_PART if any(difference < 0 for difference in differences) else Verdict.HOLDS
@@ -135,9 +135,9 @@ def _numbers(measured: Measured) -> str:
 
 
 def _peak(replaced: Replaced | None) -> Finding:
-    claim = "2017, K-grams: the correlation of similarity and share kept peaks near K = 7 (K from 2 to 7)"
+    claim = "2017, K-grams: the correlation of similarity with the share kept peaks near K = 7 (K from 2 to 7)"
     if replaced is None:
-        return Finding(claim, Verdict.UNCHECKED, ("the experiment on replaced characters was not made",))
+        return Finding(claim, Verdict.UNCHECKED, ("the experiment on replaced characters was not run",))
     peak = max(replaced.curves, key=lambda curve: curve.correlation)
     listed = ", ".join(f"K = {curve.k}: {curve.correlation:.4f}" for curve in replaced.curves)
     verdict = Verdict.HOLDS if peak.k >= _LARGEST_K - 1 else Verdict.NOT

@@ -1,4 +1,4 @@
-"""Lines of JSON that hold labels, and what is wrong with them.
+"""Lines of JSON that hold labels, and the errors in them.
 
 Knows lines and names; knows nothing of articles or clusters.
 """
@@ -17,17 +17,17 @@ from stream_dedup.scope import name_of
 
 
 class LabelError(Exception):
-    """Labels that cannot be right. The message names the file and the line, the value, and what is allowed."""
+    """A label is invalid. The message names the file, the line and the value, and says what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record of a file and where it stands.
+    """A record of a file and its position.
 
     Attributes:
-        path: of the file.
-        number: of the line, or of the row; the first is 1.
-        fields: what it holds.
+        path: the file.
+        number: line or row number, from 1.
+        fields: the fields of the record.
     """
 
     path: Path
@@ -35,22 +35,22 @@ class Line:
     fields: Mapping[str, Any]
 
     def fault(self, message: str) -> LabelError:
-        """Return an error that says where."""
+        """Return an error that names the file and the line."""
         return LabelError(f"{self.path}, line {self.number}: {message}")
 
     def name(self, field: str) -> str | None:
-        """Return the name that a field holds; None where it holds none.
+        """Return the name in a field; None if the field is missing or empty.
 
         Raises:
-            LabelError: it is neither a string nor an integer, or cannot be UTF-8.
+            LabelError: it is neither a string nor an integer, or cannot be encoded as UTF-8.
         """
         return self._name(field, self.fields.get(field))
 
     def names(self, field: str) -> list[str]:
-        """Return the names in the list that a field holds; none where it holds nothing.
+        """Return the names in a field that holds a list; none if the field is missing or empty.
 
         Raises:
-            LabelError: it is no list, or one of the names is none.
+            LabelError: it is not a list, or one of its items is not a name.
         """
         values = self.fields.get(field) or []
         if not isinstance(values, list):
@@ -62,16 +62,16 @@ class Line:
             return None
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise self.fault(f"{field} is {value!r}, not a string or an integer")
-        name = str(value).strip()  # as ids of articles are read
+        name = str(value).strip()  # as the ids of articles are
         if encodable(name) != name:
-            raise self.fault(f"{field} is {value!r}, which cannot be UTF-8")
+            raise self.fault(f"{field} is {value!r}, which cannot be encoded as UTF-8")
         return name
 
     def strength(self) -> float | None:
-        """Return the strength of the edit; None where it is not told.
+        """Return the strength of the edit; None if it is not given.
 
         Raises:
-            LabelError: it is no number.
+            LabelError: it is not a finite number.
         """
         value = self.fields.get("strength")
         if value is None or value == "":
@@ -85,7 +85,7 @@ class Line:
         return strength
 
     def known(self, field: str, places: Mapping[str, int], scope: str) -> int | None:
-        """Return the place of the article of a scope whose id a field holds; None where it holds none.
+        """Return the index of the article in a scope whose id is in a field; None if the field is missing or empty.
 
         Raises:
             LabelError: there is no such article.
@@ -95,8 +95,8 @@ class Line:
             return None
         place = places.get(name_of(scope, article_id))
         if place is None:
-            of_scope = f" of the scope {scope!r}" if scope else ""
-            raise self.fault(f"{field} is {article_id!r}, which is the id of no article{of_scope}")
+            of_scope = f" in the scope {scope!r}" if scope else ""
+            raise self.fault(f"{field} is {article_id!r}, but there is no article with this id{of_scope}")
         return place
 
 
@@ -104,12 +104,12 @@ def read_lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line]:
     """Yield the lines of a file: JSONL, also with .gz or .zst, CSV or Parquet.
 
     Args:
-        path: of the file.
-        flags: columns of CSV that hold true or false, see `reader_for`.
+        path: the file.
+        flags: CSV columns that hold true or false, see `reader_for`.
 
     Raises:
         FileFormatError: the file cannot be read.
-        LabelError: a line is no JSON object.
+        LabelError: a line is not a JSON object.
     """
     for record, _ in reader_for(path, flags)(path):
         yield line_of(record, path)
@@ -119,11 +119,11 @@ def line_of(record: Record, path: Path) -> Line:
     """Return a record of a file as a line.
 
     Raises:
-        LabelError: it is no JSON object.
+        LabelError: it is not a JSON object.
     """
     if record.fault is not None:
         raise LabelError(f"{path}, line {record.number}: {record.fault}")
     try:
         return Line(path, record.number, exact_object(record.value))
     except UndecodableError as error:
-        raise LabelError(f"{path}, line {record.number}: no JSON object: {error}") from None
+        raise LabelError(f"{path}, line {record.number}: not a JSON object: {error}") from None

@@ -1,4 +1,4 @@
-"""Articles of which it is known who copies whom.
+"""Articles with labels that say which are copies of which.
 
 Knows clusters and kinds of edits; knows nothing of files or of how the copies were made.
 """
@@ -15,15 +15,15 @@ from stream_dedup.scope import name_of
 
 @dataclass(frozen=True, slots=True)
 class LabelledArticle:
-    """An article and what is known of it.
+    """An article and its labels.
 
     Attributes:
-        article: as it comes.
-        cluster: name of its story within its scope: articles of the same one are copies of each other.
-        original: id of the article that it was made from, of the same scope; None where it is an original, or that is
+        article: the article itself.
+        cluster: name of its story within its scope: articles of the same story are copies of each other.
+        original: id of the article that it was made from, in the same scope; None if it is an original, or if that is
             unknown.
-        kind: name of the edit that made it, empty for an original or where that is unknown.
-        strength: of the edit, None where it has none.
+        kind: name of the edit that made it; empty for an original, or if that is unknown.
+        strength: strength of the edit; None if it has none.
     """
 
     article: Article
@@ -34,7 +34,7 @@ class LabelledArticle:
 
     @property
     def story(self) -> str:
-        """The name of its story among those of all scopes."""
+        """The name of its story, unique across scopes."""
         return name_of(self.article.scope, self.cluster)
 
 
@@ -43,9 +43,9 @@ class LabelledSet:
     """Articles in the order of the stream.
 
     Attributes:
-        name: for reports.
-        articles: n of them.
-        overlapping: pairs of places (first < second) that are copies too, or so alike that neither answer is wrong:
+        name: its name in reports.
+        articles: the n articles.
+        overlapping: pairs of indices (first < second) that are copies too, or so similar that neither answer is wrong:
             they count neither for nor against an algorithm, shape (m, 2).
     """
 
@@ -54,15 +54,15 @@ class LabelledSet:
     overlapping: I64
 
     def clusters(self) -> I64:
-        """Return the number of each article's cluster, from 0 on, shape (n,)."""
+        """Return the number of each article's cluster, from 0, shape (n,)."""
         return _numbers([labelled.story for labelled in self.articles])
 
     def scopes(self) -> I64:
-        """Return the number of each article's scope, from 0 on, shape (n,)."""
+        """Return the number of each article's scope, from 0, shape (n,)."""
         return _numbers([labelled.article.scope for labelled in self.articles])
 
     def positives(self) -> I64:
-        """Return the pairs of places (first < second) of one cluster, ascending, shape (p, 2)."""
+        """Return the pairs of indices (first < second) within a cluster, ascending, shape (p, 2)."""
         numbers = self.clusters()
         order = np.argsort(numbers, kind="stable")
         starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))

@@ -1,16 +1,16 @@
-"""Labelled sets out of files and into files.
+"""Reads labelled sets from files and writes them.
 
-Knows how articles and labels stand in lines of JSON; knows nothing of how labels are made or used.
+Knows how articles and labels are laid out in lines of JSON; knows nothing of how labels are made or used.
 
-A labelled file holds articles, a JSON object a line, under the field names of the settings, and beside them
+A labelled file holds articles, one JSON object per line, with the field names of the settings and these labels:
 
-- `cluster`: name of its story, a string or an integer; an article without one is of the cluster named by its id;
-- `original`, `kind`, `strength`: what it was made from (an id), by which edit; all may be missing;
-- `overlaps`: ids of articles of other clusters that it is so like that neither answer is wrong; may be missing.
+- `cluster`: name of its story, a string or an integer; an article without one is in the cluster named by its id;
+- `original`, `kind`, `strength`: the id of the article it was made from, the edit and its strength; all optional;
+- `overlaps`: ids of articles of other clusters so similar to it that neither answer is wrong; optional.
 
-A file of pairs holds a JSON object a line: `id`, `repost_of` and if known `kind` and `strength`, or `a` and `b`.
+A file of pairs holds one JSON object per line: `id`, `repost_of` and, if known, `kind` and `strength`, or `a` and `b`.
 
-Ids and clusters are those of the article's scope. A pair has its `scope`, where its ids are those of several articles.
+Ids and clusters are those of the article's scope. A pair needs a `scope` if its ids occur in several scopes.
 """
 
 import gzip
@@ -43,7 +43,7 @@ else:
     from backports import zstd
 
 _PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": partial(gzip.compress, mtime=0),  # the same set gives the same bytes
+    ".gz": partial(gzip.compress, mtime=0),  # so that the same set gives the same bytes
     ".zst": zstd.compress,
 }
 _LABELS = ("cluster", "original", "kind", "strength", "overlaps")
@@ -52,21 +52,21 @@ _LABELS = ("cluster", "original", "kind", "strength", "overlaps")
 def read_labelled(
     path: Path, settings: InputSettings, pairs: Sequence[Path] = (), name: str | None = None
 ) -> LabelledSet:
-    """Read articles and what is known of them.
+    """Read articles and their labels.
 
-    Clusters are the connected components of what the articles' own `cluster` and the pairs say. Each is called as the
-    first of its articles says.
+    Articles with the same `cluster` and those of a pair are linked, and clusters are the connected components. Each
+    takes the cluster name of its first article.
 
     Args:
-        path: a file of articles: JSONL, also with .gz or .zst.
+        path: a file of articles, in any format of `read_lines`.
         settings: names of the articles' fields, and bounds.
         pairs: files of pairs of ids.
-        name: of the set; that of the file if not given.
+        name: name of the set; by default that of the file.
 
     Raises:
         FileFormatError: a file cannot be read.
-        LabelError: a line holds no article or no label, an id stands for two articles of a scope, a label names an
-            article that is not there, or the one that it is of, or no two articles are of one cluster.
+        LabelError: a line has no valid article or label, two articles of a scope have the same id, a label names an
+            article that does not exist, or the article itself, or no two articles are in the same cluster.
     """
     lines = list(read_lines(path, {settings.fields.deleted}))
     articles = _articles(lines, settings)
@@ -78,29 +78,29 @@ def read_labelled(
     overlapping = _overlapping(lines, articles, places)
     if len({each.story for each in labelled}) == len(labelled):
         raise LabelError(
-            f"{path}: no two of {len(labelled)} articles are of one cluster; "
-            "give copies the same `cluster`, or a file of pairs"
+            f"{path}: no two of {len(labelled)} articles are in the same cluster; "
+            "give copies the same `cluster`, or label them with --pairs FILE"
         )
     return LabelledSet(name or path.name.partition(".")[0], labelled, overlapping)
 
 
 def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> None:
-    """Write a set so that `read_labelled` reads it back, equal but for the name and overlaps across scopes.
+    """Write a set so that `read_labelled` reads it back, equal except for its name and overlaps across scopes.
 
     Args:
         labelled: the set.
-        path: ends in .jsonl, or in .jsonl.gz or .jsonl.zst.
+        path: ends in .jsonl, .jsonl.gz or .jsonl.zst.
         fields: names of the articles' fields.
 
     Raises:
-        ValueError: the file's name ends otherwise, or an article's field would have a label's name.
+        ValueError: the file name has another ending, or an article's field has the name of a label.
         OSError: the file cannot be written.
     """
     if ".jsonl" not in (path.suffix, *path.suffixes[-2:-1]) or path.suffix not in {".jsonl", *_PACKERS}:
         raise ValueError(f"{path}: labelled sets are written to .jsonl, .jsonl.gz or .jsonl.zst")
     taken = [field for field in fields.model_dump().values() if field.partition(".")[0] in _LABELS]
     if taken:
-        raise ValueError(f"the field {taken[0]!r} has the name of a label: {', '.join(_LABELS)} are the labels'")
+        raise ValueError(f"the field {taken[0]!r} has the name of a label: {', '.join(_LABELS)} are reserved")
     overlaps: dict[int, list[str]] = {}
     for first, second in labelled.overlapping.tolist():
         one, other = (labelled.articles[place].article for place in (first, second))
@@ -120,12 +120,12 @@ def _articles(lines: Sequence[Line], settings: InputSettings) -> list[Article]:
 
 
 def decoded(line: Line, decoder: Decoder) -> Article | Withdrawal:
-    """Return what a line holds, as text that can be written: halves of emoji are replaced.
+    """Return the article or withdrawal in a line, with lone surrogates replaced so that it can be written.
 
     Raises:
-        UndecodableError: it holds neither an article nor a withdrawal.
+        UndecodableError: it is neither an article nor a withdrawal.
     """
-    item = decoder.article(line.fields, LATEST_MS)  # no clock: articles may lie in the future
+    item = decoder.article(line.fields, LATEST_MS)  # no clock: articles may be dated in the future
     if isinstance(item, Withdrawal):
         return item
     return replace(item, title=encodable(item.title), body=encodable(item.body))
@@ -135,25 +135,25 @@ def _article(line: Line, decoder: Decoder) -> Article:
     try:
         article = decoded(line, decoder)
     except UndecodableError as error:
-        raise line.fault(f"no article: {error}") from None
+        raise line.fault(f"not an article: {error}") from None
     if not isinstance(article, Article):
-        raise line.fault("a withdrawal, where only articles are allowed")
+        raise line.fault("a withdrawal, but only articles are allowed")
     return article
 
 
 def _places(lines: Sequence[Line], articles: Sequence[Article]) -> dict[str, int]:
-    """Return where the article of each name stands."""
+    """Return the index of each article by its name."""
     places: dict[str, int] = {}
     for place, (line, article) in enumerate(zip(lines, articles, strict=True)):
         if article.name in places:
             before = lines[places[article.name]].number
-            raise line.fault(f"the id {article.id!r} stands in line {before} already; ids must differ")
+            raise line.fault(f"the id {article.id!r} is already in line {before}; ids must be unique")
         places[article.name] = place
     return places
 
 
 def _alone(articles: Sequence[Article]) -> dict[str, int]:
-    """Return where each id stands that is of one article alone, whatever its scope."""
+    """Return the index of each id that only one article has, whatever its scope."""
     count = Counter(article.id for article in articles)
     return {article.id: place for place, article in enumerate(articles) if count[article.id] == 1}
 
@@ -165,14 +165,14 @@ def _labelled(line: Line, article: Article, places: Mapping[str, int]) -> Labell
 
 
 def _other(field: str, own: int | None, line: Line, places: Mapping[str, int], scope: str) -> int | None:
-    """Return the place of another article whose id a field holds; None where it holds none.
+    """Return the index of another article whose id is in a field; None if the field is missing or empty.
 
     Raises:
         LabelError: there is no such article, or it is the one that the line is about.
     """
     place = line.known(field, places, scope)
     if place is not None and place == own:
-        raise line.fault(f"{field} is {line.name(field)!r}, which is the id of no other article")
+        raise line.fault(f"{field} is {line.name(field)!r}, but there is no other article with this id")
     return place
 
 
@@ -182,7 +182,7 @@ def _overlapping(lines: Sequence[Line], articles: Sequence[Article], places: Map
         for name in line.names("overlaps"):
             other = places.get(name_of(article.scope, name), place)
             if other == place:
-                raise line.fault(f"overlaps holds {name!r}, which is the id of no other article")
+                raise line.fault(f"overlaps contains {name!r}, but there is no other article with this id")
             first, second = sorted((other, place))
             pairs.add((first, second))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
@@ -191,7 +191,7 @@ def _overlapping(lines: Sequence[Line], articles: Sequence[Article], places: Map
 def _apply_pairs(
     labelled: list[LabelledArticle], lines: Sequence[Line], places: Mapping[str, int]
 ) -> list[tuple[int, int]]:
-    """Note in the articles what pairs tell of them, and return the pairs as places."""
+    """Add the labels of the pairs to the articles, in place, and return the pairs as indices."""
     links: list[tuple[int, int]] = []
     told: dict[int, int] = {}
     for line in lines:
@@ -200,14 +200,16 @@ def _apply_pairs(
         copy = line.known(first, places, scope)
         other = _other(second, copy, line, places, scope)
         if copy is None or other is None:
-            raise line.fault("no pair; allowed are `id` and `repost_of`, or `a` and `b`")
+            raise line.fault("not a pair; it needs `id` and `repost_of`, or `a` and `b`")
         if labelled[copy].article.scope != labelled[other].article.scope:
-            raise line.fault("a pair of articles of two scopes, which are not compared")
+            raise line.fault("a pair of articles of two scopes, which are never compared")
         links.append((copy, other))
         if first == "id":
             own, original = (labelled[place].article.id for place in (copy, other))
             if copy in told:
-                raise line.fault(f"the id {own!r} is labelled in line {told[copy]} already; one original an article")
+                raise line.fault(
+                    f"the id {own!r} is already labelled in line {told[copy]}; an article can have only one original"
+                )
             told[copy] = line.number
             labelled[copy] = replace(
                 labelled[copy], original=original, kind=line.name("kind") or "", strength=line.strength()
@@ -216,7 +218,7 @@ def _apply_pairs(
 
 
 def _named_by_first(labelled: Sequence[LabelledArticle], links: Sequence[tuple[int, int]]) -> list[LabelledArticle]:
-    """Join the clusters that pairs connect, and call each as its first article says."""
+    """Join the clusters that pairs connect, and give each the cluster name of its first article."""
     first_of: dict[str, int] = {}
     by_name = [(place, first_of.setdefault(each.story, place)) for place, each in enumerate(labelled)]
     edges = np.array([*links, *by_name], np.int64).reshape(-1, 2)
@@ -231,7 +233,7 @@ def _named_by_first(labelled: Sequence[LabelledArticle], links: Sequence[tuple[i
 
 
 def _as_fields(labelled: LabelledArticle, overlaps: Sequence[str] | None, fields: FieldSettings) -> dict[str, Any]:
-    """Return an article and its labels as a JSON object; what it lacks is left out."""
+    """Return an article and its labels as a JSON object, without empty fields."""
     article, paths = labelled.article, fields.model_dump()
     made: dict[str, Any] = {}
     for name in ("id", "title", "body", "url", "source", "scope"):

@@ -16,22 +16,22 @@ from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
 from stream_dedup.text.normal import Normaliser, word_table
 
 GRAM = 5
-OVERLAPS_FROM = 0.35  # containment of the smaller text from which on nobody can say that two texts are unlike
-_ROWS = 512  # of the product at a time: 80 MB where every text shares a gram with each of 20,000
+OVERLAPS_FROM = 0.35  # containment of the smaller text at or above which two texts cannot be called different
+_ROWS = 512  # of the product at a time: 80 MB if every text shares a gram with each of 20,000
 
 
 def overlapping(bodies: Sequence[str], least: float = OVERLAPS_FROM) -> I64:
-    """Return the pairs of texts that overlap, exactly: all n-grams of normal text are compared.
+    """Return exactly the pairs of texts that overlap: all n-grams of the normalised texts are compared.
 
-    It takes some 80 bytes of memory an n-gram, and time with the square of how many texts hold an n-gram: half a minute
-    for 18,000 articles of 900 characters.
+    It takes some 80 bytes of memory per n-gram, and time proportional to the square of the number of texts that contain
+    an n-gram: half a minute for 18,000 articles of 900 characters.
 
     Args:
         bodies: n texts.
-        least: containment from which on: shared distinct 5-grams / distinct 5-grams of the smaller text.
+        least: minimum containment: shared distinct 5-grams / distinct 5-grams of the smaller text.
 
     Returns:
-        Pairs of places (first < second), ascending, shape (m, 2).
+        Pairs of indices (first < second), ascending, shape (m, 2).
     """
     grams = _incidence(bodies)
     sizes = np.diff(grams.indptr)
@@ -41,7 +41,7 @@ def overlapping(bodies: Sequence[str], least: float = OVERLAPS_FROM) -> I64:
 
 
 def distinct(articles: Sequence[Article], least: float = OVERLAPS_FROM) -> list[Article]:
-    """Return articles without those that overlap one of their scope before them which is itself returned."""
+    """Return the articles that do not overlap an earlier article of their scope that is itself returned."""
     kept = np.ones(len(articles), np.bool_)
     pairs = overlapping([article.body for article in articles], least)
     scopes = np.array([article.scope for article in articles])
@@ -52,9 +52,9 @@ def distinct(articles: Sequence[Article], least: float = OVERLAPS_FROM) -> list[
 
 
 def with_overlaps(labelled: LabelledSet, least: float = OVERLAPS_FROM) -> LabelledSet:
-    """Return a set with the pairs of a scope noted as overlapping that the texts say are, and the labels say are not.
+    """Return a set that also lists as overlapping the pairs of a scope whose texts overlap but whose clusters differ.
 
-    Those that were noted before stay.
+    Pairs that were listed before stay.
     """
     found = overlapping([each.article.body for each in labelled.articles], least)
     clusters, scopes = labelled.clusters(), labelled.scopes()
@@ -64,7 +64,7 @@ def with_overlaps(labelled: LabelledSet, least: float = OVERLAPS_FROM) -> Labell
 
 
 def _incidence(bodies: Sequence[str]) -> csr_array:
-    """Return which text holds which n-gram, shape (n, distinct n-grams)."""
+    """Return which text contains which n-gram, shape (n, distinct n-grams)."""
     normalise, is_word = Normaliser(), word_table()
     grams = [gram_hashes(word_characters(normalise(body).points, is_word), GRAM) for body in bodies]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in grams])]).astype(np.int64)

@@ -13,7 +13,7 @@ from stream_dedup.evaluate.features.feature import Kind
 from stream_dedup.evaluate.similarity.catalogue import measures
 
 STUDY_SEGMENTER = "jieba-precise"
-# Those of the studies, and what has taken their place since; neither variants of them nor what takes minutes.
+# The studies' segmenters and what has replaced them since, without variants of them and without slow ones.
 STUDY_SEGMENTERS = (
     "jieba-precise",
     "jieba-full",
@@ -25,19 +25,19 @@ STUDY_SEGMENTERS = (
     "ansj",
     "ictclas",
 )
-# What is run unless the user says otherwise: each line answers a question of the studies.
+# What is run by default: each line answers a question of the studies.
 DEFAULTS = (
     *(f"{segmenter}/none/simhash32-hamming" for segmenter in STUDY_SEGMENTERS),  # which segmenter?
     f"{STUDY_SEGMENTER}/frequency/simhash32-hamming",  # which weights? Those of the 2017 study
     f"{STUDY_SEGMENTER}/tfidf/simhash32-hamming",
     f"{STUDY_SEGMENTER}/textrank/simhash32-hamming",
     f"{STUDY_SEGMENTER}/*/simhash64-hamming",  # and those of the 2020 paper, factor by factor
-    f"{STUDY_SEGMENTER}/none/*",  # which similarity? All, of words without weights
+    f"{STUDY_SEGMENTER}/none/*",  # which similarity? All, on words without weights
     f"{STUDY_SEGMENTER}/tfidf/cosine",
-    f"{STUDY_SEGMENTER}/4-shingles/jaccard",  # the 2020 paper's competitor, whole and sampled
+    f"{STUDY_SEGMENTER}/4-shingles/jaccard",  # what the 2020 paper compares with, complete and sampled
     f"{STUDY_SEGMENTER}/4-shingles/jaccard-sampled",
     "chars/*/kgram-improved",  # which K?
-    "chars/5-grams/jaccard",  # what the engine estimates, exactly
+    "chars/5-grams/jaccard",  # the exact values of what the engine estimates
     "chars/5-grams/jaccard-shorter",
 )
 
@@ -46,7 +46,7 @@ def algorithms(segmenters: Iterable[str]) -> dict[str, Comparison]:
     """Return all algorithms by name, `segmenter/feature/similarity`; `chars` stands for those without a segmenter.
 
     Args:
-        segmenters: their names.
+        segmenters: names of segmenters.
     """
     every = [*_of("", Kind.GRAMS), *(algorithm for name in segmenters for algorithm in _of(name, ~Kind.GRAMS))]
     return {algorithm.name: algorithm for algorithm in every}
@@ -59,14 +59,14 @@ def select(
     features: Sequence[str] = (),
     similarities: Sequence[str] = (),
 ) -> dict[str, Comparison]:
-    """Return the algorithms that the user asks for, by name; the default ones where nothing is asked.
+    """Return the algorithms that the user asks for, by name; the default ones if all lists are empty.
 
-    An algorithm is returned if its name matches one of the patterns and each of its parts one of those of that part;
-    where a list is empty all match it.
+    An algorithm is returned if its name matches one of `patterns` and each of its parts matches one of the patterns of
+    that part; an empty list matches everything.
 
     Args:
         every: algorithms to choose from.
-        patterns: of whole names, with `*`, `?` and `[...]` as in file names.
+        patterns: of full names, with `*`, `?` and `[...]` as in file names.
         segmenters: patterns of segmenters, `chars` for none.
         features: patterns of features.
         similarities: patterns of similarities.
@@ -106,4 +106,4 @@ def _check(patterns: Sequence[str], names: Iterable[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in known):
             close = get_close_matches(pattern, known, n=5, cutoff=0.4) or known[:20]
-            raise ValueError(f"{pattern!r} matches none of the {len(known)} names; close or first: {', '.join(close)}")
+            raise ValueError(f"{pattern!r} matches none of the {len(known)} names, such as {', '.join(close)}")

@@ -1,4 +1,4 @@
-"""The experiment of the K-gram study: how alike a text is to itself with some of its characters replaced.
+"""The experiment of the K-gram study: how similar a text is to itself with some of its characters replaced.
 
 Knows how the texts are edited and what is measured; knows nothing of the similarity measure.
 """
@@ -20,12 +20,12 @@ _HAN = np.arange(0x4E00, 0x9FA6, dtype=np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class ReplacedOptions:
-    """How the experiment is made.
+    """Options of the experiment.
 
     Attributes:
-        texts: how many are edited; 0 leaves the experiment out. The study had 100.
-        characters: of a text: longer ones are cut, shorter ones joined. The study had over 10,000.
-        seed: of the replacements.
+        texts: how many are edited; 0 skips the experiment. The study used 100.
+        characters: length of a text: longer ones are cut, shorter ones joined. The study used over 10,000.
+        seed: random seed of the replacements.
     """
 
     texts: int = 30
@@ -34,10 +34,10 @@ class ReplacedOptions:
 
 
 def long_texts(bodies: Sequence[str], options: ReplacedOptions) -> list[str]:
-    """Return texts of exactly `characters`, as far as the bodies last: the longest first, short ones joined.
+    """Return texts of exactly `characters`, as many as the bodies suffice for: the longest first, short ones joined.
 
     Args:
-        bodies: of articles that are no copies of each other.
+        bodies: bodies of articles that are not copies of each other.
         options: how many texts, and how long.
     """
     texts: list[str] = []
@@ -53,7 +53,7 @@ def long_texts(bodies: Sequence[str], options: ReplacedOptions) -> list[str]:
 
 
 def with_replaced(text: str, share: float, rng: np.random.Generator) -> str:
-    """Return a text with a share of its characters, at random places, replaced by Han characters that it has not."""
+    """Return a text with a share of its characters, chosen at random, replaced by Han characters not in the text."""
     points = code_points(text).copy()
     places = rng.choice(len(points), round(share * len(points)), replace=False)
     points[places] = rng.choice(np.setdiff1d(_HAN, points), len(places))
@@ -61,12 +61,12 @@ def with_replaced(text: str, share: float, rng: np.random.Generator) -> str:
 
 
 def similarities_to_edited(measures: Mapping[int, Algorithm], text: str, seed: Sequence[int]) -> F32:
-    """Return how alike a text is to itself at each of `SHARES`, by each measure, shape (measures, shares).
+    """Return the similarity of a text to itself edited at each of `SHARES`, by each measure, shape (measures, shares).
 
     Args:
-        measures: the K-gram similarity by K; they take characters, no words.
-        text: to edit.
-        seed: of the replacements.
+        measures: the K-gram similarity by K; they work on characters, not on words.
+        text: the text to edit.
+        seed: random seed of the replacements.
     """
     rng = np.random.default_rng(seed)
     row = [Article("text", text), *(Article(f"{share}", with_replaced(text, share, rng)) for share in SHARES)]
@@ -83,8 +83,8 @@ def replaced_of(sizes: Sequence[int], texts: Sequence[str], similarities: Sequen
 
     Args:
         sizes: the values of K.
-        texts: that were edited; at least one.
-        similarities: of each text, shape (len(sizes), shares).
+        texts: the texts that were edited; at least one.
+        similarities: those of each text, shape (len(sizes), shares).
     """
     by_size = np.stack(similarities, axis=1).astype(np.float64)
     curves = tuple(_curve(k, rows) for k, rows in zip(sizes, by_size, strict=True))
@@ -92,7 +92,7 @@ def replaced_of(sizes: Sequence[int], texts: Sequence[str], similarities: Sequen
 
 
 def _curve(k: int, similarity: NDArray[np.float64]) -> ReplacedCurve:
-    """Return the curve of similarities, shape (texts, shares); one that never changes has correlation 0."""
+    """Return the curve of similarities, shape (texts, shares); constant ones have correlation 0."""
     kept = np.broadcast_to(1 - np.array(SHARES), similarity.shape)
     constant = bool(np.ptp(similarity) == 0)
     correlation = 0.0 if constant else float(np.corrcoef(kept.ravel(), similarity.ravel())[0, 1])

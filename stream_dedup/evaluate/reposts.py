@@ -1,6 +1,6 @@
-"""Makes labelled reposts out of any articles.
+"""Makes labelled reposts from any articles.
 
-Knows who is copied, by which edit and when; knows nothing of what an edit does.
+Knows which articles are copied, by which edit and when; knows nothing of what an edit does.
 """
 
 from bisect import bisect_left
@@ -23,16 +23,16 @@ from stream_dedup.text.markup import strip_html
 from stream_dedup.text.normal import Normaliser
 
 POST_CHARS = 140  # an original up to this long is a post, as on Weibo before 2016, and so are its copies
-_FIRST_MS = 1_767_225_600_000  # 2026-01-01: when articles without a time begin
+_FIRST_MS = 1_767_225_600_000  # 2026-01-01: the time of the first article without one
 _SPACING_MS = 60_000  # between articles without a time
-_DONORS_TRIED = 8  # until one has as many sentences as an edit wants
+_DONORS_TRIED = 8  # until one has as many sentences as an edit needs
 _MINUTES_MS = 60_000
 _SITES = 40  # that copies come from
 
 
 @dataclass(frozen=True, slots=True)
 class EditOf:
-    """An edit operator with its strength, None where it has none."""
+    """An edit operator with its strength; None if it has none."""
 
     operator: Operator
     strength: float | None
@@ -46,12 +46,12 @@ def parse_edit(edit: str) -> list[EditOf]:
     """Return the edits that `name` (all default strengths) or `name:strength,...` asks for.
 
     Raises:
-        ValueError: there is no such operator, or none of such strength; the message says what there is.
+        ValueError: there is no such operator, or it does not allow the strength; the message says what is allowed.
     """
     name, _, strengths = edit.partition(":")
     operator = OPERATORS.get(name)
     if operator is None:
-        raise ValueError(f"{name!r} is no edit operator; there are {', '.join(OPERATORS)}")
+        raise ValueError(f"{name!r} is not an edit operator; choose from {', '.join(OPERATORS)}")
     levels = [_number(each, operator) for each in strengths.split(",")] if strengths else operator.levels or (None,)
     for level in levels:
         operator.check(level)
@@ -62,15 +62,15 @@ class RepostSettings(BaseModel):
     """How reposts are made.
 
     Attributes:
-        seed: of everything that is drawn; the same articles and settings give the same reposts.
-        share: of the articles that are reposted.
-        copies: of a reposted article, on average; their number is geometrically distributed, at least 1.
-        most_copies: of an article.
+        seed: random seed; the same articles and settings give the same reposts.
+        share: share of the articles that are reposted.
+        copies: average number of copies of a reposted article; the number is geometrically distributed, at least 1.
+        most_copies: maximum number of copies of an article.
         chain: chance that a copy is made from an earlier copy instead of the original: A -> B -> C.
-        least_minutes, most_minutes: how much later than what it was made from a copy comes; the logarithm is uniform.
-        least_chars: letters, digits and Han characters that a copy has at least, unless the text has fewer; five words
-            of a post are no copy of it.
-        edits: operators, each `name` or `name:strength,...`; every strength is used equally often, where it fits.
+        least_minutes, most_minutes: delay of a copy after the article it was made from; its logarithm is uniform.
+        least_chars: minimum of letters, digits and Han characters in a copy, unless the text has fewer; five words of a
+            post are not a copy of it.
+        edits: operators, each `name` or `name:strength,...`; all strengths are used equally often, where they fit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,34 +88,36 @@ class RepostSettings(BaseModel):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.least_minutes > self.most_minutes:
-            raise ValueError(f"least_minutes = {self.least_minutes:g} is over most_minutes = {self.most_minutes:g}")
+            raise ValueError(
+                f"least_minutes = {self.least_minutes:g} is greater than most_minutes = {self.most_minutes:g}"
+            )
         for edit in self.edits:
             parse_edit(edit)
         return self
 
 
 def with_reposts(articles: Sequence[Article], settings: RepostSettings, name: str = "reposts") -> LabelledSet:
-    """Return articles and their reposts in the order of time.
+    """Return articles and their reposts in order of time.
 
-    Articles that overlap one before them (`overlap.distinct`) are left out first: they would be copies without a label.
-    Copies that overlap an article of another cluster all the same, as a text with much of another inserted does that
-    other, are noted as overlapping. Articles without a time of publication come one a minute.
+    Articles that overlap an earlier one (`overlap.distinct`) are left out first: they would be copies without a label.
+    Copies that nevertheless overlap an article of another cluster, such as a text with much of another one inserted,
+    are listed as overlapping. Articles without a publication time are placed a minute apart.
 
     Args:
-        articles: with ids that differ within a scope.
-        settings: who is copied, how often, how and when.
-        name: of the set.
+        articles: any articles; ids must be unique within a scope.
+        settings: which articles are copied, how often, how and when.
+        name: name of the set.
 
     Raises:
         ValueError: two articles have the same id, or there are fewer than two to make copies of.
     """
     twice = [each for each, count in Counter(article.name for article in articles).items() if count > 1]
     if twice:
-        raise ValueError(f"the id {id_of(twice[0])!r} stands for two articles: ids must differ")
+        raise ValueError(f"the id {id_of(twice[0])!r} belongs to two articles; ids must be unique")
     originals = distinct(sorted(_timed(articles), key=_time))
     if len(originals) < 2:  # noqa: PLR2004  # a copy and a text to borrow from
         found = counted(len(originals), "article that does not overlap others", "articles that do not overlap")
-        raise ValueError(f"{found}: reposts are made of two or more")
+        raise ValueError(f"{found}: reposts are made from two or more")
     maker = _Maker(originals, settings)
     everything = [LabelledArticle(article, article.id) for article in originals] + maker.reposts()
     everything.sort(key=lambda labelled: _time(labelled.article))
@@ -126,8 +128,8 @@ class _Maker:
     """Makes the reposts of some articles.
 
     Args:
-        originals: in the order of time, two or more.
-        settings: who is copied, how often, how and when.
+        originals: in order of time, two or more.
+        settings: which articles are copied, how often, how and when.
     """
 
     def __init__(self, originals: Sequence[Article], settings: RepostSettings) -> None:
@@ -163,8 +165,8 @@ class _Maker:
         return count
 
     def _copy(self, parent: Article, original: Article, rng: Random) -> LabelledArticle | None:
-        """Return a copy by the edit that was used least, among those that can change the text; None if none can."""
-        # Who copies a page that a copy is on copies what it shows, not the tags that an edit left in it.
+        """Return a copy by the least used edit among those that can change the text; None if none can."""
+        # A copy of a copy is made from what a page shows, not from the tags that an edit left in it.
         text = Text(parent.title, parent.body if parent is original else strip_html(parent.body))
         for edit in sorted(self._edits, key=lambda edit: (self._used[edit], rng.random())):
             copy = self._edited(text, edit, original, rng)
@@ -181,12 +183,12 @@ class _Maker:
         return next((copy for copy in copies if copy is not None and self._tells_enough(copy, text)), None)
 
     def _tells_enough(self, copy: Text, text: Text) -> bool:
-        """Tell whether a copy has enough words: of a page's left-overs and a sentence, the left-overs may remain."""
+        """Return whether a copy has enough text: an edit may keep a page's remnants and drop its only sentence."""
         copied, own = (sum(map(str.isalnum, self._normalise(each.body).text)) for each in (copy, text))
         return copied >= max(1, min(own, self._settings.least_chars))
 
     def _donor(self, original: Article, rng: Random) -> Text:
-        """Return another article, an earlier one if there is any: it has to be there to be borrowed from."""
+        """Return another article, an earlier one if there is any: only what exists can be borrowed from."""
         place = bisect_left(self._times, _time(original))
         donor = self._originals[rng.randrange(place)] if place else rng.choice(self._originals)
         return self._donor(original, rng) if donor is original else Text(donor.title, donor.body)
@@ -214,7 +216,7 @@ class _Maker:
         return id_of(name)
 
     def _generator(self, part: str) -> Random:
-        """Return a generator for one part: what is drawn for an article does not hang on how much others drew."""
+        """Return a generator for one part, so that the choices for an article do not depend on those for others."""
         return Random(f"{self._settings.seed}/{part}")  # noqa: S311  # repeatable, not secret
 
 
@@ -222,7 +224,7 @@ def _number(text: str, operator: Operator) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{operator.name} of strength {text!r}: {operator.allowed()}") from None
+        raise ValueError(f"{operator.name} cannot have the strength {text!r}: {operator.allowed()}") from None
 
 
 def _time(article: Article) -> int:
@@ -230,7 +232,7 @@ def _time(article: Article) -> int:
 
 
 def _timed(articles: Sequence[Article]) -> list[Article]:
-    """Give a time to the articles that have none: a minute after the one before."""
+    """Give a time to the articles that have none: a minute after the previous one."""
     timed: list[Article] = []
     last = _FIRST_MS - _SPACING_MS
     for article in articles:

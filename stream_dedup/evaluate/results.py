@@ -1,6 +1,6 @@
-"""What is known of an algorithm once it has run, as plain data that goes to JSON and back.
+"""The results of algorithms, as plain data that can be written to JSON and read back.
 
-Knows the numbers and their meaning; knows nothing of how they were reached or are shown.
+Knows the numbers and their meaning; knows nothing of how they are computed or shown.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ ENGINE = "engine"  # the family of the engine itself
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What is known of an algorithm before it runs.
+    """What is known about an algorithm before it runs.
 
     Attributes:
         name: unique.
         family: what a report groups by.
-        segmenter: name of its segmenter, empty where it takes characters.
-        feature: name of its weights.
+        segmenter: name of its segmenter; empty if it works on characters.
+        feature: name of its feature.
         source: paper and equation.
         slow: whether it takes about a minute or more on 3,000 articles.
     """
@@ -36,7 +36,7 @@ class Answers:
     """How good the answers at one threshold are.
 
     Attributes:
-        score: of the pairs that were found.
+        score: score of the pairs that were found.
         ari: adjusted Rand index of the clusters (Hubert and Arabie 1985).
         kinds: recall by edit.
     """
@@ -51,7 +51,7 @@ class Swept:
     """How good the answers at all thresholds are.
 
     Attributes:
-        best: at the threshold of the best F1.
+        best: the answers at the threshold of the best F1.
         curve: scores at thresholds from 0 to 1.
         stability: how little the choice of the threshold matters.
     """
@@ -66,7 +66,7 @@ class Seconds:
     """Processor seconds of one core; loading dictionaries and compiling loops is not counted.
 
     Attributes:
-        segmenting: texts to words; None where that is part of `features`, or there are no words.
+        segmenting: texts to words; None if that is part of `features`, or there are no words.
         features: words or characters to features.
         comparing: features to similarities or answers.
     """
@@ -78,15 +78,15 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an algorithm reached.
+    """The results of an algorithm.
 
     Attributes:
-        named: which one.
+        named: the algorithm.
         given: its answers at its own threshold, or at the user's.
-        swept: its answers at the others; None where it was not asked for them.
-        links: share of its links (article, article that matched) that join copies; None where it makes no links.
-        candidates: articles that each one was compared with, on average.
-        seconds: what it took.
+        swept: its answers at all thresholds; None if it was run at only one.
+        links: share of its links (article, matched article) that join copies; None if it makes no links.
+        candidates: articles that each article was compared with, on average.
+        seconds: the time it took.
     """
 
     named: Named
@@ -98,18 +98,18 @@ class Measured:
 
     @property
     def best(self) -> Answers:
-        """The answers by which it is compared with others: those at its best threshold, where it has others."""
+        """The answers by which it is compared with others: those at its best threshold, if it was run at several."""
         return self.swept.best if self.swept else self.given
 
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """An algorithm without result.
+    """An algorithm without a result.
 
     Attributes:
-        named: which one.
+        named: the algorithm.
         reason: why, and what to do about it.
-        failed: whether it broke; else something that it needs is not installed.
+        failed: whether it broke; otherwise something that it needs is missing, or the run was interrupted.
     """
 
     named: Named
@@ -119,7 +119,7 @@ class Unmeasured:
 
 @dataclass(frozen=True, slots=True)
 class KindCount:
-    """How many copies an edit of some strength made."""
+    """How many copies an edit made at one strength."""
 
     kind: str
     strength: float | None
@@ -128,12 +128,12 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True)
 class SetSummary:
-    """What the articles were.
+    """A summary of the articles of a run.
 
     Attributes:
-        name: of the set.
-        digest: of the articles and labels.
-        articles: how many.
+        name: name of the set.
+        digest: digest of the articles and labels.
+        articles: how many articles.
         clusters: how many stories.
         pairs: how many pairs of copies.
         overlapping: how many pairs count neither for nor against.
@@ -155,9 +155,9 @@ class ReplacedCurve:
 
     Attributes:
         k: characters of a K-gram.
-        shares: replaced, ascending.
+        shares: shares of characters replaced, ascending.
         similarity: mean over the texts at each share.
-        correlation: Pearson's, of the share that is kept and the similarity, over all texts and shares.
+        correlation: Pearson's, of the share kept with the similarity, over all texts and shares.
     """
 
     k: int
@@ -183,15 +183,15 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All of a run.
+    """The results of a run.
 
     Attributes:
         articles: what it ran on.
-        measured: in the order of their best F1, the best first.
-        unmeasured: those without result.
-        replaced: the experiment of the K-gram study, where it was asked for.
+        measured: the algorithms with a result, in order of their best F1, the best first.
+        unmeasured: those without one.
+        replaced: the experiment of the K-gram study; None if it was not run.
         command: what the user typed.
-        version: of the package.
+        version: version of the package.
     """
 
     articles: SetSummary
@@ -202,5 +202,5 @@ class Evaluation:
     version: str
 
     def result(self, name: str) -> Measured | None:
-        """Return the result of an algorithm; None where it has none."""
+        """Return the result of an algorithm; None if it has none."""
         return next((measured for measured in self.measured if measured.named.name == name), None)

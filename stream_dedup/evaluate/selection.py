@@ -22,11 +22,11 @@ class Wanted:
     """What the user asks for; `*`, `?` and `[...]` in a pattern are as in file names.
 
     Attributes:
-        algorithms: patterns of whole names, also of the engine's configurations.
+        algorithms: patterns of full names, including those of the engine's configurations.
         segmenters: patterns of segmenters, `chars` for none.
         features: patterns of features.
         similarities: patterns of similarities.
-        findings: whether all that the studies' findings are checked with is wanted too.
+        findings: whether to add the algorithms needed to check the studies' findings.
     """
 
     algorithms: Sequence[str] = ()
@@ -37,7 +37,7 @@ class Wanted:
 
     @property
     def parts(self) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-        """The patterns of parts of a name."""
+        """The patterns for the parts of a name."""
         return self.segmenters, self.features, self.similarities
 
 
@@ -46,9 +46,9 @@ class Selection:
     """What is to be run, by name.
 
     Attributes:
-        algorithms: of the literature.
-        configurations: of the engine.
-        segmenters: all that there are.
+        algorithms: algorithms of the literature.
+        configurations: configurations of the engine.
+        segmenters: all segmenters.
         measures: the K-gram similarity by K.
     """
 
@@ -67,10 +67,10 @@ class Selection:
 
 
 def selected(wanted: Wanted) -> Selection:
-    """Return what the user asks for: the default selection and all of the engine where nothing is asked.
+    """Return what the user asks for; by default, the default algorithms and all configurations of the engine.
 
     Raises:
-        ValueError: a pattern matches nothing; the message says what is close to it.
+        ValueError: a pattern matches nothing; the message names what is close to it.
     """
     cutters = segmenters()
     every, engines = algorithms(cutters), configurations()
@@ -94,5 +94,8 @@ def _check(patterns: Sequence[str], names: Sequence[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             close = get_close_matches(pattern, names, n=5, cutoff=0.3)
-            near = f"; close to it: {', '.join(close)}" if close else ""
-            raise ValueError(f"{pattern!r} is no algorithm{near}; `stream-dedup evaluate list` shows all {len(names)}")
+            near = f"; the closest are {', '.join(close)}" if close else ""
+            raise ValueError(
+                f"{pattern!r} matches no algorithm{near}; `stream-dedup evaluate list` shows the parts of all "
+                f"{len(names)}"
+            )

@@ -1,4 +1,4 @@
-"""The labelled set of a run, out of whatever file the user has.
+"""The labelled set of a run, from whatever file the user has.
 
 Knows labelled files and files of articles; knows nothing of algorithms.
 """
@@ -24,11 +24,11 @@ class Source:
     """A file that articles are taken from, and how.
 
     Attributes:
-        path: of the file.
+        path: the file.
         settings: names of the articles' fields, and bounds.
         pairs: files of pairs of ids, which label the articles.
-        reposts: how reposts are made, where there are no labels.
-        limit: articles that reposts are made from; None for all.
+        reposts: how reposts are made if there are no labels.
+        limit: number of records that reposts are made from; None for all.
         lenient: whether labelled articles of different clusters that overlap count neither for nor against.
     """
 
@@ -42,12 +42,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A labelled set, and how it came about.
+    """A labelled set, and where it came from.
 
     Attributes:
         labelled: the set.
         made: whether its reposts were made here.
-        skipped: records that are faulty or no articles, or whose id stood there before.
+        skipped: number of records that are faulty, not articles, or repeat an id.
     """
 
     labelled: LabelledSet
@@ -56,12 +56,12 @@ class Taken:
 
 
 def take(source: Source) -> Taken:
-    """Return the labelled set of a file: its own labels, or reposts made out of its articles where it has none.
+    """Return the labelled set of a file: with its own labels, or with reposts made from its articles if it has none.
 
     Raises:
         FileFormatError: a file cannot be read, or holds no article.
         LabelError: a label is wrong; the message names the line.
-        ValueError: no reposts can be made of these articles.
+        ValueError: no reposts can be made from these articles.
     """
     _check(source)
     if source.pairs or _is_labelled(source.path):
@@ -71,7 +71,7 @@ def take(source: Source) -> Taken:
 
 
 def make(source: Source) -> Taken:
-    """Return reposts made out of the articles of a file, whether it has labels or not; errors as of `take`."""
+    """Return reposts made from the articles of a file, whether or not it has labels; raises as `take` does."""
     _check(source)
     articles: dict[str, Article] = {}
     read = 0
@@ -80,7 +80,7 @@ def make(source: Source) -> Taken:
         if article is not None:
             articles.setdefault(article.name, article)
     if not articles:
-        raise FileFormatError(f"{source.path}: no article in it; see input.fields for other field names")
+        raise FileFormatError(f"{source.path}: no articles in it; if its fields have other names, set input.fields")
     labelled = with_reposts(list(articles.values()), source.reposts, source.path.name.partition(".")[0])
     return Taken(labelled, made=True, skipped=read - len(articles))
 
@@ -91,7 +91,7 @@ def _check(source: Source) -> None:
 
 
 def _is_labelled(path: Path) -> bool:
-    """Tell whether any record has a label: copies, which alone may have one, come behind many originals."""
+    """Return whether any record has a label: often only copies have one, and they may follow many originals."""
     return any(line is not None and "cluster" in line.fields for line in _lines(path))
 
 

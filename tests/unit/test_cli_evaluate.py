@@ -107,13 +107,13 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-a", "chars/5-gram/jacard"), "is no algorithm; close to it: chars/5-grams/jaccard"),
-        (("-a", "nosuch/*"), "'nosuch/*' is no algorithm"),
+        (("-a", "chars/5-gram/jacard"), "matches no algorithm; the closest are chars/5-grams/jaccard"),
+        (("-a", "nosuch/*"), "'nosuch/*' matches no algorithm"),
         (("-m", "jacard"), "'jacard' matches none of the"),
         (("-w", "chars", "-f", "tfidf"), "no algorithm matches all of [['chars'], ['tfidf']]"),
         (("--jobs", -1), "'--jobs'"),
-        (("-e", "truncat"), "'truncat' is no edit operator; there are verbatim"),
-        (("-e", "truncate:7"), "truncate of strength 7: share of the characters that stay, over 0, up to 1"),
+        (("-e", "truncat"), "'truncat' is not an edit operator; choose from verbatim"),
+        (("-e", "truncate:7"), "truncate cannot have the strength 7: share of the characters kept, above 0, up to 1"),
         (("--copies", 0), "--copies: Input should be greater than or equal to 1"),
         (("--pairs", "none.jsonl"), "none.jsonl: there is no such file"),
         (("--pairs", _ROOT / "tests"), "is a directory: name a file in it"),
@@ -141,7 +141,7 @@ def test_wrong_label_is_told_with_its_line(invoke: Invoke, tmp_path: Path) -> No
     path.write_text('{"id": "a", "body": "新闻", "cluster": "k"}\n{"id": "a", "body": "消息", "cluster": "k"}\n')
     result = invoke("run", path, "-o", tmp_path / "out")
     assert result.exit_code == 2
-    assert "line 2: the id 'a' stands in line 1 already" in _plain(result)
+    assert "line 2: the id 'a' is already in line 1" in _plain(result)
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_other_directory_is_refused(invoke: Invoke, articles: Path, tmp_path: Pa
     (tmp_path / "out" / "letter.txt").write_text("dear")
     result = invoke("run", articles, "-o", tmp_path / "out", "-a", "chars/5-grams/jaccard")
     assert result.exit_code == 1
-    assert "no directory of an evaluation" in _plain(result)
+    assert "not the directory of an evaluation" in _plain(result)
     assert invoke("make", articles, "-o", articles).exit_code == 2
     assert "holds no evaluation" in _plain(invoke("report", tmp_path / "out"))
 
@@ -199,7 +199,7 @@ def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
     """The same message and exit code as where they are to be run."""
     result = invoke("list", "-a", "nosuch/*")
     assert result.exit_code == 2
-    assert "'nosuch/*' is no algorithm" in _plain(result)
+    assert "'nosuch/*' matches no algorithm" in _plain(result)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What reposts do to a text: edit operators, each a pure function of a text, a generator, another text and a strength.
+"""What reposts do to a text: edit operators, pure functions of a text, a generator, another text and a strength.
 
 Knows titles and bodies; knows nothing of articles, times or labels.
 """

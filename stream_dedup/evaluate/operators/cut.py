@@ -12,7 +12,7 @@ from stream_dedup.evaluate.operators.text import Text, part, sentences
 
 
 def drop(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Leave out sentences, anywhere."""
+    """Drop sentences at random."""
     all_of_them = sentences(text.body)
     count = part(share, len(all_of_them))
     if not 0 < count < len(all_of_them):
@@ -23,18 +23,18 @@ def drop(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
 
 
 def truncate(text: Text, _rng: Random, _donor: Text, share: float) -> Text | None:
-    """Keep the beginning of the body, to the character."""
+    """Keep only the beginning of the body, cut at any character."""
     return _body(text, text.body[: part(share, len(text.body))])
 
 
 def teaser(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
-    """Keep the beginning of the body, with a mark behind it that invites to read on."""
+    """Keep only the beginning of the body, followed by an invitation to read on."""
     beginning = truncate(text, rng, donor, share)
     return beginning and replace(beginning, body=beginning.body + rng.choice(book(text).teasers))
 
 
 def excerpt(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Keep a run of sentences from anywhere in the body."""
+    """Keep only consecutive sentences, from anywhere in the body."""
     all_of_them = sentences(text.body)
     count = part(share, len(all_of_them))
     if not 0 < count < len(all_of_them):
@@ -44,13 +44,13 @@ def excerpt(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
 
 
 def _body(text: Text, body: str) -> Text | None:
-    """Return a text with another body, unless that is blank or the same."""
+    """Return a text with another body; None if that is blank or the same."""
     return replace(text, body=body) if body.strip() and body != text.body else None
 
 
 OPERATORS = (
-    Operator("drop", drop, "share of the sentences that go", (0.1, 0.2, 0.3, 0.5), most=0.9),
-    Operator("truncate", truncate, "share of the characters that stay", (0.7, 0.5, 0.3), posts=False),
-    Operator("teaser", teaser, "share of the characters that stay", (0.7, 0.5, 0.3), posts=False),
-    Operator("excerpt", excerpt, "share of the sentences that stay", (0.7, 0.5, 0.3), posts=False),
+    Operator("drop", drop, "share of the sentences dropped", (0.1, 0.2, 0.3, 0.5), most=0.9),
+    Operator("truncate", truncate, "share of the characters kept", (0.7, 0.5, 0.3), posts=False),
+    Operator("teaser", teaser, "share of the characters kept", (0.7, 0.5, 0.3), posts=False),
+    Operator("excerpt", excerpt, "share of the sentences kept", (0.7, 0.5, 0.3), posts=False),
 )

@@ -1,6 +1,6 @@
-"""Edits that take in sentences of another article.
+"""Edits that add sentences from another article.
 
-Knows two texts; drops nothing of the first.
+Knows two texts; drops nothing from the first.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from stream_dedup.evaluate.operators.text import Text, is_chinese, joined, part,
 
 
 def insert(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
-    """Scatter sentences of another article over the body."""
+    """Insert sentences from another article at random places in the body."""
     own, foreign = sentences(text.body), sentences(donor.body)
     count = part(share, len(own))
     if not 0 < count <= len(foreign) or is_chinese(text) != is_chinese(donor):
@@ -24,7 +24,7 @@ def insert(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
 
 
 def merge(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
-    """Make a round-up: the beginning of another article behind the body, or before it."""
+    """Make a round-up: add the beginning of another article before or after the body."""
     size = part(share, len(text.body))
     other = _whole_sentences(donor.body, size)
     if len(donor.body) < size or not other or is_chinese(text) != is_chinese(donor):
@@ -35,7 +35,7 @@ def merge(text: Text, rng: Random, donor: Text, share: float) -> Text | None:
 
 
 def _whole_sentences(body: str, size: int) -> str:
-    """Return the whole sentences at the beginning of a body that have at most so many characters."""
+    """Return the whole sentences at the beginning of a body that fit in `size` characters."""
     ends = takewhile(lambda end: end <= size, accumulate(map(len, sentences(body))))
     return body[: max(ends, default=0)].strip()
 
@@ -46,7 +46,7 @@ OPERATORS = (
     Operator(
         "insert",
         insert,
-        "sentences of another article, as share of the text's own",
+        "sentences from another article, as a share of the text's own",
         (0.1, 0.3, 0.6),
         most=_WHOLE_ARTICLES,
         posts=False,
@@ -55,7 +55,7 @@ OPERATORS = (
     Operator(
         "merge",
         merge,
-        "characters of another article at most, as share of the text's own",
+        "maximum characters from another article, as a share of the text's own",
         (0.3, 0.5, 0.8),
         most=_WHOLE_ARTICLES,
         posts=False,

@@ -1,6 +1,6 @@
 """Edits that put something around a text: lines of a site, a dateline, another headline.
 
-Knows frames; the sentences of the text stay as they are.
+Knows what sites add; the sentences of the text stay as they are.
 """
 
 from dataclasses import replace
@@ -10,18 +10,18 @@ from stream_dedup.evaluate.operators.operator import Operator
 from stream_dedup.evaluate.operators.phrases import book, filled
 from stream_dedup.evaluate.operators.text import Text, sentences
 
-_LEAD_CHARS = 40  # of a headline made of the first sentence
+_LEAD_CHARS = 40  # of a headline made from the first sentence
 _CLAUSE_MARKS = "，,；;：:"
 _LOOSE = " \n\t，。；：、,.;:!！?？"
 
 
 def verbatim(text: Text, _rng: Random, _donor: Text, _strength: float) -> Text:
-    """Copy headline and body as they are."""
+    """Copy the headline and the body unchanged."""
     return text
 
 
 def boiler(text: Text, rng: Random, _donor: Text, lines: float) -> Text:
-    """Put lines of source and navigation before the body, disclaimers and promotion behind it."""
+    """Add lines with sources and navigation before the body, and disclaimers and promotion after it."""
     own = book(text)
     before = round(lines) // 3
     head = [filled(line, rng, text) for line in rng.sample(own.before, before)]
@@ -30,24 +30,24 @@ def boiler(text: Text, rng: Random, _donor: Text, lines: float) -> Text:
 
 
 def editor(text: Text, rng: Random, _donor: Text, _strength: float) -> Text:
-    """Name an editor behind the body."""
+    """Add an editor's name after the body."""
     line = filled(rng.choice(book(text).editors), rng, text)
     return replace(text, body=text.body + rng.choice(("\n", "", " ")) + line)
 
 
 def dateline(text: Text, rng: Random, _donor: Text, _strength: float) -> Text:
-    """Put place, day and reporter in front of the first sentence."""
+    """Add place, date and reporter before the first sentence."""
     return replace(text, body=filled(rng.choice(book(text).datelines), rng, text) + text.body)
 
 
 def retitle(text: Text, rng: Random, _donor: Text, _strength: float) -> Text | None:
-    """Write another headline; leave the body alone."""
+    """Replace the headline; leave the body unchanged."""
     title = filled(rng.choice(book(text).headlines), rng, text, lead=lead(text.body))
     return replace(text, title=title) if title != text.title else None
 
 
 def original_title(text: Text, rng: Random, donor: Text, strength: float) -> Text | None:
-    """Write another headline, and put a line with the old one (原标题) before or behind the body."""
+    """Replace the headline, and add a line with the old one (原标题) before or after the body."""
     line = filled(rng.choice(book(text).original_titles), rng, text)
     body = f"{line}\n{text.body}" if rng.random() < 0.5 else f"{text.body}\n{line}"  # noqa: PLR2004  # either as likely
     other = retitle(text, rng, donor, strength)
@@ -55,7 +55,7 @@ def original_title(text: Text, rng: Random, donor: Text, strength: float) -> Tex
 
 
 def lead(body: str) -> str:
-    """Return the first clauses of a body, as many as a headline can take."""
+    """Return the first clauses of a body, as many as fit in a headline."""
     sentence = sentences(body)[0].strip()
     if len(sentence) > _LEAD_CHARS:
         clauses = max(sentence.rfind(mark, 0, _LEAD_CHARS) for mark in _CLAUSE_MARKS)

@@ -1,4 +1,4 @@
-"""Edits of several steps.
+"""Edits in several steps.
 
 Knows which edits are mild, and the order in which a site makes them.
 """
@@ -9,7 +9,7 @@ from stream_dedup.evaluate.operators import cut, frame, page, social, words, wri
 from stream_dedup.evaluate.operators.operator import STRENGTHLESS, Edit, Operator
 from stream_dedup.evaluate.operators.text import Text
 
-# The order in which a site makes them: the text itself, how it is written, what stands around it.
+# In the order in which a site makes them: to the text itself, to how it is written, to what is put around it.
 _MILD: tuple[tuple[Edit, float], ...] = (
     (cut.drop, 0.1),
     (words.misprint, 0.02),
@@ -29,7 +29,7 @@ _MILD: tuple[tuple[Edit, float], ...] = (
 
 
 def mixture(text: Text, rng: Random, donor: Text, count: float) -> Text | None:
-    """Make several mild edits, one after the other."""
+    """Make several mild edits, one after another."""
     copy: Text | None = text
     for step in sorted(rng.sample(range(len(_MILD)), round(count))):
         edit, strength = _MILD[step]

@@ -1,6 +1,6 @@
 """What an edit operator is.
 
-Knows the contract that all of them keep; knows none of them.
+Knows the contract that all operators keep; knows no operator.
 """
 
 from collections.abc import Callable
@@ -10,26 +10,26 @@ from random import Random
 from stream_dedup.evaluate.operators.text import Text
 
 Edit = Callable[[Text, Random, Text, float], Text | None]
-"""Makes a copy of a text, out of a generator, a text to borrow from and a strength; None where it cannot.
+"""Makes a copy of a text, given a generator, a text to borrow from and a strength; returns None if it cannot.
 
-The same arguments give the same copy. A text is beyond an edit where nothing would change, or where the strength cannot
-be had: a tenth of the sentences of a text of two.
+The same arguments give the same copy. An edit cannot copy a text that it would not change, or that does not allow the
+strength, such as a tenth of the sentences of a text that has two.
 """
 
-STRENGTHLESS = 0.0  # what an edit without strength is given
+STRENGTHLESS = 0.0  # passed to an edit that has no strength
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An edit with what must be known to choose it.
+    """An edit, and what a user needs to know to choose it.
 
     Attributes:
         name: unique; the kind of its copies.
         edit: makes a copy.
-        unit: what the strength counts, as `share of the sentences that go`; empty where there is none.
-        levels: strengths that a copy gets unless the user says otherwise, ascending in what they change.
-        least, most: bounds of the strength.
-        posts: whether it is done to short posts too.
+        unit: what the strength measures, such as `share of the sentences dropped`; empty if it has no strength.
+        levels: default strengths, from the smallest change to the largest.
+        least, most: bounds of the strength, which is above `least` and at most `most`.
+        posts: whether it is applied to short posts too.
         borrows: whether it takes sentences from the other text.
     """
 
@@ -48,16 +48,16 @@ class Operator:
         return (self.edit.__doc__ or "").partition("\n")[0]
 
     def check(self, strength: float | None) -> None:
-        """See whether a strength can be asked for.
+        """Check that a strength is allowed.
 
         Raises:
-            ValueError: it cannot; the message says what can.
+            ValueError: it is not; the message says which strengths are.
         """
         if strength is None and self.unit:
-            raise ValueError(f"{self.name} wants a strength: {self.allowed()}")
+            raise ValueError(f"{self.name} needs a strength: {self.allowed()}")
         if strength is not None and not (self.unit and self.least < strength <= self.most):
-            raise ValueError(f"{self.name} of strength {strength:g}: {self.allowed()}")
+            raise ValueError(f"{self.name} cannot have the strength {strength:g}: {self.allowed()}")
 
     def allowed(self) -> str:
-        """Return in words which strengths can be asked for."""
-        return f"{self.unit}, over {self.least:g}, up to {self.most:g}" if self.unit else "it has no strength"
+        """Return a description of the strengths that are allowed."""
+        return f"{self.unit}, above {self.least:g}, up to {self.most:g}" if self.unit else "it takes none"

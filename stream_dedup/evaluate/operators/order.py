@@ -1,4 +1,4 @@
-"""Edits that put the sentences in another order.
+"""Edits that reorder the sentences.
 
 Knows sentences; neither adds nor drops any.
 """
@@ -15,12 +15,12 @@ _MOST_BLOCKS = 100.0
 
 
 def shuffle(text: Text, rng: Random, _donor: Text, _strength: float) -> Text | None:
-    """Put all sentences in random order."""
+    """Put all sentences in a random order."""
     return _reordered(text, [[sentence] for sentence in sentences(text.body)], rng)
 
 
 def blocks(text: Text, rng: Random, _donor: Text, count: float) -> Text | None:
-    """Cut the body into blocks of sentences, and put those in random order."""
+    """Cut the body into blocks of sentences, and put these in a random order."""
     pieces = sentences(text.body)
     if len(pieces) < count:
         return None

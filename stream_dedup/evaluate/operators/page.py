@@ -15,7 +15,7 @@ _ENTITIES = {"“": "&ldquo;", "”": "&rdquo;", "—": "&mdash;", "·": "&middo
 
 
 def markup(text: Text, rng: Random, _donor: Text, _strength: float) -> Text:
-    """Leave tags around the paragraphs and entities in them, and other left-overs of a page."""
+    """Leave tags around the paragraphs, entities in them, and other remnants of a page."""
     wrapper = rng.choice(phrases().wrappers)
     lines = [wrapper.format(text=_escaped(line)) for line in text.body.split("\n")]
     lines.insert(rng.randint(0, len(lines)), rng.choice(phrases().debris))
@@ -23,7 +23,7 @@ def markup(text: Text, rng: Random, _donor: Text, _strength: float) -> Text:
 
 
 def references(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Write characters as numeric entities (&#20013;), as wrongly encoded pages do."""
+    """Write characters as numeric entities (&#20013;), as badly encoded pages do."""
     places = set(rng.sample(range(len(text.body)), part(share, len(text.body))))
     if not places:
         return None

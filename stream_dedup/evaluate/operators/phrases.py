@@ -1,6 +1,6 @@
 """The phrases that sites and users put around and into texts, by language and purpose.
 
-Knows the data file and how blanks in phrases are filled; knows no edit.
+Knows the data file and how placeholders in phrases are filled; knows no edit.
 """
 
 from functools import cache
@@ -22,16 +22,16 @@ class Book(_Data):
     """The phrases of one language.
 
     Attributes:
-        sites, names, cities: what blanks are filled with.
-        before, after: lines of source, and of disclaimers, promotion and navigation.
+        sites, names, cities: what placeholders are filled with.
+        before, after: lines with sources and navigation, and with disclaimers, promotion and navigation.
         editors: lines that name an editor.
-        datelines: what stands in front of the first sentence.
+        datelines: what is added before the first sentence.
         headlines: patterns of other headlines, from the old one or from the beginning of the body.
-        original_titles: lines that tell the old headline.
-        teasers: marks behind a text that was cut.
-        bridges: what leads over to another piece of news.
-        comments, users, hashtags: of microblogs.
-        places: names that one text may have where another has others.
+        original_titles: lines that quote the old headline.
+        teasers: what follows a text that was cut.
+        bridges: transitions to another piece of news.
+        comments, users, hashtags: what users of microblogs add.
+        places: place names that can replace each other.
     """
 
     sites: _Lines
@@ -55,12 +55,12 @@ class Phrases(_Data):
     """All phrases.
 
     Attributes:
-        chinese, english: those of a language.
-        punctuation: house styles: which mark stands for which.
-        emoji: of one or several code points.
+        chinese, english: the phrases of one language.
+        punctuation: house styles, each of which maps marks to other marks.
+        emoji: emoji of one or several code points.
         wrappers: tags around a paragraph.
-        debris: other left-overs of a page.
-        han: common characters, the commonest first.
+        debris: other remnants of a page.
+        han: common Han characters, the commonest first.
     """
 
     chinese: Book
@@ -74,7 +74,7 @@ class Phrases(_Data):
 
 @cache
 def phrases() -> Phrases:
-    """Return the phrases that are shipped."""
+    """Return the phrases in the data file."""
     data = files(__package__).joinpath("phrases.json").read_bytes()
     return Phrases.model_validate_json(data)
 
@@ -85,7 +85,7 @@ def book(text: Text) -> Book:
 
 
 def filled(pattern: str, rng: Random, text: Text, *, lead: str = "") -> str:
-    """Return a phrase with its blanks filled: names, places and times at random, the headline from the text."""
+    """Return a phrase with its placeholders filled: names, places and times at random, the headline from the text."""
     own = book(text)
     site, other_site = rng.sample(own.sites, 2)
     name, other_name = rng.sample(own.names, 2)

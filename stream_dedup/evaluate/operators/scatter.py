@@ -1,6 +1,6 @@
-"""Changes at random places of a string.
+"""Changes at random positions of a string.
 
-Knows places and strings; knows nothing of languages.
+Knows positions and strings; knows nothing of languages.
 """
 
 import re
@@ -11,13 +11,13 @@ from stream_dedup.evaluate.operators.text import part
 
 
 def behind(body: str, intruder: Callable[[], str], share: float, rng: Random) -> str:
-    """Put something behind a share of the characters, counted exactly, chosen at random."""
+    """Insert something after a share of the characters, an exact number of them, chosen at random."""
     places = set(rng.sample(range(len(body)), part(share, len(body))))
     return "".join(character + intruder() if place in places else character for place, character in enumerate(body))
 
 
 def at(body: str, places: Sequence[int], other: Callable[[str], str]) -> str:
-    """Replace the characters at some places."""
+    """Replace the characters at some positions."""
     characters = list(body)
     for place in places:
         characters[place] = other(characters[place])
@@ -25,6 +25,6 @@ def at(body: str, places: Sequence[int], other: Callable[[str], str]) -> str:
 
 
 def interleaved(body: str, wanted: Sequence[str], substitutes: Mapping[str, str]) -> str:
-    """Replace all of some strings at once: what was put in is not replaced again."""
+    """Replace all occurrences of some strings in one pass, so that what was put in is not replaced again."""
     pattern = re.compile("|".join(map(re.escape, wanted)))
     return pattern.sub(lambda found: substitutes[found.group()], body)

@@ -13,12 +13,12 @@ from stream_dedup.evaluate.operators.text import Text, part, sentences
 
 
 def mentions(text: Text, rng: Random, _donor: Text, count: float) -> Text:
-    """Name users (@user) before, between and behind the sentences."""
+    """Mention users (@user) before, between and after the sentences."""
     return _sprinkled(text, rng.sample(book(text).users, round(count)), lambda user: f"@{user} ", rng)
 
 
 def chain(text: Text, rng: Random, _donor: Text, depth: float) -> Text:
-    """Repost: comments with their authors before the text, the last on top (comment//@user:comment//@user:text)."""
+    """Add comments and their authors before the text, the latest first (comment//@user:comment//@user:text)."""
     own = book(text)
     users = rng.sample(own.users, round(depth))
     links = (f"{rng.choice(own.comments)}//@{user}:" for user in users)
@@ -26,14 +26,14 @@ def chain(text: Text, rng: Random, _donor: Text, depth: float) -> Text:
 
 
 def hashtags(text: Text, rng: Random, _donor: Text, count: float) -> Text:
-    """Put hashtags (#tag#) before and behind the text."""
+    """Add hashtags (#tag#) before and after the text."""
     tags = rng.sample(book(text).hashtags, round(count))
     head = rng.randint(0, len(tags))
     return replace(text, body=" ".join([*tags[:head], text.body, *tags[head:]]))
 
 
 def emoji(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Put emoji behind sentences."""
+    """Add emoji after sentences."""
     pieces = sentences(text.body)
     places = rng.sample(range(len(pieces)), part(share, len(pieces)))
     for place in places:
@@ -54,5 +54,5 @@ OPERATORS = (
     Operator("mentions", mentions, "names", (1, 3, 6), most=_MOST_NAMES),
     Operator("chain", chain, "reposts before this one", (1, 3, 6), most=_MOST_NAMES),
     Operator("hashtags", hashtags, "tags", (1, 3, 6), most=_MOST_NAMES),
-    Operator("emoji", emoji, "share of the sentences with emoji behind", (0.3, 1.0)),
+    Operator("emoji", emoji, "share of the sentences followed by emoji", (0.3, 1.0)),
 )

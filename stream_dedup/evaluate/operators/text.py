@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-# Marks that end a sentence, with what closes behind them and the blanks. A full stop of the English kind ends one only
-# behind two small letters, digits or closing marks: not in "Mr. Reed", not in "U.S. Navy". A line ends one too.
+# Marks that end a sentence, with the closing marks and blanks after them. An English full stop ends one only after two
+# lower-case letters, digits or closing marks: not in "Mr. Reed", not in "U.S. Navy". A line break ends one too.
 _END = re.compile(
     r"""(?: [。！？]+
           | …+ (?=\s|$)
@@ -19,7 +19,7 @@ _END = re.compile(
     re.VERBOSE,
 )
 HAN = re.compile(r"[\u3400-\u9fff]")
-_HAN_SHARE = 0.1  # of the characters, from which on a text takes Chinese phrases: "iPhone 16 发布" does
+_HAN_SHARE = 0.1  # of the characters, at least, in a text that gets Chinese phrases: "iPhone 16 发布" does
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Text:
     """What an edit changes.
 
     Attributes:
-        title: headline; empty where there is none.
+        title: headline; empty if there is none.
         body: sentences, and lines separated by newlines; not blank.
     """
 
@@ -36,14 +36,14 @@ class Text:
 
 
 def sentences(body: str) -> list[str]:
-    """Return the sentences of a body, each with the marks and blanks behind it: joined they are the body."""
+    """Return the sentences of a body, each with the marks and blanks after it: joined they give the body."""
     ends = [end.end() for end in _END.finditer(body)]
     cuts = [0, *ends] if ends and ends[-1] == len(body) else [0, *ends, len(body)]
     return [body[start:stop] for start, stop in pairwise(cuts) if start < stop]
 
 
 def joined(pieces: list[str]) -> str:
-    """Join sentences in another order than they had, with a blank between two that would run into one word."""
+    """Join reordered sentences, with a blank between two that would otherwise run together."""
     body = ""
     for piece in pieces:
         runs_on = body and body[-1].isascii() and not body[-1].isspace() and piece[:1].isascii()
@@ -52,10 +52,10 @@ def joined(pieces: list[str]) -> str:
 
 
 def is_chinese(text: Text) -> bool:
-    """Tell whether Chinese phrases fit a text: a tenth of its characters are Han."""
+    """Return whether Chinese phrases fit a text: at least a tenth of its characters are Han."""
     return len(HAN.findall(text.body)) >= _HAN_SHARE * len(text.body)
 
 
 def part(share: float, total: int) -> int:
-    """Return how many of `total` a share is, to the nearest, halves up."""
+    """Return a share of `total`, rounded to the nearest integer, halves up."""
     return int(share * total + 0.5)

@@ -20,13 +20,13 @@ _DIGITS = str.maketrans("0123456789０１２３４５６７８９", "〇一二�
 
 
 def misprint(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Put other common characters for Han characters, other letters for letters, one here and one there."""
+    """Replace Han characters with other common ones, and letters with other letters, at random."""
     places = _some(_WORD_CHARACTER, text.body, share, rng)
     return replace(text, body=at(text.body, places, lambda old: _another(old, rng))) if places else None
 
 
 def pinyin(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Write Han characters as pinyin without tones, as those who dodge filters do."""
+    """Write Han characters as pinyin without tones, as people do to evade filters."""
     places = _some(HAN, text.body, share, rng)
     return replace(text, body=at(text.body, places, lambda old: lazy_pinyin(old)[0])) if places else None
 
@@ -38,7 +38,7 @@ def numerals(text: Text, _rng: Random, _donor: Text, _strength: float) -> Text |
 
 
 def places(text: Text, rng: Random, _donor: Text, count: float) -> Text | None:
-    """Name other places: each of some names becomes another, wherever it stands."""
+    """Change place names: some of them become others, each wherever it occurs."""
     names = book(text).places
     held = [name for name in names if name in text.body]
     if len(held) < count:
@@ -69,5 +69,5 @@ OPERATORS = (
     Operator("misprint", misprint, _SHARE, (0.02, 0.05, 0.1)),
     Operator("pinyin", pinyin, "share of the Han characters", (0.02, 0.05, 0.1)),
     Operator("numerals", numerals),
-    Operator("places", places, "names that change", (1, 2, 4), most=_MOST_PLACES),
+    Operator("places", places, "names changed", (1, 2, 4), most=_MOST_PLACES),
 )

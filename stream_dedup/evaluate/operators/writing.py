@@ -1,6 +1,6 @@
 """Edits that write the same characters in another way: script, width, marks, invisible characters.
 
-Knows Unicode's variants; a reader reads the same words.
+Knows Unicode's variants; the reader sees the same words.
 """
 
 import textwrap
@@ -31,7 +31,7 @@ def traditional(text: Text, _rng: Random, _donor: Text, _strength: float) -> Tex
 
 
 def taiwan(text: Text, _rng: Random, _donor: Text, _strength: float) -> Text | None:
-    """Write traditional characters and the words of Taiwan (軟體 for 软件)."""
+    """Write traditional characters, with Taiwan's vocabulary (軟體 for 软件)."""
     return _converted(text, "s2twp")
 
 
@@ -41,26 +41,26 @@ def width(text: Text, _rng: Random, _donor: Text, _strength: float) -> Text | No
 
 
 def punct(text: Text, rng: Random, _donor: Text, _strength: float) -> Text | None:
-    """Write the punctuation marks in another house style."""
+    """Change the punctuation marks to another house style."""
     styles = phrases().punctuation
     copies = (_changed(text, _in_style(text, style)) for style in rng.sample(styles, len(styles)))
     return next((copy for copy in copies if copy), None)
 
 
 def zero_width(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Scatter zero-width characters and soft hyphens over the body."""
+    """Scatter zero-width characters and soft hyphens through the body."""
     body = behind(text.body, lambda: rng.choice(_INVISIBLE), share, rng)
     return _changed(text, replace(text, body=body))
 
 
 def spaces(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
-    """Put blanks between characters, as scans and those who dodge filters do."""
+    """Put blanks between characters, as in scanned text or to evade filters."""
     body = behind(text.body, lambda: rng.choice(_BLANKS), share, rng)
     return _changed(text, replace(text, body=body))
 
 
 def wrap(text: Text, _rng: Random, _donor: Text, columns: float) -> Text | None:
-    """Break the lines after so many characters and forget the paragraphs, as forums and mail do."""
+    """Break lines at a fixed width and discard the paragraphs, as forums and mail do."""
     flowing, size = " ".join(text.body.split("\n")), round(columns)
     if is_chinese(text):
         lines = [flowing[start : start + size] for start in range(0, len(flowing), size)]
@@ -80,7 +80,7 @@ def _converter(scheme: str) -> OpenCC:
 
 
 def _in_style(text: Text, style: dict[str, str]) -> Text:
-    # The longest mark first: an ellipsis is no two of anything else.
+    # The longest mark first, so that an ellipsis is not taken for two other marks.
     marks = sorted(style, key=len, reverse=True)
     return Text(interleaved(text.title, marks, style), interleaved(text.body, marks, style))
 
@@ -89,7 +89,7 @@ def _changed(text: Text, copy: Text) -> Text | None:
     return copy if copy.body != text.body and copy.body.strip() else None
 
 
-_SHARE = "share of the characters with one behind"
+_SHARE = "share of the characters followed by one"
 
 OPERATORS = (
     Operator("traditional", traditional),
@@ -98,5 +98,5 @@ OPERATORS = (
     Operator("punct", punct),
     Operator("zero-width", zero_width, _SHARE, (0.05, 0.2, 1.0)),
     Operator("spaces", spaces, _SHARE, (0.1, 0.3, 1.0)),
-    Operator("wrap", wrap, "characters a line", (60, 30), least=9, most=1000, posts=False),
+    Operator("wrap", wrap, "characters per line", (60, 30), least=9, most=1000, posts=False),
 )

@@ -22,21 +22,21 @@ def segmenters_table() -> Table:
 
 
 def available_segmenters_table() -> Table:
-    """Return the segmenters with what is missing for them here."""
-    columns = (Column("segmenter"), Column("here"), Column("source"))
+    """Return the segmenters, with what each lacks on this machine."""
+    columns = (Column("segmenter"), Column("status"), Column("source"))
     rows = [(one.name, one.missing() or "available", one.source) for one in segmenters().values()]
     return Table("segmenters", "Segmenters", columns, rows)
 
 
 def features_table() -> Table:
-    """Return the weights and units of texts."""
+    """Return the features."""
     rows = [(one.name, one.source) for one in features().values()]
     return Table("features", "Features", (Column("feature"), Column("source")), rows)
 
 
 def similarities_table() -> Table:
     """Return the similarity measures."""
-    columns = (Column("similarity"), Column("family"), Column("copies from", 3), Column("source"))
+    columns = (Column("similarity"), Column("family"), Column("threshold", 3), Column("source"))
     rows = [(one.name, one.family, one.threshold, one.source) for one in measures().values()]
     return Table("similarities", "Similarities", columns, rows)
 
@@ -44,12 +44,18 @@ def similarities_table() -> Table:
 def engine_table() -> Table:
     """Return the configurations of the engine."""
     rows = [(name, one.about) for name, one in configurations().items()]
-    return Table("engine", "The engine", (Column("algorithm"), Column("what is different")), rows)
+    return Table("engine", "The engine", (Column("algorithm"), Column("difference from the defaults")), rows)
 
 
 def operators_table() -> Table:
     """Return the edit operators."""
-    columns = (Column("operator"), Column("what it does"), Column("strength"), Column("by default"), Column("posts"))
+    columns = (
+        Column("operator"),
+        Column("what it does"),
+        Column("strength"),
+        Column("default strengths"),
+        Column("short posts"),
+    )
     rows = [
         (
             one.name,
@@ -64,8 +70,8 @@ def operators_table() -> Table:
 
 
 def algorithms_table(selection: Selection) -> Table:
-    """Return some algorithms, with what is missing for them here."""
-    columns = (Column("algorithm"), Column("copies from", 3), Column("here"), Column("source"))
+    """Return the selected algorithms, with what each lacks on this machine."""
+    columns = (Column("algorithm"), Column("threshold", 3), Column("status"), Column("source"))
     missing = {name: one.missing() for name, one in selection.segmenters.items()}
     slow = set(selection.slow())
     rows = [
@@ -80,5 +86,5 @@ def _state(missing: str | None, *, slow: bool) -> str:
 
 
 def readme_tables() -> Iterable[Table]:
-    """Return the tables of the README: those that are the same everywhere."""
+    """Return the tables of the README: those that are the same on every machine."""
     return segmenters_table(), features_table(), similarities_table(), engine_table(), operators_table()

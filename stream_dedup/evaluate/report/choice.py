@@ -1,4 +1,4 @@
-"""What a plot or a wide table shows: more than a few algorithms cannot be told apart.
+"""Which algorithms a plot or a wide table shows: more than a few cannot be told apart.
 
 Knows families and scores; knows nothing of plots.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stream_dedup.evaluate.quality import Score
 from stream_dedup.evaluate.results import ENGINE, Evaluation, Measured
 
-MOST = 8  # lines of one plot
+MOST = 8  # lines in one plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Line:
 
 
 def lines_by_family(evaluation: Evaluation) -> dict[str, list[Line]]:
-    """Return the lines of the best few of each family; those of the engine are its runs at other thresholds."""
+    """Return the lines of the best few of each family; that of the engine joins its runs at other thresholds."""
     families: dict[str, list[Line]] = {}
     for measured in evaluation.measured:
         if measured.swept is not None:
@@ -34,7 +34,7 @@ def lines_by_family(evaluation: Evaluation) -> dict[str, list[Line]]:
 
 
 def _line_of_engine(evaluation: Evaluation) -> Line | None:
-    """Return the line through the runs of the engine that differ in their threshold alone."""
+    """Return the line through the runs of the engine that differ only in their threshold."""
     runs = [one for one in evaluation.measured if one.named.name.startswith(f"{ENGINE}/threshold-")]
     scores = [one.given.score for one in runs]
     if len(scores) < 2:  # noqa: PLR2004  # a line has two ends
@@ -43,7 +43,7 @@ def _line_of_engine(evaluation: Evaluation) -> Line | None:
 
 
 def best_of_families(evaluation: Evaluation) -> list[Measured]:
-    """Return the best algorithm of each family, the best family first; of the engine its defaults."""
+    """Return the best algorithm of each family, the best family first; for the engine, its defaults."""
     best: dict[str, Measured] = {}
     default = evaluation.result(f"{ENGINE}/default")
     if default is not None:

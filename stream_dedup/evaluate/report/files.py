@@ -1,6 +1,6 @@
 """The files of a run that people and programs read: CSV, JSON and the page.
 
-Knows their names; knows nothing of what is in them. `evaluation.json` is kept by the run itself.
+Knows their names; knows nothing of what is in them. `evaluation.json` is written by the run itself.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""A run as Markdown, with its plots as files beside it.
+"""A run as Markdown, with its plots as separate files.
 
 Knows Markdown; knows nothing of the page or of the terminal.
 """
@@ -27,7 +27,7 @@ def write_markdown(evaluation: Evaluation, directory: Path) -> Path:
 
     Args:
         evaluation: the run.
-        directory: made if it does not exist.
+        directory: created if it does not exist.
     """
     directory.mkdir(parents=True, exist_ok=True)
     plots = list(plots_of(evaluation))
@@ -90,5 +90,5 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text that stays within its cell, and is text there: Markdown takes HTML for what it is."""
+    """Return a text as the content of a cell: it neither ends the cell nor is taken for HTML."""
     return " ".join(escape(text, quote=False).split()).replace("|", r"\|")

@@ -1,4 +1,4 @@
-"""A run as one HTML page that needs nothing beside it.
+"""A run as one self-contained HTML page.
 
 Knows the template; knows nothing of what the numbers mean.
 """
@@ -14,7 +14,7 @@ from stream_dedup.evaluate.results import Evaluation
 
 
 def page_of(evaluation: Evaluation) -> str:
-    """Return the page, HTML."""
+    """Return the page as HTML."""
     environment = Environment(
         loader=PackageLoader("stream_dedup.evaluate.report"),
         autoescape=True,

@@ -1,6 +1,6 @@
 """The plots of a report as SVG.
 
-Knows matplotlib; knows nothing of pages. Words stay words in the SVG: whatever shows it has fonts for Chinese.
+Knows matplotlib; knows nothing of pages. Text stays text in the SVG: whatever shows it has fonts for Chinese.
 """
 
 import io
@@ -19,7 +19,7 @@ from stream_dedup.evaluate.results import Evaluation, Measured, Replaced
 
 _STYLE: Any = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "stream-dedup",  # the same plot is the same file
+    "svg.hashsalt": "stream-dedup",  # so that the same plot gives the same file
     "font.family": "sans-serif",
     "font.size": 9,
     "axes.grid": True,
@@ -29,7 +29,7 @@ _STYLE: Any = {
     "legend.frameon": False,
 }
 _MARKERS = "osD^vP*X"
-_MARKS = 10  # of a line
+_MARKS = 10  # per line
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Plot:
     """A plot.
 
     Attributes:
-        name: of a file that holds it.
-        title: above it.
+        name: name of its file, without the suffix.
+        title: heading above it.
         svg: the plot, an `<svg>` element.
     """
 
@@ -76,7 +76,7 @@ def _thresholds(lines: Sequence[Line]) -> str:
 
 
 def _kinds(evaluation: Evaluation, chosen: Sequence[Measured]) -> str:
-    """Return a field of colours: a row for each edit and strength, a column for each algorithm."""
+    """Return a heat map: a row for each edit and strength, a column for each algorithm."""
     edits = [(one.kind, one.strength) for one in evaluation.articles.kinds]
     recalls = [{(one.kind, one.strength): one.recall for one in result.best.kinds} for result in chosen]
     field = np.array([[recall.get(edit, np.nan) for recall in recalls] for edit in edits])
@@ -107,13 +107,13 @@ def _replaced(replaced: Replaced) -> str:
 @contextmanager
 def _styled() -> Iterator[None]:
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        # Whether matplotlib has a font for it says nothing of the reader's browser, which draws the words.
+        # It does not matter whether matplotlib has the font: the reader's browser draws the text.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 
 def _svg(figure: Figure) -> str:
-    """Return the `<svg>` element alone, without the declaration of a file of its own."""
+    """Return only the `<svg>` element, without the XML declaration that a separate file would have."""
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     text = written.getvalue()

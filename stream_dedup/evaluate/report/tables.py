@@ -1,4 +1,4 @@
-"""The tables of a report, as values: what shows them decides how.
+"""The tables of a report, as data that is formatted elsewhere.
 
 Knows columns and rows; knows nothing of terminals, Markdown or HTML.
 """
@@ -17,9 +17,9 @@ class Column:
     """A column.
 
     Attributes:
-        heading: short.
-        digits: behind the decimal point; None for words, and for numbers that are names.
-        meaning: what it is, in a sentence.
+        heading: a short name.
+        digits: digits after the decimal point; None for words, and for numbers used as names.
+        meaning: an explanation.
     """
 
     heading: str
@@ -32,10 +32,10 @@ class Table:
     """A table.
 
     Attributes:
-        name: of a file that holds it.
-        title: above it.
-        columns: from left to right.
-        rows: with as many cells as there are columns.
+        name: name of its file, without the suffix.
+        title: heading above it.
+        columns: the columns, from left to right.
+        rows: each with one cell per column.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Table:
             yield [shown(cell, column.digits) for cell, column in zip(row, self.columns, strict=True)]
 
     def part(self, *headings: str) -> "Table":
-        """Return the table with some of its columns."""
+        """Return the table with only some of its columns."""
         places = [place for place, column in enumerate(self.columns) if column.heading in headings]
         columns = [self.columns[place] for place in places]
         return replace(self, columns=columns, rows=[[row[place] for place in places] for row in self.rows])
@@ -66,21 +66,21 @@ def shown(cell: Cell, digits: int | None) -> str:
 
 _ALGORITHMS = (
     Column("algorithm", meaning="segmenter / weights / similarity, or a configuration of the engine"),
-    Column("at", 2, "similarity from which on a pair counts as copies"),
+    Column("at", 2, "similarity at or above which a pair counts as copies"),
     Column("precision", 4, "share of the pairs found that are copies"),
     Column("recall", 4, "share of the pairs of copies that were found"),
     Column("F1", 4, "harmonic mean of precision and recall"),
     Column("ARI", 4, "adjusted Rand index of the clusters"),
     Column("best F1", 4, "the highest F1 at any threshold"),
     Column("best at", 2, "the threshold of the highest F1"),
-    Column("width", 2, "of the range of thresholds around it in which F1 is at least 0.95 of it: wide is stable"),
+    Column("width", 2, "of the range of thresholds around it in which F1 is at least 0.95 of the best: wide is stable"),
     Column("P slope", 2, "root mean square of the slope of precision over all thresholds: small is stable"),
-    Column("R slope", 2, "the same of recall; 1 where it falls evenly"),
-    Column("links", 4, "share of the links to the article that matched which join copies"),
+    Column("R slope", 2, "the same for recall; 1 if it falls evenly"),
+    Column("links", 4, "share of the links to the matched article that join copies"),
     Column("words s", 2, "processor seconds for words"),
     Column("features s", 2, "processor seconds for features"),
     Column("compare s", 2, "processor seconds for all comparisons"),
-    Column("candidates", 1, "articles that each one was compared with, on average"),
+    Column("candidates", 1, "articles that each article was compared with, on average"),
 )
 
 
@@ -109,14 +109,14 @@ def _swept_cells(swept: Swept) -> list[Cell]:
 
 
 def unmeasured_table(evaluation: Evaluation) -> Table:
-    """Return the table of the algorithms without result."""
+    """Return the table of the algorithms without a result."""
     columns = (Column("algorithm"), Column("state"), Column("reason"))
     rows = [(one.named.name, "failed" if one.failed else "not available", one.reason) for one in evaluation.unmeasured]
-    return Table("unmeasured", "Without result", columns, rows)
+    return Table("unmeasured", "Without a result", columns, rows)
 
 
 def kinds_table(evaluation: Evaluation, names: Sequence[str]) -> Table:
-    """Return the recall by edit, a column for each of some algorithms."""
+    """Return the recall by edit, with a column for each of the named algorithms."""
     results = [result for name in names if (result := evaluation.result(name))]
     columns = (
         *(Column("edit"), Column("strength"), Column("copies", 0)),
@@ -145,7 +145,7 @@ def sweep_table(evaluation: Evaluation) -> Table:
 
 
 def replaced_table(evaluation: Evaluation) -> Table | None:
-    """Return the experiment of the K-gram study, a column for each K; None where it was not made."""
+    """Return the experiment of the K-gram study, with a column for each K; None if it was not run."""
     replaced = evaluation.replaced
     if replaced is None:
         return None
@@ -161,7 +161,7 @@ def replaced_table(evaluation: Evaluation) -> Table | None:
 
 
 def tables_of(evaluation: Evaluation) -> list[Table]:
-    """Return all tables: what is written as CSV."""
+    """Return all tables that are written as CSV."""
     every = [measured.named.name for measured in evaluation.measured]
     replaced = replaced_table(evaluation)
     return [

@@ -28,7 +28,7 @@ from stream_dedup.shown.plain import plain
 _QUALITY = ("at", "precision", "recall", "F1", "ARI", "best F1", "best at")
 _COST = ("width", "links", "words s", "features s", "compare s", "candidates")
 _MOST_COLUMNS = 4
-_NAME = 16  # characters of a name that are not broken
+_NAME = 16  # characters of a name that are never wrapped
 _COLOURS = {Verdict.HOLDS: "green", Verdict.IN_PART: "yellow", Verdict.NOT: "red", Verdict.UNCHECKED: "dim"}
 
 
@@ -48,7 +48,7 @@ def tables_on_terminal(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def rich_table(table: Table) -> RichTable:
-    """Return a table as rich shows it: numbers to the right."""
+    """Return a table for rich, with numbers aligned to the right."""
     shown = RichTable(title=plain(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns:
         if column.digits is None:

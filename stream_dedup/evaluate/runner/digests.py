@@ -1,4 +1,4 @@
-"""What a result depends on, as one short text: other articles, other options or other code give another.
+"""What a result depends on, as one short text that differs for other articles, other options or other code.
 
 Knows labelled sets and the sources of this package; knows nothing of where results are kept.
 """
@@ -12,7 +12,7 @@ import orjson
 from stream_dedup.evaluate.labelled import LabelledSet
 
 _PACKAGE = Path(__file__).parents[2]
-# What a result does not depend on: a new plot must not make anyone compute for an hour again.
+# Code that results do not depend on: after a change to a plot, nobody should have to compute for an hour again.
 _APART = ("evaluate/report", "evaluate/runner", "evaluate/findings.py", "stream", "observe", "planner", "cli")
 
 
@@ -22,7 +22,7 @@ def digest_of(*parts: object) -> str:
 
 
 def digest_of_set(labelled: LabelledSet) -> str:
-    """Return the digest of articles and labels, the same of sets that are equal; the name of the set does not count."""
+    """Return the digest of articles and labels, the same for equal sets; the name of the set does not count."""
     digest = hashlib.sha256(labelled.overlapping.tobytes())
     for one in labelled.articles:
         article = one.article

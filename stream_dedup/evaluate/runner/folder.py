@@ -1,4 +1,4 @@
-"""The directory of a run: what is done already is found there, and never half written.
+"""The directory of a run: it holds the results so far, never half written.
 
 Knows files and digests; knows nothing of algorithms.
 """
@@ -28,18 +28,18 @@ _WHOLE = "evaluation.json"
 
 
 class OtherRunError(ValueError):
-    """The directory holds something else than a run over these articles."""
+    """The directory holds something other than a run over these articles."""
 
 
 class Folder:
     """The directory of a run.
 
     Args:
-        path: of the directory; made if it does not exist.
-        digest: of the labelled set.
+        path: the directory; created if it does not exist.
+        digest: digest of the labelled set.
 
     Raises:
-        OtherRunError: it is of a run over other articles, or holds other things.
+        OtherRunError: it belongs to a run over other articles, or holds other things.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
@@ -69,20 +69,20 @@ class Folder:
         if not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir())):
             return
         if not self._mark.is_file():
-            raise OtherRunError(f"{self.path} is no directory of an evaluation: choose another --out")
+            raise OtherRunError(f"{self.path} is not the directory of an evaluation: choose another --out")
         found = self._mark.read_text(encoding="utf-8")
         if found != self.digest:
             raise OtherRunError(
-                f"{self.path} holds an evaluation of other articles, or of other copies of these ({found}, these are "
+                f"{self.path} holds an evaluation of other articles, or of other copies of these (digest {found}, not "
                 f"{self.digest}): choose another --out, or move it away"
             )
 
     def result(self, name: str, digest: str) -> Measured | None:
-        """Return a kept result of an algorithm; None where there is none of this digest that can be read."""
+        """Return the kept result of an algorithm; None if there is none with this digest that can be read."""
         return _read(_MEASURED, self._result(name, digest))
 
     def keep_result(self, measured: Measured, digest: str) -> None:
-        """Keep a result under a digest of all that it depends on."""
+        """Keep a result under a digest of everything it depends on."""
         _write(self._result(measured.named.name, digest), _MEASURED.dump_json(measured, indent=1))
 
     def _result(self, name: str, digest: str) -> Path:
@@ -93,20 +93,20 @@ class Folder:
         return _read(_REPLACED, self._result("replaced characters", digest))
 
     def keep_replaced(self, replaced: Replaced, digest: str) -> None:
-        """Keep it."""
+        """Keep the result of that experiment."""
         _write(self._result("replaced characters", digest), _REPLACED.dump_json(replaced, indent=1))
 
     def keep_evaluation(self, evaluation: Evaluation) -> None:
-        """Keep a run as a whole."""
+        """Keep the results of a run as a whole."""
         _write(self.path / _WHOLE, _EVALUATION.dump_json(evaluation, indent=1))
 
     def words(self, segmenter: str, digest: str) -> Path:
-        """Return where the words of a segmenter are, or go; `write_words` puts them there."""
+        """Return the path of a segmenter's words, whether or not `write_words` has written them yet."""
         return self.path / "words" / f"{_file_name(segmenter)}.{digest}.json.zst"
 
 
 def kept_evaluation(path: Path) -> Evaluation:
-    """Return the last run of a directory.
+    """Return the results of the last run in a directory.
 
     Raises:
         OtherRunError: there is none.
@@ -130,7 +130,7 @@ def read_words(path: Path) -> list[list[str]]:
 
 
 def read_seconds(path: Path) -> float | None:
-    """Return what cutting the words took; None where there are none yet."""
+    """Return the seconds that cutting the words took; None if there are no words yet."""
     return _read(_SECONDS, _seconds(path)) if path.is_file() else None
 
 
@@ -146,7 +146,7 @@ def _read(kind: TypeAdapter[_Kept], path: Path) -> _Kept | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all."""
+    """Write a file atomically."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
     unfinished.write_bytes(content)
     unfinished.replace(path)

@@ -1,4 +1,4 @@
-"""The jobs of a run: which calls each one makes, and what it makes of their results.
+"""The jobs of a run: which calls each one makes, and what it does with their results.
 
 Knows calls and results; knows nothing of who makes the calls, or where results are kept.
 """
@@ -29,20 +29,20 @@ _COMPARE_ROWS = 1024  # texts that one call compares with all
 
 
 def cutting(shared: Shared, segmenter: Segmenter, words: Path) -> Job[None]:
-    """Put the words of all articles where `comparing` finds them."""
+    """Cut the words of all articles, and write them to where `comparing` finds them."""
     parts: list[Cut] = yield [Call(cut, (shared, segmenter, rows)) for rows in _slices(shared.size, _CUT_ROWS)]
     cut_words = [each for part in parts for each in part.words]
     write_words(words, cut_words, sum(part.seconds for part in parts))
 
 
 def comparing(shared: Shared, algorithm: Algorithm, threshold: float, words: Path | None) -> Job[Measured]:
-    """Compare all articles with all, and return how good that is.
+    """Compare all articles with each other, and return how good the results are.
 
     Args:
         shared: what the workers have in common.
-        algorithm: compares.
-        threshold: similarity from which on a pair counts as copies.
-        words: where they are; None where the algorithm takes characters.
+        algorithm: the algorithm that compares.
+        threshold: similarity at or above which a pair counts as copies.
+        words: path of the words; None if the algorithm works on characters.
     """
     try:
         features: list[float] = yield [Call(extract, (shared, algorithm, words))]
@@ -63,13 +63,13 @@ def asking(shared: Shared, configuration: Configuration) -> Job[Measured]:
 
 
 def replacing(measures: Mapping[int, Algorithm], text: str, seed: tuple[int, int]) -> Job[F32]:
-    """Return the similarities of one text of the experiment on replaced characters."""
+    """Return the similarities for one text of the experiment on replaced characters."""
     similarities: list[F32] = yield [Call(replace_characters, (measures, text, seed))]
     return similarities[0]
 
 
 def named_of(algorithm: Algorithm) -> Named:
-    """Return what is known of an algorithm before it runs."""
+    """Return what is known about an algorithm before it runs."""
     return Named(
         algorithm.name, algorithm.family, algorithm.segmenter, algorithm.feature, algorithm.source, algorithm.slow
     )

@@ -1,4 +1,4 @@
-"""What a run is asked to do, and who hears how it goes on.
+"""What a run is asked to do, and who receives its progress.
 
 Knows algorithms, segmenters and options; knows nothing of how they are run.
 """
@@ -13,13 +13,13 @@ from stream_dedup.evaluate.replaced import ReplacedOptions
 
 
 class Listener(Protocol):
-    """Hears how a run goes on."""
+    """Receives the progress of a run."""
 
     def begin(self, stage: str, jobs: int) -> None:
-        """Hear that a stage with so many jobs begins."""
+        """Take note that a stage with this number of jobs begins."""
 
     def done(self, name: str, note: str) -> None:
-        """Hear that a job of the stage is done, with what there is to say about it."""
+        """Take note that a job of the stage is done; `note` says how it went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Plan:
     """What is to be run.
 
     Attributes:
-        algorithms: of the literature, by name.
-        configurations: of the engine, by name.
-        segmenters: by name, those of the algorithms at least.
+        algorithms: algorithms of the literature, by name.
+        configurations: configurations of the engine, by name.
+        segmenters: segmenters by name, at least those of the algorithms.
         measures: the K-gram similarity by K, for the experiment on replaced characters.
-        replaced: how that experiment is made.
-        threshold: of all algorithms; None for each one's own.
-        jobs: processes; 0 stands for one a core.
+        replaced: options of that experiment.
+        threshold: for all algorithms; None for each one's own.
+        jobs: number of processes; 0 means one per core.
         command: what the user typed, for the report.
     """
 
@@ -47,5 +47,5 @@ class Plan:
     command: str = ""
 
     def threshold_of(self, algorithm: Algorithm) -> float:
-        """Return the similarity from which on a pair counts as copies."""
+        """Return the similarity at or above which a pair counts as copies."""
         return algorithm.threshold if self.threshold is None else self.threshold

@@ -1,6 +1,6 @@
-"""A run: which results are kept already, which jobs make the others, and what becomes of them.
+"""A run: which results exist already, which jobs compute the others, and what is done with them.
 
-Knows jobs and the directory of the run; knows nothing of algorithms' insides or of reports.
+Knows jobs and the directory of the run; knows nothing of how algorithms work, or of reports.
 """
 
 import time
@@ -19,21 +19,21 @@ from stream_dedup.evaluate.runner.tasks import Shared
 from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
 from stream_dedup.version import __version__
 
-# Of work that `report` lacks after a kill: the whole of a thousand results takes a second to write.
+# The most work that `report` lacks after a kill. It is not 0, since writing a thousand results takes a second.
 _KEPT_SECONDS = 30.0
-_MORE_JOBS = 2  # than processes have begun: while one waits for its last call, others fill in
+_MORE_JOBS = 2  # in progress than there are processes: while one waits for its last call, others fill in
 _REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
-_NOT_DONE = "interrupted before it was done: the same command goes on here"
+_NOT_DONE = "the run was interrupted before this was done: the same command resumes it"
 
 
 def evaluate(plan: Plan, labelled: LabelledSet, directory: Path, listener: Listener) -> Evaluation:
-    """Run what is not kept already, and return all results; a run that was broken off goes on where it was.
+    """Run what has no result yet, and return all results; an interrupted run resumes where it stopped.
 
     Args:
         plan: what to run.
-        labelled: on which articles.
-        directory: of the results, made if it does not exist.
-        listener: hears how it goes on.
+        labelled: the articles to run on.
+        directory: for the results, created if it does not exist.
+        listener: receives the progress.
 
     Raises:
         OtherRunError: the directory holds something else.
@@ -52,14 +52,14 @@ def evaluate(plan: Plan, labelled: LabelledSet, directory: Path, listener: Liste
 
 
 class _Run:
-    """A run on its way.
+    """A run in progress.
 
     Args:
         plan: what to run.
-        labelled: on which articles.
+        labelled: the articles to run on.
         folder: where results are kept.
         team: makes the calls.
-        listener: hears how it goes on.
+        listener: receives the progress.
     """
 
     def __init__(self, plan: Plan, labelled: LabelledSet, folder: Folder, team: Workers, listener: Listener) -> None:
@@ -75,7 +75,7 @@ class _Run:
         self._kept = time.monotonic()
 
     def finish(self) -> None:
-        """Run all that is not kept."""
+        """Run everything that has no result yet."""
         self._take_kept()
         self.keep()
         shared = Shared.of(self._labelled, self._folder.work)
@@ -84,7 +84,7 @@ class _Run:
         self._replace()
 
     def keep(self) -> None:
-        """Keep all results so far as a whole, which `report` shows."""
+        """Write all results so far to the file that `report` shows."""
         self._folder.keep_evaluation(self.evaluation())
         self._kept = time.monotonic()
 
@@ -103,7 +103,7 @@ class _Run:
                 self._measured[name] = kept
 
     def _key(self, name: str) -> str:
-        """Return a digest of all that the result of an algorithm depends on."""
+        """Return a digest of everything that the result of an algorithm depends on."""
         configuration = self._plan.configurations.get(name)
         if configuration is not None:
             return digest_of(name, configuration.settings.model_dump(mode="json"), digest_of_code())
@@ -120,7 +120,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------------ words
 
     def _cut(self, shared: Shared) -> None:
-        """Cut the words of the segmenters that are wanted; what wants one that cannot be had is not measured."""
+        """Cut words with the segmenters needed; algorithms whose segmenter is not available are not measured."""
         pending = [self._plan.algorithms[name] for name in self._pending() if name in self._plan.algorithms]
         jobs: dict[str, Job[None]] = {}
         for name in sorted({algorithm.segmenter for algorithm in pending} - {""}):
@@ -140,7 +140,7 @@ class _Run:
         return self._folder.words(segmenter, digest_of(segmenter, digest_of_code()))
 
     def _without(self, segmenter: str, reason: str, *, failed: bool) -> None:
-        """Note that what wants a segmenter cannot be measured."""
+        """Record that the algorithms with this segmenter cannot be measured."""
         for name in self._pending():
             algorithm = self._plan.algorithms.get(name)
             if algorithm is not None and algorithm.segmenter == segmenter:
@@ -149,7 +149,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------------ results
 
     def _measure(self, shared: Shared) -> None:
-        """Run what has no result yet, the slow ones first: they keep a core busy while the others fill in."""
+        """Run the algorithms without a result, the slow ones first: they keep a core busy while the others fill in."""
         names = sorted(self._pending(), key=lambda name: not self._named(name).slow)
         jobs = {name: self._job(shared, name) for name in names}
         self._listener.begin("algorithms", len(jobs))
@@ -174,7 +174,7 @@ class _Run:
         return comparing(shared, algorithm, self._plan.threshold_of(algorithm), words)
 
     def _replace(self) -> None:
-        """Make the experiment on replaced characters, a job for each text."""
+        """Run the experiment on replaced characters, with a job for each text."""
         options, measures = self._plan.replaced, self._plan.measures
         texts = long_texts([one.article.body for one in self._labelled.articles if one.original is None], options)
         if not texts or not measures:
@@ -197,7 +197,7 @@ class _Run:
 
 
 def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
-    """Return what a report tells of a labelled set."""
+    """Return what a report says about a labelled set."""
     edits = Counter((one.kind, one.strength) for one in labelled.articles if one.original is not None)
     kinds = sorted(edits.items(), key=lambda item: (item[0][0], item[0][1] or 0.0))
     return SetSummary(
@@ -212,5 +212,5 @@ def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
 
 
 def _told(error: Exception) -> str:
-    """Return an error as a report tells it."""
+    """Return an error as a report shows it."""
     return str(error) if isinstance(error, NotAvailable) else f"{type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
-"""What workers do: cut words, take features, compare a block of texts with all, ask the engine.
+"""What workers do: cut words, extract features, compare a block of texts with all, ask the engine.
 
-Knows files that workers share, and the clock; knows nothing of processes or of results as a whole.
+Knows the files that workers share, and the clock; knows nothing of processes or of the results as a whole.
 """
 
 import time
@@ -21,7 +21,7 @@ from stream_dedup.evaluate.results import Measured
 from stream_dedup.evaluate.runner.folder import read_words
 from stream_dedup.text.normal import Normaliser
 
-_ROWS = 256  # texts that are compared with all at a time: a block of 20,000 texts is 20 MB
+_ROWS = 256  # texts that are compared with all at a time: with 20,000 texts, a block is 20 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Shared:
     """Where workers find what they have in common.
 
     Attributes:
-        directory: of the files.
-        size: articles of the set.
+        directory: directory of the files.
+        size: number of articles in the set.
     """
 
     directory: Path
@@ -38,12 +38,12 @@ class Shared:
 
     @classmethod
     def of(cls, labelled: LabelledSet, directory: Path) -> "Shared":
-        """Put a labelled set where workers find it."""
+        """Write a labelled set to where workers find it."""
         joblib.dump((labelled, Truth.of(labelled)), directory / "set.pickle")
         return cls(directory, len(labelled.articles))
 
     def features_of(self, name: str) -> Path:
-        """Return where the features of an algorithm go."""
+        """Return the path for the features of an algorithm."""
         return self.directory / f"{name.replace('/', '_')}.features"
 
 
@@ -57,7 +57,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Pairs of some texts with all, counted, and the processor seconds that comparing them took."""
+    """The tally of the pairs of some texts with all, and the processor seconds that comparing them took."""
 
     tally: Tally
     seconds: float
@@ -74,7 +74,7 @@ def cut(shared: Shared, segmenter: Segmenter, rows: slice) -> Cut:
 
 
 def extract(shared: Shared, algorithm: Algorithm, words: Path | None) -> float:
-    """Put the features of all articles where `compare` finds them; return the processor seconds that they took."""
+    """Write the features of all articles to where `compare` finds them; return the processor seconds they took."""
     articles = [one.article for one in _labelled(shared)[0].articles]
     cut_words = _words(words) if words else [[]] * len(articles)
     with threadpool_limits(1):
@@ -106,12 +106,12 @@ def ask_engine(shared: Shared, configuration: Configuration) -> Measured:
 
 
 def replace_characters(measures: Mapping[int, Algorithm], text: str, seed: tuple[int, int]) -> F32:
-    """Return the similarities of one text of the experiment of the K-gram study."""
+    """Return the similarities for one text of the experiment of the K-gram study."""
     with threadpool_limits(1):
         return similarities_to_edited(measures, text, seed)
 
 
-# A worker is given tasks of the same set, words and features one after another.
+# Cached, since a worker is given tasks with the same set, words and features one after another.
 
 
 @lru_cache(maxsize=1)

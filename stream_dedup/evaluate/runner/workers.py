@@ -1,4 +1,4 @@
-"""Runs the steps of many jobs at once: in this process, or in as many as there are cores.
+"""Runs the steps of many jobs, in this process or in several at the same time.
 
 Knows processes and whose turn it is; knows nothing of what a step does.
 """
@@ -25,7 +25,7 @@ _IDLE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function and its arguments; all of it can be pickled."""
+    """A function and its arguments, all of which can be pickled."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -40,32 +40,32 @@ class WorkerLostError(Exception):
     """A worker process has died."""
 
     def __init__(self) -> None:
-        super().__init__("a worker process was killed, most likely for want of memory: try fewer --jobs")
+        super().__init__("a worker process was killed, most likely for lack of memory: try fewer --jobs")
 
 
 def processes(jobs: int) -> int:
-    """Return how many processes work: as many as are asked for, one a core for 0."""
+    """Return the number of processes: as many as asked for; 0 means one per core."""
     count: int = jobs or cpu_count()
     return count
 
 
 @contextmanager
 def workers(jobs: int) -> Iterator[Workers]:
-    """Give workers, and stop them at the end whatever they are at.
+    """Provide workers, and stop them at the end whatever they are doing.
 
     Args:
-        jobs: processes; 1 works in this one, 0 stands for one a core.
+        jobs: number of processes; 1 means this process alone, 0 means one per core.
     """
     if processes(jobs) == 1:
         yield _Here
         return
 
     def executor() -> Any:  # noqa: ANN401  # loky publishes no types
-        # It replaces one that has broken.
+        # This replaces an executor that has broken.
         return get_reusable_executor(max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_leave_interrupts)
 
     with warnings.catch_warnings():
-        # A worker that has grown is replaced by a new one, which is all that this says.
+        # It only says that a worker whose memory has grown is replaced by a new one.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         try:
             yield executor
@@ -76,8 +76,8 @@ def workers(jobs: int) -> Iterator[Workers]:
 
 
 def _drop_waiting(team: Any) -> None:  # noqa: ANN401  # loky publishes no types
-    """Drop the calls that no process has been given: loky forgets them first and looks for them then, and breaks."""
-    waiting: Queue[int] = team._work_ids  # noqa: SLF001  # there is no other way to them
+    """Drop the calls that no process has been given yet: loky would discard them, then look them up, and break."""
+    waiting: Queue[int] = team._work_ids  # noqa: SLF001  # there is no public access to them
     with suppress(Empty):
         while True:
             waiting.get_nowait()
@@ -89,21 +89,21 @@ def _leave_interrupts() -> None:
 
 
 class _Here(Executor):
-    """Makes each call at once, and finishes it before a signal ends the run; the second signal ends it where it is."""
+    """Makes each call in this process; a signal ends the run only after the call, a second signal immediately."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401  # any call
         future: Future[Any] = Future()
         with _signals_held():
             try:
                 future.set_result(fn(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001  # it is raised where the result is asked for
+            except Exception as error:  # noqa: BLE001  # it is raised where the result is requested
                 future.set_exception(error)
         return future
 
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C wait: what their handlers raise would be lost, or end in a crash, amid a compiled loop."""
+    """Defer SIGTERM and Ctrl-C: in a compiled loop, what their handlers raise would be lost or cause a crash."""
     heard: list[int] = []
 
     def hear(number: int, _frame: object) -> None:
@@ -125,7 +125,7 @@ class _Running(Generic[_Result]):
     begun: bool = False
 
     def ready(self) -> bool:
-        """Tell whether all of its calls are done."""
+        """Return whether all of its calls are done."""
         return all(future.done() for future in self.futures)
 
     def advance(self) -> Sequence[Call]:
@@ -133,7 +133,7 @@ class _Running(Generic[_Result]):
 
         Raises:
             StopIteration: it is done; the value is its result.
-            Exception: it broke.
+            Exception: it failed.
         """
         if not self.begun:
             self.begun = True
@@ -153,9 +153,9 @@ def run_jobs(
     """Yield the name of each job with its result, or with the error that it did not handle, as they end.
 
     Args:
-        jobs: by name; they begin in this order.
+        jobs: jobs by name; they begin in this order.
         executor: returns what makes the calls.
-        most: jobs that have begun but not ended.
+        most: maximum number of jobs that have begun but not ended.
     """
     waiting = iter(jobs.items())
     running: list[_Running[_Result]] = []

@@ -19,11 +19,11 @@ _ANSJ = "ansj_seg 5.1.6, org.ansj:ansj_seg, after ICTCLAS: Zhang et al., SIGHAN 
 
 
 def segmenters() -> dict[str, Segmenter]:
-    """Return all segmenters by name, whether they can be used here or not: `missing` tells.
+    """Return all segmenters by name, whether or not they can be used here, which `missing` tells.
 
-    Where words do not overlap, put together they are the text without punctuation and blanks. They overlap in
+    Words that do not overlap, when joined, give the text without punctuation and blanks. They overlap in
     `jieba-full`, `jieba-search`, `rjieba-full`, `rjieba-search`, `ik-fine`, `hanlp-index` and the n-grams. IK drops
-    letters that are neither Latin without accents nor Han; ansj doubles or drops a measure word beside a name.
+    letters that are neither unaccented Latin nor Han; ansj doubles or drops a measure word next to a name.
     """
     known: tuple[Segmenter, ...] = (*_dictionary(), *_grams(), *_java(), *_beside())
     return {segmenter.name: segmenter for segmenter in known}
@@ -33,11 +33,11 @@ def get(name: str) -> Segmenter:
     """Return a segmenter by its name.
 
     Raises:
-        ValueError: there is none of that name; the message lists those there are.
+        ValueError: there is none with that name; the message lists all names.
     """
     known = segmenters()
     if name not in known:
-        raise ValueError(f"{name!r} is no segmenter; there are {', '.join(known)}")
+        raise ValueError(f"{name!r} is not a segmenter; choose from {', '.join(known)}")
     return known[name]
 
 
@@ -113,7 +113,7 @@ def _beside() -> list[Segmenter]:
             "LTP 4, github.com/HIT-SCIR/ltp; Che et al., EMNLP 2021",
             "installed:ltp",
             ("ltp", "torch"),
-            "pip install ltp torch, and set LTP_MODEL to the folder of a model where its hub cannot be reached",
+            "pip install ltp torch, and set LTP_MODEL to the folder of a model if its hub cannot be reached",
             slow=True,
         ),
         _of_user(
@@ -129,7 +129,7 @@ def _beside() -> list[Segmenter]:
             "pkuseg, github.com/explosion/spacy-pkuseg; Luo et al., arXiv 1906.11455",
             "installed:pkuseg",
             ("spacy_pkuseg",),
-            "pip install spacy-pkuseg; it fetches its model at the first use",
+            "pip install spacy-pkuseg; it downloads its model on first use",
             slow=True,
         ),
         _of_user(
@@ -137,7 +137,7 @@ def _beside() -> list[Segmenter]:
             "jieba_fast 0.53, github.com/deepcs233/jieba_fast",
             "installed:jieba_fast",
             ("jieba_fast",),
-            "pip install jieba-fast, with a C compiler",
+            "pip install jieba-fast, which needs a C compiler",
         ),
     ]
 

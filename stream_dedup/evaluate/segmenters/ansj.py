@@ -8,17 +8,17 @@ from stream_dedup.evaluate.segmenters.java import cutter, getter, java_class
 
 
 def precise() -> Cut:
-    """Return the shortest path over a bigram model, with numbers and names of people: the algorithm of ICTCLAS."""
+    """Return a cutter by the shortest path over a bigram model, with numbers and personal names, as in ICTCLAS."""
     return _analysis("ToAnalysis")
 
 
 def base() -> Cut:
-    """Return the shortest path over a bigram model alone."""
+    """Return a cutter by the shortest path over a bigram model alone."""
     return _analysis("BaseAnalysis")
 
 
 def nlp() -> Cut:
-    """Return the same with new words that a conditional random field finds."""
+    """Return the same as `precise`, with new words found by a conditional random field."""
     return _analysis("NlpAnalysis")
 
 
@@ -29,7 +29,7 @@ def _analysis(name: str) -> Cut:
 
 
 def _forget_working_folder() -> None:
-    """Put empty user dictionaries in the place of those that ansj would read from the folder it is started in."""
+    """Put empty user dictionaries in place of those that ansj would read from its working directory."""
     forest = java_class("org.nlpcn.commons.lang.tire.domain.Forest")
     for name in ("DicLibrary", "AmbiguityLibrary"):
         library = java_class(f"org.ansj.library.{name}")

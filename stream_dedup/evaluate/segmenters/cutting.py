@@ -15,22 +15,22 @@ from stream_dedup.text.forms import SEPARATOR
 
 Cut = Callable[[str], Iterable[str]]
 
-REPLACEMENT = "\ufffd"  # Unicode's own sign for what is no character
-# Half of a character; and what stands between words where a library hands them over in one string.
+REPLACEMENT = "\ufffd"  # Unicode's replacement character
+# Lone surrogates, and the separator of words that a library returns in one string.
 _UNREADABLE = re.compile(f"[\ud800-\udfff{SEPARATOR}]")
 
 
 @dataclass(slots=True)
 class CuttingSegmenter:
-    """A segmenter by a library. What it loads belongs to the process, so that it can be pickled at any time.
+    """A segmenter from a library. What it loads belongs to the process, so that it can be pickled at any time.
 
     Attributes:
-        name: as in `--segmenters`, and in reports.
-        source: paper or project that it comes from.
+        name: as in `--segmenters` and in reports.
+        source: the paper or project it comes from.
         loader: `module:function` that loads the library and returns what cuts one text.
-        modules: those that must be installed.
-        advice: what to do where they are not, or do not work.
-        tried: whether it has to be loaded to know that it works, since it wants a model or a licence besides.
+        modules: modules that must be installed.
+        advice: what to do if they are not installed, or do not work.
+        tried: whether it has to be loaded to know that it works, since it also needs a model or a licence.
         slow: whether it takes about a minute or more on 3,000 articles.
     """
 
@@ -50,14 +50,14 @@ class CuttingSegmenter:
         try:
             if self.tried:
                 _loaded(self.loader)
-        except Exception as error:  # noqa: BLE001  # whatever a library of others raises is the reason
+        except Exception as error:  # noqa: BLE001  # whatever a third-party library raises is the reason
             return f"{str(error) or type(error).__name__} ({self.advice})"
         return None
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the words of each text, in order, without those that are only punctuation or blanks.
 
-        Lone surrogates are replaced; a library that drops or joins characters is free to.
+        Lone surrogates are replaced; a library may drop or join characters.
 
         Raises:
             NotAvailable: it cannot be used here.

@@ -1,4 +1,4 @@
-"""The modes of jieba, by itself and by its Rust port.
+"""The modes of jieba and of its Rust port.
 
 Knows jieba and rjieba; knows nothing of user dictionaries.
 """
@@ -12,18 +12,18 @@ from stream_dedup.text.uncached import UncachedTokenizer
 
 
 def jieba_precise() -> Cut:
-    """Return the likeliest path through the dictionary's words, the rest by a hidden Markov model."""
+    """Return a cutter by the likeliest path through the dictionary's words, and a hidden Markov model for the rest."""
     cut: Cut = _jieba().lcut
     return cut
 
 
 def jieba_full() -> Cut:
-    """Return all words of the dictionary that occur, overlapping."""
+    """Return a cutter into all words of the dictionary that occur, overlapping."""
     return lambda text: _jieba().lcut(text, cut_all=True)
 
 
 def jieba_search() -> Cut:
-    """Return the words of the precise mode, and before each the shorter ones that it holds."""
+    """Return a cutter into the words of the precise mode, each preceded by the shorter words in it."""
     cut: Cut = _jieba().lcut_for_search
     return cut
 

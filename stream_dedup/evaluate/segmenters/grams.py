@@ -11,13 +11,12 @@ from dataclasses import dataclass
 class GramSegmenter:
     """The n-grams of a text's letters, digits and Han characters; a shorter text is one n-gram.
 
-    They run over what stood between words, as the 2017 K-gram study has it: characters, blanks, punctuation and symbols
-    are removed first.
+    They run across word boundaries, as in the 2017 K-gram study: blanks, punctuation and symbols are removed first.
 
     Attributes:
-        name: as in `--segmenters`, and in reports.
-        n: characters of each.
-        source: paper that it comes from.
+        name: as in `--segmenters` and in reports.
+        n: number of characters in each.
+        source: the paper it comes from.
         slow: whether it takes about a minute or more on 3,000 articles.
     """
 

@@ -16,46 +16,46 @@ _HANLP = "com.hankcs.hanlp"
 
 
 def standard() -> Cut:
-    """Return the shortest path over a bigram model, by Viterbi."""
+    """Return a cutter by the shortest path over a bigram model, by Viterbi."""
     return _tokenizer("StandardTokenizer")
 
 
 def nlp() -> Cut:
-    """Return the same with names of people, places and organisations."""
+    """Return the same as `standard`, with names of people, places and organisations."""
     return _tokenizer("NLPTokenizer")
 
 
 def index() -> Cut:
-    """Return the words of the standard mode, and after each long one the words that it holds."""
+    """Return a cutter into the words of the standard mode, each long one followed by the words in it."""
     return _tokenizer("IndexTokenizer")
 
 
 def speed() -> Cut:
-    """Return the longest words of the dictionary from the left on, by a double-array trie."""
+    """Return a cutter into the longest words of the dictionary, from left to right, by a double-array trie."""
     return _tokenizer("SpeedTokenizer")
 
 
 def n_shortest() -> Cut:
-    """Return the best of the N shortest paths, as HanLP's documentation sets it up."""
+    """Return a cutter by the best of the N shortest paths, set up as in HanLP's documentation."""
     return _cutter(_with_names("NShort.NShortSegment").seg)
 
 
 def shortest() -> Cut:
-    """Return the shortest path by Dijkstra, as HanLP's documentation sets it up."""
+    """Return a cutter by the shortest path (Dijkstra), set up as in HanLP's documentation."""
     return _cutter(_with_names("Dijkstra.DijkstraSegment").seg)
 
 
 def crf() -> Cut:
-    """Return words by a conditional random field, from the model that the environment names, in the format of CRF++.
+    """Return a cutter by a conditional random field; the model, in CRF++'s format, is that of `HANLP_CRF_MODEL`.
 
-    HanLP writes its own form of the model beside it.
+    HanLP writes the model in its own format next to it.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such file.
     """
     model = os.environ.get(CRF_MODEL, "")
     if not Path(model).is_file():
-        raise FileNotFoundError(f"the environment variable {CRF_MODEL} names no file: {model!r}")
+        raise FileNotFoundError(f"the environment variable {CRF_MODEL} does not name a file: {model!r}")
     java_class(f"{_HANLP}.HanLP$Config").CRFSegmentModelPath = model
     return _cutter(java_class(f"{_HANLP}.seg.CRF.CRFSegment")().seg)
 

@@ -1,4 +1,4 @@
-"""IK Analyzer 2012: words of a dictionary, all of them or without those that overlap.
+"""IK Analyzer 2012: words of a dictionary, with or without those that overlap.
 
 Knows IK's classes; knows nothing of how Java is run.
 """
@@ -12,12 +12,12 @@ _IK = "org.wltea.analyzer.core"
 
 
 def fine() -> Cut:
-    """Return all words of the dictionary that occur, overlapping."""
+    """Return a cutter into all words of the dictionary that occur, overlapping."""
     return _cutter(smart=False)
 
 
 def smart() -> Cut:
-    """Return words that do not overlap; numbers are joined with their measure words."""
+    """Return a cutter into words that do not overlap; numbers are joined with their measure words."""
     return _cutter(smart=True)
 
 
@@ -28,7 +28,7 @@ def _cutter(*, smart: bool) -> Cut:
 
 
 def _lexemes() -> Any:  # noqa: ANN401  # Java's classes have no Python types
-    """Return a function from a segmenter with its text to the Java stream of its lexemes, which a null ends."""
+    """Return a function from a segmenter with its text to the Java stream of its lexemes, which ends at a null."""
     handles = java_class("java.lang.invoke.MethodHandles").publicLookup()
     method_type = java_class("java.lang.invoke.MethodType").methodType
     advance = handles.findVirtual(

@@ -1,4 +1,4 @@
-"""One Java machine for the process, and streams of Java objects as Python's words.
+"""One Java virtual machine for the process, and streams of Java objects as Python strings.
 
 Knows JPype and Java's own classes; knows no segmenter.
 """
@@ -19,12 +19,12 @@ from stream_dedup.text.forms import SEPARATOR
 LOCK_FILE = Path(__file__).with_name("java.lock.toml")
 _FLAGS = (
     "-Xmx2g",  # the models of ansj and HanLP take 0.9 GB when all are loaded
-    "-Xrs",  # signals stay Python's: Ctrl-C is not to end Java first
-    # A worker a core has no other core for a parallel collector, nor the time that the second compiler takes to repay:
-    # at 3,000 articles a process they are level, before that the first compiler alone is up to twice as fast.
+    "-Xrs",  # leaves signals to Python: Ctrl-C must not end Java first
+    # With a worker per core, there is no core left for a parallel collector, and the second compiler hardly pays off:
+    # it breaks even at 3,000 articles per process; up to there the first compiler alone is up to twice as fast.
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",  # its shared file in the temporary folder would outlive a killed worker
+    "-XX:-UsePerfData",  # its shared file in the temporary directory would outlive a killed worker
     "--enable-native-access=ALL-UNNAMED",
 )
 _UTF_16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
@@ -34,12 +34,12 @@ _starting = Lock()
 
 
 def java_class(name: str) -> Any:  # noqa: ANN401  # Java's classes have no Python types
-    """Return a Java class, of the locked jars or of Java itself. Starts Java in this process if it is not yet.
+    """Return a Java class, from the locked jars or from Java itself. Starts Java in this process if necessary.
 
-    A process has one Java, which cannot be started again, nor survives a fork: workers are to be fresh processes.
+    A process has one Java, which cannot be restarted and does not survive a fork: workers must be fresh processes.
 
     Raises:
-        JarError: a jar cannot be fetched, or is not the locked one.
+        JarError: a jar cannot be downloaded, or is not the locked one.
     """
     with _starting:
         if not jpype.isJVMStarted():
@@ -50,18 +50,18 @@ def java_class(name: str) -> Any:  # noqa: ANN401  # Java's classes have no Pyth
 def _start() -> None:
     jars = [str(jar) for jar in locked_jars(LOCK_FILE, cache_folder("segmenters"))]
     jpype.startJVM(str(_libjvm()), *_FLAGS, classpath=jars, convertStrings=False)
-    # Each library reports by it that the user's own dictionaries are not there.
+    # Each library logs that the user's own dictionaries are missing.
     jpype.JClass("java.util.logging.LogManager").getLogManager().reset()
 
 
 def _libjvm() -> Path:
-    """Return the library of the runtime that came as a package: no Java has to be installed."""
+    """Return the library of the Java runtime that is installed as a Python package: no other Java is needed."""
     names = {"linux": "lib/server/libjvm.so", "darwin": "lib/server/libjvm.dylib", "win32": "bin/server/jvm.dll"}
     return Path(JAVA_HOME) / names[sys.platform]
 
 
 def function(interface: str, handle: Any) -> Any:  # noqa: ANN401  # Java's classes have no Python types
-    """Return a method handle as a Java object with one method, so that Java calls it without asking Python.
+    """Return a method handle as a Java object with one method, so that Java calls it without going through Python.
 
     Args:
         interface: its class, such as `java.util.function.Function`.
@@ -72,7 +72,7 @@ def function(interface: str, handle: Any) -> Any:  # noqa: ANN401  # Java's clas
 
 
 def getter(owner: str, name: str) -> Any:  # noqa: ANN401  # Java's classes have no Python types
-    """Return a Java function from an object to its public field of type String, or to what such a method returns."""
+    """Return a Java function from an object to its public field, or to what its method returns, of type String."""
     handles = java_class("java.lang.invoke.MethodHandles").publicLookup()
     string = java_class("java.lang.String").class_
     if name in {str(field.getName()) for field in java_class(owner).class_.getFields()}:
@@ -85,11 +85,11 @@ def getter(owner: str, name: str) -> Any:  # noqa: ANN401  # Java's classes have
 def cutter(stream: Callable[[str], Any], word: Any) -> Cut:  # noqa: ANN401  # Java's classes have no Python types
     """Return what cuts one text.
 
-    The words come over as one array of characters. Word by word it takes 8 ms a text of 900 characters, as a Java
-    string 1 ms, so 0.1 ms: a tenth of what cutting takes.
+    The words are transferred as one array of characters: this takes 0.1 ms for a text of 900 characters, a tenth of the
+    time for cutting. Word by word it would take 8 ms, as a Java string 1 ms.
 
     Args:
-        stream: from a text to a Java stream of some objects.
+        stream: a function from a text to a Java stream of some objects.
         word: a Java function from such an object to its word.
     """
     joined = java_class("java.util.stream.Collectors").joining(SEPARATOR)
@@ -106,10 +106,10 @@ def cutter(stream: Callable[[str], Any], word: Any) -> Cut:  # noqa: ANN401  # J
 
 
 def _within_bmp(text: str) -> tuple[str, dict[int, str]]:
-    """Return a text of characters that take one of Java's 16 bits, and the table that undoes it.
+    """Return a text in which each character is one 16-bit `char` of Java, and the table that restores the original.
 
-    Some segmenters cut between the two halves of an emoji. So each such character becomes one for private use that the
-    text does not hold; where there are more than 6,400 of them, the rest is replaced for good.
+    Some segmenters cut between the two halves of an emoji. So each such character becomes a private-use one that the
+    text does not contain; if there are more than 6,400 of them, the rest is replaced for good.
     """
     if text.isascii() or max(text) <= "\uffff":
         return text, {}

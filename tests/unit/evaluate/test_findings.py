@@ -45,7 +45,7 @@ def test_not_checked_without_results() -> None:
     """What was not run is not checked, and it says what is missing."""
     findings = findings_of(evaluation(measured(_FULL)))
     assert {finding.verdict for finding in findings} == {Verdict.UNCHECKED}
-    assert findings[0].numbers == (f"without result: {_PRECISE}",)
+    assert findings[0].numbers == (f"no result for: {_PRECISE}",)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,9 @@ def test_ids_and_clusters_are_those_of_a_scope(tmp_path: Path) -> None:
     path = _in_scopes(tmp_path / "a.jsonl", cluster="a", original="a", kind="drop")
     labelled = read_labelled(path, _SCOPED)
     assert labelled.positives().tolist() == [[0, 1], [2, 3]]
-    with pytest.raises(LabelError, match="line 2: original is 'c', which is the id of no article of the scope '甲'"):
+    with pytest.raises(
+        LabelError, match="line 2: original is 'c', but there is no article with this id in the scope '甲'"
+    ):
         read_labelled(_in_scopes(tmp_path / "b.jsonl", cluster="a", original="c"), _SCOPED)
 
 
@@ -92,7 +94,7 @@ def test_pairs_have_a_scope_where_their_ids_are_of_several(tmp_path: Path) -> No
     labelled = read_labelled(articles, _SCOPED, [pairs])
     assert (labelled.positives().tolist(), labelled.articles[3].original) == ([[2, 3]], "a")
     unknown = write_lines(tmp_path / "unknown.jsonl", {"a": "b", "b": "a"})
-    with pytest.raises(LabelError, match="a is 'b', which is the id of no article"):
+    with pytest.raises(LabelError, match="a is 'b', but there is no article with this id"):
         read_labelled(articles, _SCOPED, [unknown])
     alone = write_lines(tmp_path / "alone.jsonl", *({"id": name, "body": "正文", "scope": name} for name in "ab"))
     across = write_lines(tmp_path / "across.jsonl", {"a": "a", "b": "b"})
@@ -173,23 +175,29 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
     [
         (
             {"id": "a", "body": "另一篇", "cluster": "x"},
-            r"line 2: the id 'a' stands in line 1 already; ids must differ",
+            r"line 2: the id 'a' is already in line 1; ids must be unique",
         ),
         ({"id": "b", "body": "二", "cluster": ["x"]}, r"line 2: cluster is \['x'\], not a string or an integer"),
-        ({"id": "b", "body": "二", "cluster": "x", "original": "z"}, r"line 2: original is 'z', which is the id of no"),
+        (
+            {"id": "b", "body": "二", "cluster": "x", "original": "z"},
+            r"line 2: original is 'z', but there is no article",
+        ),
         (
             {"id": "b", "body": "二", "cluster": "x", "original": "b"},
-            r"line 2: original is 'b', which is the id of no oth",
+            r"line 2: original is 'b', but there is no other",
         ),
         ({"id": "b", "body": "二", "strength": "much"}, r"line 2: strength is 'much', not a number"),
         ({"id": "b", "body": "二", "strength": "nan"}, r"line 2: strength is 'nan', not a number"),
         ({"id": "b", "body": "二", "overlaps": [["a"]]}, r"line 2: overlaps is \['a'\], not a string or an integer"),
         ({"id": "b", "body": "二", "overlaps": "a"}, r"line 2: overlaps is 'a', not a list of ids"),
-        ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps holds 'b', which is the id"),
-        ({"id": "b", "cluster": "x"}, r"line 2: no article: no body"),
-        ({"id": "b", "deleted": True}, r"line 2: a withdrawal, where only articles are allowed"),
-        (["b"], "line 2: no JSON object: the message is an array"),
-        ({"id": "b", "body": "二", "cluster": "y"}, r"no two of 2 articles are of one cluster; give copies the same"),
+        ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps contains 'b', but there is"),
+        ({"id": "b", "cluster": "x"}, r"line 2: not an article: no body"),
+        ({"id": "b", "deleted": True}, r"line 2: a withdrawal, but only articles are allowed"),
+        (["b"], "line 2: not a JSON object: the message is an array"),
+        (
+            {"id": "b", "body": "二", "cluster": "y"},
+            r"no two of 2 articles are in the same cluster; give copies the same",
+        ),
     ],
 )
 def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_path: Path) -> None:
@@ -202,14 +210,14 @@ def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_pat
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([{"id": "a", "repost_of": "z"}], r"line 1: repost_of is 'z', which is the id of no article"),
-        ([{"a": "z", "b": "a"}], r"line 1: a is 'z', which is the id of no article"),
-        ([{"id": "a", "repost_of": "a"}], r"line 1: repost_of is 'a', which is the id of no other article"),
-        ([{"a": "a", "b": "a"}], r"line 1: b is 'a', which is the id of no other article"),
-        ([{"id": "a"}], r"line 1: no pair; allowed are `id` and `repost_of`, or `a` and `b`"),
+        ([{"id": "a", "repost_of": "z"}], r"line 1: repost_of is 'z', but there is no article"),
+        ([{"a": "z", "b": "a"}], r"line 1: a is 'z', but there is no article"),
+        ([{"id": "a", "repost_of": "a"}], r"line 1: repost_of is 'a', but there is no other article"),
+        ([{"a": "a", "b": "a"}], r"line 1: b is 'a', but there is no other article"),
+        ([{"id": "a"}], r"line 1: not a pair; it needs `id` and `repost_of`, or `a` and `b`"),
         (
             [{"id": "b", "repost_of": "a"}, {"id": "b", "repost_of": "c"}],
-            r"line 2: the id 'b' is labelled in line 1 already; one original an article",
+            r"line 2: the id 'b' is already labelled in line 1; an article can have only one original",
         ),
     ],
 )
@@ -224,7 +232,7 @@ def test_what_is_no_json_is_named(tmp_path: Path) -> None:
     """The line is told for broken JSON too."""
     path = tmp_path / "f.jsonl"
     path.write_text('{"id": "a", "body": "一"}\n{"id": \n', "utf-8")
-    with pytest.raises(LabelError, match=r"f.jsonl, line 2: no JSON"):
+    with pytest.raises(LabelError, match=r"f.jsonl, line 2: not a JSON"):
         read_labelled(path, _INPUT)
 
 
@@ -232,7 +240,7 @@ def test_what_is_no_json_is_named(tmp_path: Path) -> None:
     ("label", "message"),
     [
         (f'"strength": 1{"0" * 400}', "strength is 10+, not a number"),
-        ('"cluster": "x\\ud83d"', r"cluster is 'x\\ud83d', which cannot be UTF-8"),
+        ('"cluster": "x\\ud83d"', r"cluster is 'x\\ud83d', which cannot be encoded as UTF-8"),
     ],
 )
 def test_labels_that_cannot_be_kept_are_named(label: str, message: str, tmp_path: Path) -> None:
@@ -274,7 +282,7 @@ def test_a_faulty_row_is_named(tmp_path: Path) -> None:
     """By what is wrong with the row, which is no JSON in any case."""
     path = tmp_path / "f.csv"
     path.write_text("id,body,cluster\na,一,x\nb,二,x,too many\n", "utf-8")
-    with pytest.raises(LabelError, match=r"f.csv, line 2: (?!no JSON)"):
+    with pytest.raises(LabelError, match=r"f.csv, line 2: (?!not a JSON)"):
         read_labelled(path, _INPUT)
 
 

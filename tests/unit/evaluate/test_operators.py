@@ -317,11 +317,13 @@ def test_the_pools_are_wide_enough() -> None:
 
 def test_strengths_out_of_bounds_are_refused() -> None:
     """The message says what is allowed, also for an operator that has no strength."""
-    with pytest.raises(ValueError, match=r"drop of strength 1.5: share of the sentences that go, over 0, up to 0.9"):
+    with pytest.raises(
+        ValueError, match=r"drop cannot have the strength 1.5: share of the sentences dropped, above 0, up to 0.9"
+    ):
         OPERATORS["drop"].check(1.5)
-    with pytest.raises(ValueError, match="verbatim of strength 1: it has no strength"):
+    with pytest.raises(ValueError, match="verbatim cannot have the strength 1: it takes none"):
         OPERATORS["verbatim"].check(1)
-    with pytest.raises(ValueError, match="drop wants a strength"):
+    with pytest.raises(ValueError, match="drop needs a strength"):
         OPERATORS["drop"].check(None)
 
 

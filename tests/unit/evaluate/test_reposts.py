@@ -164,10 +164,10 @@ def test_no_copy_is_left_without_a_word() -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ("shorten", "'shorten' is no edit operator; there are verbatim, boiler"),
-        ("drop:1.2", "drop of strength 1.2: share of the sentences that go, over 0, up to 0.9"),
-        ("drop:a lot", "drop of strength 'a lot': share of the sentences that go, over 0, up to 0.9"),
-        ("shuffle:0.5", "shuffle of strength 0.5: it has no strength"),
+        ("shorten", "'shorten' is not an edit operator; choose from verbatim, boiler"),
+        ("drop:1.2", "drop cannot have the strength 1.2: share of the sentences dropped, above 0, up to 0.9"),
+        ("drop:a lot", "drop cannot have the strength 'a lot': share of the sentences dropped, above 0, up to 0.9"),
+        ("shuffle:0.5", "shuffle cannot have the strength 0.5: it takes none"),
     ],
 )
 def test_edits_that_there_are_not_are_refused(edit: str, message: str) -> None:
@@ -187,9 +187,9 @@ def test_edits_are_parsed_with_their_strengths() -> None:
 
 def test_impossible_inputs_are_refused(articles: list[Article]) -> None:
     """One id for two articles, one article alone, and delays the wrong way round."""
-    with pytest.raises(ValueError, match="the id '1' stands for two articles"):
+    with pytest.raises(ValueError, match="the id '1' belongs to two articles"):
         with_reposts([articles[0], articles[0]], RepostSettings())
-    with pytest.raises(ValueError, match="1 article that does not overlap others: reposts are made of two or more"):
+    with pytest.raises(ValueError, match="1 article that does not overlap others: reposts are made from two or more"):
         with_reposts(articles[:1], RepostSettings())
-    with pytest.raises(ValidationError, match="least_minutes = 9 is over most_minutes = 3"):
+    with pytest.raises(ValidationError, match="least_minutes = 9 is greater than most_minutes = 3"):
         RepostSettings(least_minutes=9, most_minutes=3)

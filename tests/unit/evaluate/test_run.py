@@ -189,7 +189,7 @@ def test_a_set_that_was_written_is_the_same_one(bodies: list[str], tmp_path: Pat
 def test_directory_of_other_things_is_refused(tmp_path: Path) -> None:
     """Nothing is written beside files that are not a run's."""
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(OtherRunError, match="no directory of an evaluation"):
+    with pytest.raises(OtherRunError, match="not the directory of an evaluation"):
         evaluate(_plan(), five(), tmp_path, Heard())
 
 

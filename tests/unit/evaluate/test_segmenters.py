@@ -138,7 +138,7 @@ def test_each_names_its_source() -> None:
 
 def test_unknown_name_is_answered_with_those_there_are() -> None:
     """A wrong name is named, and all that are allowed."""
-    with pytest.raises(ValueError, match=r"'jeiba' is no segmenter; there are jieba-precise, .*, jieba-fast"):
+    with pytest.raises(ValueError, match=r"'jeiba' is not a segmenter; choose from jieba-precise, .*, jieba-fast"):
         get("jeiba")
 
 
