@@ -1,7 +1,7 @@
-"""The command line's `evaluate`: run, make, list, report.
+"""The `evaluate` commands: run, make, list, report.
 
-Knows arguments, progress and exit codes; knows nothing of how anything is done. The packages of the extra are imported
-when a command runs: all other commands start as fast without them.
+Knows arguments, progress and exit codes; knows nothing of how the work is done. The packages of the extra are imported
+only when a command runs, so that all other commands start quickly.
 """
 
 import errno
@@ -44,26 +44,24 @@ _EXTRA = frozenset({"jinja2", "joblib", "markupsafe", "matplotlib", "pypinyin", 
 _SLOW_SHOWN = 5
 _WIDE = 200
 
-app = typer.Typer(
-    help="Compare algorithms, and the engine in its configurations, on articles of your own.", no_args_is_help=True
-)
+app = typer.Typer(help="Compare algorithms and engine configurations on your own articles.", no_args_is_help=True)
 
 FileArgument = Annotated[
     Path, typer.Argument(help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet, with or without labels.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of all that is drawn for reposts.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed for making reposts.")]
 ShareOption = Annotated[float, typer.Option("--share", help="Share of the articles that get reposts.")]
-CopiesOption = Annotated[float, typer.Option("--copies", help="Reposts of such an article, on average.")]
+CopiesOption = Annotated[float, typer.Option("--copies", help="Average number of reposts of such an article.")]
 ChainOption = Annotated[float, typer.Option("--chain", help="Chance that a repost is made from another repost.")]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=2, help="Articles that reposts are made from.", show_default="all")
+    int | None, typer.Option("--limit", min=2, help="Make reposts from at most this many articles.", show_default="all")
 ]
 EditOption = Annotated[
     list[str] | None,
     typer.Option(
         "--edit",
         "-e",
-        help="An edit operator, with its strengths if others than its own. May be repeated; see `evaluate list`.",
+        help="Edit operator, optionally with strengths other than its defaults. May be repeated; see `evaluate list`.",
         metavar="NAME[:STRENGTH,...]",
         show_default="all",
     ),
@@ -71,18 +69,22 @@ EditOption = Annotated[
 
 
 def _patterns(name: str, short: str, what: str) -> Any:  # noqa: ANN401  # typer reads it from an annotation
-    return typer.Option(name, short, help=f"{what}, as a pattern: *, ? and [...]. May be repeated.", metavar="PATTERN")
+    return typer.Option(
+        name, short, help=f"{what}, as a pattern with *, ? and [...]. May be repeated.", metavar="PATTERN"
+    )
 
 
-AlgorithmsOption = Annotated[list[str] | None, _patterns("--algorithms", "-a", "Algorithms by their whole names")]
+AlgorithmsOption = Annotated[list[str] | None, _patterns("--algorithms", "-a", "Algorithms by full name")]
 SegmentersOption = Annotated[list[str] | None, _patterns("--segmenters", "-w", "Segmenters")]
-FeaturesOption = Annotated[list[str] | None, _patterns("--features", "-f", "Weights of words")]
+FeaturesOption = Annotated[
+    list[str] | None, _patterns("--features", "-f", "Features (word weights, shingles, K-grams)")
+]
 SimilaritiesOption = Annotated[list[str] | None, _patterns("--similarities", "-m", "Similarity measures")]
 MarkdownOption = Annotated[
     Path | None,
     typer.Option(
         "--markdown",
-        help="Write the report as Markdown there, with its plots.",
+        help="Also write the report, with its plots, to this directory as Markdown.",
         metavar="DIR",
         parser=directory_path,
     ),
@@ -104,21 +106,21 @@ class Subject(StrEnum):
 def run_command(
     file: FileArgument,
     results: Annotated[
-        Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR", parser=directory_path)
+        Path, typer.Option("--out", "-o", help="Directory for the results.", metavar="DIR", parser=directory_path)
     ],
     pairs: Annotated[
         list[Path] | None,
-        typer.Option("--pairs", help="Labels: pairs of ids, {id, repost_of} or {a, b} a line.", metavar="FILE"),
+        typer.Option("--pairs", help="Labels: pairs of ids, one {id, repost_of} or {a, b} per line.", metavar="FILE"),
     ] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Labelled articles that overlap across clusters count neither way.")
+        bool, typer.Option("--lenient", help="Do not count pairs of labelled articles that overlap across clusters.")
     ] = False,
     algorithms: AlgorithmsOption = None,
     segmenters: SegmentersOption = None,
     features: FeaturesOption = None,
     similarities: SimilaritiesOption = None,
     findings: Annotated[
-        bool, typer.Option("--findings", help="Check the studies' findings: run what that takes, and show it.")
+        bool, typer.Option("--findings", help="Check the studies' findings: also run what this needs, and show it.")
     ] = False,
     threshold: Annotated[
         float | None,
@@ -127,14 +129,14 @@ def run_command(
             "-t",
             min=0,
             max=1,
-            help="Similarity of copies; the engine has its own.",
-            show_default="each one's own",
+            help="Similarity at or above which a pair counts as copies; the engine keeps its own.",
+            show_default="each algorithm's own",
         ),
     ] = None,
     replaced: Annotated[
-        int, typer.Option("--replaced", min=0, help="Texts for the experiment on replaced characters; 0: none.")
+        int, typer.Option("--replaced", min=0, help="Texts in the experiment on replaced characters; 0 skips it.")
     ] = 30,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0: one a core.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0 means one per core.")] = 0,
     seed: SeedOption = 0,
     share: ShareOption = 0.5,
     copies: CopiesOption = 1.5,
@@ -145,9 +147,9 @@ def run_command(
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Run algorithms on articles: labelled ones, or any, out of which it makes labelled reposts.
+    """Run algorithms on labelled articles, or on labelled reposts that it makes from any articles.
 
-    Writes tables (CSV), evaluation.json and report.html. What is done is kept: the same command goes on where it was.
+    Writes tables (CSV), evaluation.json and report.html. Finished results are kept: the same command resumes the run.
     """
     settings = settings_of(config, flags)
 
@@ -178,7 +180,7 @@ def run_command(
             with ending_in_order(), _bars() as listener:
                 evaluation = evaluate(plan, taken.labelled, results, listener)
         except (KeyboardInterrupt, SystemExit):
-            errors.print("what is done is kept, and `report` shows it: the same command goes on from there")
+            errors.print("finished results are kept, and `report` shows them; the same command resumes the run")
             raise
         _report(evaluation, results, markdown, findings=findings)
 
@@ -191,7 +193,7 @@ def make_command(
     result: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="Where it goes: .jsonl, .jsonl.gz or .jsonl.zst.", metavar="FILE", parser=named_path
+            "--out", "-o", help="File to write: .jsonl, .jsonl.gz or .jsonl.zst.", metavar="FILE", parser=named_path
         ),
     ],
     seed: SeedOption = 0,
@@ -203,7 +205,7 @@ def make_command(
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Make labelled reposts out of any articles, and only write them."""
+    """Make labelled reposts from any articles and write them to a file, without running algorithms."""
     settings = settings_of(config, flags)
 
     def work() -> None:
@@ -211,13 +213,13 @@ def make_command(
             from stream_dedup.evaluate.labels import write_labelled
             from stream_dedup.evaluate.source import Source, make
         if result.exists():
-            raise FileExistsError(errno.EEXIST, "there already", str(result))
+            raise FileExistsError(errno.EEXIST, "already exists", str(result))
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: make(Source(file, settings.input, (), reposts, limit)))
         with _usage():
             write_labelled(taken.labelled, result, settings.input.fields)
         _announce(taken)
-        out.print(f"labelled articles in {result}", soft_wrap=True)
+        out.print(f"labelled articles written to {result}", soft_wrap=True)
 
     guarded(work)
 
@@ -228,7 +230,7 @@ def report_command(
     markdown: MarkdownOption = None,
     findings: Annotated[bool, typer.Option("--findings", help="Show the studies' findings.")] = False,
 ) -> None:
-    """Show a run again, and write its tables and its page anew; also of one that was interrupted."""
+    """Show a finished or interrupted run again, and rewrite its tables and its page."""
 
     def work() -> None:
         with _extra():
@@ -240,13 +242,15 @@ def report_command(
 
 @app.command("list")
 def list_command(
-    subject: Annotated[Subject | None, typer.Argument(help="What to list; all but the algorithms if not said.")] = None,
+    subject: Annotated[
+        Subject | None, typer.Argument(help="What to list; by default everything except the algorithms.")
+    ] = None,
     algorithms: AlgorithmsOption = None,
     segmenters: SegmentersOption = None,
     features: FeaturesOption = None,
     similarities: SimilaritiesOption = None,
 ) -> None:
-    """List what there is to choose from, with sources, and what is missing here."""
+    """List what there is to choose from, with sources and what is missing on this machine."""
 
     def work() -> None:
         with _extra():
@@ -308,7 +312,7 @@ def _taken(take: Callable[[], "Taken"]) -> "Taken":
     from stream_dedup.files.readers import FileFormatError
 
     try:
-        with errors.status("articles and labels"):
+        with errors.status("reading articles and labels"):
             return take()
     except LabelError as error:
         raise FileFormatError(str(error)) from None
@@ -318,12 +322,12 @@ def _announce(taken: "Taken", selection: "Selection | None" = None) -> None:
     labelled = taken.labelled
     edited = sum(one.original is not None for one in labelled.articles)
     how = f"{edited:,} of them reposts made here" if taken.made else "labelled"
-    skipped = f"; {counted(taken.skipped, 'record')} skipped: no articles, or ids seen before" if taken.skipped else ""
+    skipped = f"; {counted(taken.skipped, 'record')} skipped: not articles, or repeated ids" if taken.skipped else ""
     errors.print(f"{labelled.name}: {counted(len(labelled.articles), 'article')}, {how}{skipped}")
     slow = selection.slow() if selection else []
     if slow:
         more = f" and {len(slow) - _SLOW_SHOWN} more" if len(slow) > _SLOW_SHOWN else ""
-        errors.print(f"slow, minutes on some thousand articles: {', '.join(slow[:_SLOW_SHOWN])}{more}")
+        errors.print(f"slow (minutes on a few thousand articles): {', '.join(slow[:_SLOW_SHOWN])}{more}")
 
 
 def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, findings: bool) -> None:
@@ -332,28 +336,28 @@ def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, f
         from stream_dedup.evaluate.report.files import PAGE, write_files
         from stream_dedup.evaluate.report.markdown import write_markdown
         from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
-    # First of all: whoever reads along may go.
+    # Before the tables are shown: the reader of standard output may leave early (`| head`).
     write_files(evaluation, results)
     report = write_markdown(evaluation, markdown) if markdown is not None else None
     for table in tables_on_terminal(evaluation):
         _show(table)
     if findings:
         _show(findings_on_terminal(findings_of(evaluation)))
-    out.print(f"results in {results}, to look at: {results / PAGE}", soft_wrap=True)
+    out.print(f"results are in {results}; to view them, open {results / PAGE}", soft_wrap=True)
     if report is not None:
-        out.print(f"report in {report}", soft_wrap=True)
+        out.print(f"Markdown report: {report}", soft_wrap=True)
     failed = [one for one in evaluation.unmeasured if one.failed]
     if failed:
         fail("\n".join(f"{one.named.name}: {one.reason}" for one in failed), EXIT_FAILED)
 
 
 def _show(table: RenderableType) -> None:
-    """Print a table; what is no terminal has room for all of it."""
+    """Print a table, at full width unless standard output is a terminal."""
     (out if out.is_terminal else Console(width=_WIDE)).print(table)
 
 
 class _Bars:
-    """A bar on standard error for each stage of a run."""
+    """Progress bars on standard error, one for each stage of a run."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -376,7 +380,7 @@ def _bars() -> Iterator[_Bars]:
 
 @contextmanager
 def _usage() -> Iterator[None]:
-    """End as wrong usage does where arguments are refused."""
+    """Exit with the code for wrong usage if arguments are rejected."""
     try:
         yield
     except ValueError as error:
@@ -385,13 +389,13 @@ def _usage() -> Iterator[None]:
 
 @contextmanager
 def _extra() -> Iterator[None]:
-    """Say how to get the packages of the extra where they are missing."""
+    """If packages of the extra are missing, exit with a message that says how to install them."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
-        fail(f"evaluate takes more packages ({error.name}): pip install 'stream-dedup[evaluate]'", EXIT_USAGE)
+        fail(f"evaluate needs more packages ({error.name}): pip install 'stream-dedup[evaluate]'", EXIT_USAGE)
 
 
 def _command() -> str:
