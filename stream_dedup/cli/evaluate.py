@@ -110,7 +110,9 @@ def run_command(
     ],
     pairs: Annotated[
         list[Path] | None,
-        typer.Option("--pairs", help="Labels: pairs of ids, one {id, repost_of} or {a, b} per line.", metavar="FILE"),
+        typer.Option(
+            "--pairs", help="Labels: id pairs, one {id, repost_of} or {a, b} per line. May be repeated.", metavar="FILE"
+        ),
     ] = None,
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Do not count pairs of labelled articles that overlap across clusters.")
