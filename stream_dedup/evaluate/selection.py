@@ -94,7 +94,7 @@ def _check(patterns: Sequence[str], names: Sequence[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             close = get_close_matches(pattern, names, n=5, cutoff=0.3)
-            near = f"; the closest are {', '.join(close)}" if close else ""
+            near = f"; closest: {', '.join(close)}" if close else ""
             raise ValueError(
                 f"{pattern!r} matches no algorithm{near}; `stream-dedup evaluate list` shows the parts of all "
                 f"{len(names)}"

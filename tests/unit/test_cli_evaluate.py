@@ -107,7 +107,7 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-a", "chars/5-gram/jacard"), "matches no algorithm; the closest are chars/5-grams/jaccard"),
+        (("-a", "chars/5-gram/jacard"), "matches no algorithm; closest: chars/5-grams/jaccard"),
         (("-a", "nosuch/*"), "'nosuch/*' matches no algorithm"),
         (("-m", "jacard"), "'jacard' matches none of the"),
         (("-w", "chars", "-f", "tfidf"), "no algorithm matches all of [['chars'], ['tfidf']]"),

@@ -23,7 +23,7 @@ from stream_dedup.version import __version__
 _KEPT_SECONDS = 30.0
 _MORE_JOBS = 2  # in progress than there are processes: while one waits for its last call, others fill in
 _REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
-_NOT_DONE = "the run was interrupted before this was done: the same command resumes it"
+_NOT_DONE = "interrupted before this was done: the same command resumes the run"
 
 
 def evaluate(plan: Plan, labelled: LabelledSet, directory: Path, listener: Listener) -> Evaluation:

@@ -38,7 +38,7 @@ def test_findings_add_what_they_take() -> None:
 
 def test_unknown_names_are_told_with_close_ones() -> None:
     """A misspelt name is no algorithm; the message has the right one."""
-    with pytest.raises(ValueError, match="'engine/defalt' matches no algorithm; the closest are engine/default"):
+    with pytest.raises(ValueError, match="'engine/defalt' matches no algorithm; closest: engine/default"):
         selected(Wanted(["engine/defalt"]))
     with pytest.raises(ValueError, match="jieba-precise"):
         selected(Wanted(segmenters=["jieba-precize"]))
