@@ -1,4 +1,4 @@
-"""Which two characters some words begin with: a filter that saves looking for one at nearly every place of a text.
+"""The first two characters of some words, as a filter: it rules out a word at nearly every position of a text.
 
 Knows pairs of characters; knows nothing of the words.
 """
@@ -9,17 +9,17 @@ from stream_dedup.compiled.hashing import I64, U8, U32
 from stream_dedup.compiled.kernel import kernel
 
 _SPREAD = np.uint64(7919)  # a prime
-_BITS, _LOW_BITS = np.uint64(3), np.uint64(7)  # of a byte's number in the filter, and of a bit's in the byte
+_BITS, _LOW_BITS = np.uint64(3), np.uint64(7)  # position in the filter: of the byte, and of the bit within it
 
 
 @kernel
 def beginnings(points: U32, starts: I64, size: int) -> U8:
-    """Return the filter of words: a bit for each pair of characters, shape (size,).
+    """Return the filter of words: a bit for each pair of characters, by hash, shape (size,).
 
     Args:
         points: code points of the words.
-        starts: where each begins; all have two characters or more.
-        size: bytes, a power of two; of 8 bits each, a tenth or less should be those of words.
+        starts: where each word begins; all have two characters or more.
+        size: bytes, a power of two; at most a tenth of its bits should be set by the words.
     """
     filled = np.zeros(size, np.uint8)
     for start in starts:
@@ -30,7 +30,7 @@ def beginnings(points: U32, starts: I64, size: int) -> U8:
 
 @kernel
 def may_begin(one: np.uint32, other: np.uint32, filled: U8) -> bool:
-    """Tell whether a word may begin with two characters; where it says no, none does."""
+    """Return whether a word may begin with two characters; if False, none does."""
     pair = _pair(one, other, len(filled))
     return bool(filled[pair >> _BITS] >> (pair & _LOW_BITS) & 1)
 

@@ -1,6 +1,6 @@
-"""What of a normal text is content: not links, nor the lines that sites put around articles.
+"""The content of a normal text: without links and without the lines that sites put around articles.
 
-Knows phrases by which such lines are told; knows nothing of words or of other articles.
+Knows the phrases that identify such lines; knows nothing of words or of other articles.
 """
 
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from stream_dedup.text.texts import Texts, followed
 
 Bool = NDArray[np.bool_]
 
-_LONGEST_LINE = 160  # characters: what is longer has something to say besides
-# What a character may do beside ending a sentence: begin a phrase, be one, begin a link.
+_LONGEST_LINE = 160  # characters: a longer sentence has content of its own
+# Roles of a character besides ending a sentence: it begins a phrase, is a phrase, may belong to the start of a link.
 _BEGINS, _IS, _LINKS = np.uint8(2), np.uint8(4), np.uint8(8)
 _NO_LINKS = np.uint8(0)
 _MAY_LINK = -1
@@ -31,7 +31,7 @@ class Contents(NamedTuple):
 
     Attributes:
         texts: what is left of them.
-        bare: whether nothing is left but there were lines of a site: an article of which only the shell came. Shape
+        bare: whether lines of a site were removed and no word is left: only the frame of an article arrived. Shape
             (n,).
     """
 
@@ -40,14 +40,14 @@ class Contents(NamedTuple):
 
 
 class _Phrases(NamedTuple):
-    """Phrases in the order of their first characters.
+    """Phrases, sorted by their first characters.
 
     Attributes:
-        points: all of them, one behind the other.
-        offsets: phrase i at points[offsets[i]:offsets[i + 1]].
+        points: code points of all phrases, concatenated.
+        offsets: phrase i is points[offsets[i]:offsets[i + 1]].
         first: number of the first phrase that begins with each code point, shape (0x110000,).
-        kinds: `_BEGINS`, `_LINKS` and `ENDS` of each code point, shape (0x110000,).
-        begins: filter of those of two characters or more, see `beginnings`.
+        kinds: flags `_BEGINS`, `_IS`, `_LINKS` and `ENDS` of each code point, shape (0x110000,).
+        begins: filter of the phrases of two characters or more, see `beginnings`.
     """
 
     points: U32
@@ -58,11 +58,11 @@ class _Phrases(NamedTuple):
 
 
 class ContentFilter:
-    """Takes links and the sites' own lines out of normal texts.
+    """Removes links and the sites' own lines from normal texts.
 
     Args:
-        phrases: a sentence of up to 160 characters with one of these is a site's line; in any form.
-        normal: brings them into the form of the texts.
+        phrases: a sentence of up to 160 characters that contains one of these is a site's line; need not be normal.
+        normal: converts the phrases to normal form.
     """
 
     def __init__(self, phrases: tuple[str, ...], normal: Normaliser) -> None:
@@ -75,11 +75,11 @@ class ContentFilter:
 
 
 def contents_of(texts: Texts, taken: Bool) -> Contents:
-    """Return the contents of texts out of some of which lines were taken.
+    """Return the contents of texts after sites' lines were removed from some of them.
 
     Args:
-        texts: what is left of them, n.
-        taken: whether something was taken out of each, shape (n,).
+        texts: what is left of n texts.
+        taken: whether lines were removed from each text, shape (n,).
     """
     return Contents(texts, taken & ~texts.with_any(word_table()))
 
@@ -99,7 +99,7 @@ def _phrases_of(ordered: list[str]) -> _Phrases:
 
 @kernel
 def _contents(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, Bool]:
-    """Return texts without links and without the sentences that are lines of a site, and which ones had such lines."""
+    """Return texts without links and sites' lines, and which texts had such lines, shape (n,)."""
     kept, stops, taken = np.empty_like(points), np.zeros_like(offsets), np.zeros(len(offsets) - 1, np.bool_)
     for text in range(len(taken)):
         own, room = points[offsets[text] : offsets[text + 1]], kept[stops[text] :]
@@ -112,16 +112,16 @@ def _contents(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, B
 
 @kernel
 def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -> tuple[int, bool]:
-    """Write a text without the sentences that are lines of a site; return its length and whether there were any.
+    """Write a text to `kept` without the sentences that are a site's lines; return its length, and if there were any.
 
-    Where it may have links, and these matter, its length is `_MAY_LINK`.
+    If `links` is set and the text may contain links, the length returned is `_MAY_LINK`.
     """
     kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | links
     used, copied, start, last = 0, 0, 0, len(points) - 1
     taken = is_line = False
     for i in range(len(points)):
         kind = kinds[points[i]]
-        # One branch, which is taken at one of 25 characters.
+        # A single branch: only about one character in 25 gets past it.
         if i < last and not (kind & marks != 0) | may_begin(points[i], points[i + 1], begins):
             continue
         if kind & links and may_link(points, i):

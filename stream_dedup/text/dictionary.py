@@ -1,6 +1,6 @@
-"""The dictionary of jieba as arrays, read once.
+"""jieba's dictionary as arrays, read once.
 
-Knows its file and where jieba lies; knows nothing of what the words are for.
+Knows its file and where jieba is installed; knows nothing of what the words are for.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ class Dictionary:
     """A dictionary of n words.
 
     Attributes:
-        points: code points of all words, one behind the other.
+        points: code points of all words, concatenated.
         stops: where each word ends in `points`; it begins where the one before it ends, shape (n,).
-        frequencies: how often it occurs in jieba's corpus, shape (n,).
+        frequencies: how often each word occurs in jieba's corpus, shape (n,).
         tags: the distinct parts of speech.
-        tag_of: each word's part of speech as a place in `tags`, shape (n,).
+        tag_of: each word's part of speech as an index in `tags`, shape (n,).
     """
 
     points: U32
@@ -38,12 +38,12 @@ class Dictionary:
     tag_of: NDArray[np.uint8]
 
     def lower(self) -> U32:
-        """Return `points` with the letters of ASCII in lower case: normal texts have no other."""
+        """Return `points` with ASCII letters in lower case: normal texts have no others."""
         capital = (self.points >= ord("A")) & (self.points <= ord("Z"))
         return np.where(capital, self.points + np.uint32(ord("a") - ord("A")), self.points)
 
     def extended(self, words: Sequence[UserWord]) -> "Dictionary":
-        """Return this dictionary with words behind its own; the frequency of those that name none is 0."""
+        """Return this dictionary with words appended; those without a frequency get 0."""
         if not words:
             return self
         tags = (*self.tags, *sorted({entry.tag for entry in words} - set(self.tags)))
@@ -58,12 +58,12 @@ class Dictionary:
 
 @lru_cache(maxsize=1)
 def jieba_dictionary() -> Dictionary:
-    """Return jieba's dictionary; those who ask share it."""
+    """Return jieba's dictionary; all callers share it."""
     return parse(jieba_folder().joinpath("dict.txt").read_bytes().decode())
 
 
 def parse(text: str) -> Dictionary:
-    """Return the dictionary that a file in jieba's format holds: `word frequency tag` a line."""
+    """Return the dictionary in the text of a file in jieba's format: `word frequency tag` per line."""
     points, stops, frequencies, tags = _fields(code_points(text), text.count("\n"))
     distinct = np.unique(tags)
     names = tuple(_letters(int(tag)) for tag in distinct)
@@ -71,7 +71,7 @@ def parse(text: str) -> Dictionary:
 
 
 def jieba_folder() -> Path:
-    """Return where jieba lies, without loading it: that takes as long as all else that a start waits for."""
+    """Return jieba's folder without importing jieba: that takes as long as everything else at start-up."""
     package = find_spec("jieba")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("the package jieba is not installed")
@@ -80,7 +80,7 @@ def jieba_folder() -> Path:
 
 @kernel
 def _fields(file: U32, lines: int) -> tuple[U32, I64, I64, I64]:
-    """Return the words, where each ends, its frequency, and its tag as a number: the bytes of its letters."""
+    """Return the words' points, where each word ends, its frequency, and its tag as a number: its letters' bytes."""
     points, used = np.empty(len(file), np.uint32), 0
     stops, frequencies, tags = np.empty(lines, np.int64), np.zeros(lines, np.int64), np.zeros(lines, np.int64)
     i = 0

@@ -1,4 +1,4 @@
-"""What Unicode and OpenCC make of each character: the tables of the normal text.
+"""What Unicode and OpenCC make of each character: the tables for normal text.
 
 Knows single characters and which of them join with others; knows nothing of texts.
 """
@@ -13,15 +13,15 @@ from opencc import OpenCC
 
 from stream_dedup.compiled.hashing import U32, code_points
 
-# What the tables say of code points that do not stand for a single other one.
+# Values in the tables of code points that do not map to a single other one.
 DELETE = np.uint32(0xFFFFFFFF)
 COMPOSE = np.uint32(0xFFFFFFFE)  # it expands, or may join with the one before it
 MARKUP = np.uint32(0xFFFFFFFD)  # a tag or an entity of HTML may begin with it; otherwise it stays as it is
 _MARKUP = "<&"
-SEPARATOR = "\uffff"  # a noncharacter: no normal text holds it, so it can stand between words
-_LONGEST_EXPANSION = 8  # characters of one; the units of measurement, such as ㌖, have up to 6
+SEPARATOR = "\uffff"  # a noncharacter: no normal text contains it, so it can separate words
+_LONGEST_EXPANSION = 8  # characters that one expands to; units of measurement, such as ㌖, have up to 6
 _CODE_POINTS = 0x110000
-# Whatever NFKC, lower case or deletion touches lies in these blocks: Han, Hangul and private use stay as they are.
+# Everything that NFKC, lower case or deletion changes is in these blocks: Han, Hangul and private use stay as they are.
 _TOUCHED = (
     range(0x3400),
     range(0xA000, 0xAC00),
@@ -30,18 +30,18 @@ _TOUCHED = (
     range(0xE0000, 0xE1000),
 )
 _HAN = (range(0x3400, 0xA000), range(0x20000, 0x323B0))
-_BETWEEN = "\ue000"  # for private use: Unicode makes nothing of it
+_BETWEEN = "\ue000"  # for private use: Unicode maps it to nothing else
 
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """What Unicode makes of each of some characters.
+    """What Unicode makes of some characters.
 
     Attributes:
         sources: the characters' code points, shape (n,).
-        points: all their forms in NFKC and lower case, one behind the other.
-        starts: where each one's form begins in `points`, shape (n,).
-        lengths: of each one's form, in code points, shape (n,).
+        points: their forms in NFKC and lower case, concatenated.
+        starts: where each form begins in `points`, shape (n,).
+        lengths: of each form, in code points, shape (n,).
     """
 
     sources: U32
@@ -50,7 +50,7 @@ class _Forms:
     lengths: NDArray[np.int64]
 
     def single(self) -> tuple[U32, U32]:
-        """Return the characters of which Unicode makes one other, and those that they become."""
+        """Return the characters whose form is a single character, and these forms."""
         one = self.lengths == 1
         return self.sources[one], self.points[self.starts[one]]
 
@@ -58,7 +58,7 @@ class _Forms:
 @cache
 def _forms() -> _Forms:
     sources = np.concatenate([np.arange(block.start, block.stop, dtype=np.uint32) for block in _TOUCHED])
-    # All at once, for speed. What stands between them is nothing's form, and nothing composes with it.
+    # All at once, for speed. The character between them is not the form of any other, and none composes with it.
     between = np.full(2 * len(sources), ord(_BETWEEN), np.uint32)
     between[::2] = sources
     text = between.tobytes().decode("utf-32-le")
@@ -66,7 +66,7 @@ def _forms() -> _Forms:
 
 
 def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the code points of a text whose parts end with a character, where each part begins, and its length."""
+    """Return the code points of a text whose parts end with `between`, where each part begins, and its length."""
     points = code_points(text)
     ends = np.flatnonzero(points == ord(between))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -75,7 +75,7 @@ def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[n
 
 @cache
 def sprawling() -> NDArray[np.bool_]:
-    """Return which code points NFKC makes whole phrases of: a text of them would grow to its eighteenfold."""
+    """Return which code points NFKC expands to whole phrases: a text of them would grow eighteenfold."""
     table = np.zeros(_CODE_POINTS, np.bool_)
     forms = _forms()
     table[forms.sources[forms.lengths > _LONGEST_EXPANSION]] = True
@@ -84,13 +84,13 @@ def sprawling() -> NDArray[np.bool_]:
 
 @cache
 def forms_of(*, simplify: bool) -> tuple[U32, U32]:
-    """Return what each code point becomes: in a text as it comes, and in one that is in NFKC and lower case.
+    """Return what each code point becomes in a raw text, and in one that is already in NFKC and lower case.
 
-    Both of shape (0x110000,), with `DELETE`, and the first with `COMPOSE` and `MARKUP`.
+    Both tables have shape (0x110000,) and contain `DELETE`; the first also has `COMPOSE` and `MARKUP`.
     """
     settled = np.arange(_CODE_POINTS, dtype=np.uint32)
-    settled[0xD800:0xE000] = DELETE  # a lone surrogate is half of a cut emoji: no text
-    settled[ord("ς")] = ord("σ")  # lower case depends on the place in the word here alone
+    settled[0xD800:0xE000] = DELETE  # a lone surrogate is half of a truncated emoji, not text
+    settled[ord("ς")] = ord("σ")  # the only lower case that depends on the position in the word
     forms = _forms()
     fast = settled.copy()
     fast[forms.sources] = COMPOSE
@@ -102,8 +102,8 @@ def forms_of(*, simplify: bool) -> tuple[U32, U32]:
     fast[combining], settled[combining] = COMPOSE, DELETE
     invisible = forms.sources[[_invisible(character) for character in characters]]
     fast[invisible] = settled[invisible] = DELETE
-    # NFKC turns an ellipsis into three full stops. Either way it is punctuation, and it is nine tenths of
-    # all that expands, so it stays one character and the text keeps the fast path.
+    # NFKC turns an ellipsis into three full stops. Either way it is punctuation, and it makes up nine tenths of
+    # all expansions, so it stays one character and the text keeps the fast path.
     fast[ord("…")] = ord("…")
     fast[code_points(_MARKUP)] = MARKUP
     return (_simplified(fast), _simplified(settled)) if simplify else (fast, settled)
@@ -122,7 +122,7 @@ def _joining() -> U32:
 
 
 def _simplified(table: U32) -> U32:
-    """Follow the table by the map from traditional to simplified characters."""
+    """Apply the map from traditional to simplified characters to a table, in place."""
     ordinary = table < MARKUP
     table[ordinary] = _to_simple()[table[ordinary]]
     return table
@@ -132,7 +132,7 @@ def _simplified(table: U32) -> U32:
 def _to_simple() -> U32:
     """Return OpenCC's map of single characters from traditional to simplified, shape (0x110000,)."""
     han = "".join(chr(point) for block in _HAN for point in block)
-    # A line each: within a line OpenCC would convert phrases instead of characters.
+    # One per line: within a line OpenCC would convert phrases instead of characters.
     points, starts, lengths = _divided(OpenCC("t2s").convert("\n".join(han) + "\n"), "\n")
     single = lengths == 1
     table = np.arange(_CODE_POINTS, dtype=np.uint32)

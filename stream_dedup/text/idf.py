@@ -1,6 +1,6 @@
 """Document counts that grow with the stream, and the numbered frozen epochs that weights are taken from.
 
-Knows how many articles hold a word; knows nothing of how counts are stored.
+Knows how many articles contain a word; knows nothing of how counts are stored.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Epoch:
         number: 0 for the dictionary alone, then 1, 2, ...
         documents: N, the articles counted so far.
         keys: open-addressing table of word hashes, shape (m,).
-        counts: df, the articles that hold the word, shape (m,).
+        counts: df, the articles that contain the word, shape (m,).
     """
 
     number: int = 0
@@ -33,7 +33,7 @@ class Epoch:
 
     @classmethod
     def restored(cls, number: int, documents: int, pairs: Counts) -> "Epoch":
-        """Return the epoch as it was when packed."""
+        """Return an epoch from its packed pairs."""
         keys = empty_table(len(pairs) + 1)
         counts = np.zeros(len(keys), np.uint32)
         _add_counts(keys, counts, 0, len(pairs), pairs["word"].copy(), pairs["documents"].copy())
@@ -45,10 +45,10 @@ class Epoch:
 
 
 class DocumentCounts:
-    """The live counts. Bounded: while the table is full, a new word is not counted before the next epoch.
+    """The live counts. Bounded: once the table is full, new words are not counted until the next epoch.
 
     Args:
-        max_words: most words that are kept.
+        max_words: maximum number of words kept.
     """
 
     def __init__(self, max_words: int) -> None:
@@ -59,7 +59,7 @@ class DocumentCounts:
         self._counts = np.zeros(len(self._keys), np.uint32)
 
     def add(self, documents: int, counts: Counts) -> None:
-        """Add what `documents` more articles hold: pairs of a word's hash and how many of them hold it."""
+        """Add the counts of `documents` more articles: pairs of a word's hash and how many of them contain it."""
         self._reserve(self.words + len(counts))
         self.documents += documents
         self.words = _add_counts(
@@ -78,7 +78,7 @@ class DocumentCounts:
         return Epoch(number, self.documents, self._keys.copy(), self._counts.copy())
 
     def copy(self) -> "DocumentCounts":
-        """Return counts that grow apart from these."""
+        """Return an independent copy of the counts."""
         same = DocumentCounts(self.max_words)
         same.documents, same.words = self.documents, self.words
         same._keys, same._counts = self._keys.copy(), self._counts.copy()
@@ -97,7 +97,7 @@ class DocumentCounts:
             self._rebuild(self.packed(), words)
 
     def _forget_rarest(self) -> None:
-        """Keep the better half: words by descending count, ties by hash so that a replay forgets the same."""
+        """Keep the more frequent half: words by descending count, ties by hash so that a replay forgets the same."""
         pairs = self.packed()
         order = np.lexsort((pairs["word"], -pairs["documents"].astype(np.int64)))
         self._rebuild(pairs[order[: self.max_words // 2]], self.max_words)
@@ -120,14 +120,14 @@ def document_delta(hashes: U64) -> Counts:
 
 
 def delta_of(offsets: I64, hashes: U64, articles: I64) -> Counts:
-    """Return how many of some articles hold each word, as packed pairs in order of first occurrence.
+    """Return how many of some articles contain each word, as packed pairs in order of first occurrence.
 
-    The order decides which words still find room in a full table: so it must not depend on batches.
+    The order decides which words still fit into a full table, so it must not depend on how articles are batched.
 
     Args:
-        offsets: the distinct words of article i stand at hashes[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        offsets: the distinct words of article i are hashes[offsets[i]:offsets[i + 1]], shape (n + 1,).
         hashes: of words.
-        articles: places of those that are counted, in order.
+        articles: indices of those to count, in order.
     """
     words, documents = _counted(offsets, hashes, articles)
     delta = np.empty(len(words), COUNT_DTYPE)
@@ -141,7 +141,7 @@ def _counted(offsets: I64, hashes: U64, articles: I64) -> tuple[U64, U32]:
     for article in articles:
         most += offsets[article + 1] - offsets[article]
     words, documents, used = np.empty(most, np.uint64), np.zeros(most, np.uint32), 0
-    # The table holds places, from 1 on, and not the words: so it and the words that are looked at stay in the cache.
+    # The table holds indices, from 1 on, rather than words, so that it and the words compared stay in the cache.
     places = np.zeros(table_size(most), np.uint32)
     mask = np.uint64(len(places) - 1)
     for article in articles:

@@ -1,4 +1,4 @@
-"""How often each line stood at an end of a site's articles, and from when on it is the site's own.
+"""How often each line was at an end of a site's articles, and when it counts as the site's own.
 
 Knows what is counted, learnt and forgotten; knows nothing of texts, or of how counts are stored.
 """
@@ -17,16 +17,16 @@ from stream_dedup.text.lines import EndLines, site_of
 
 Bool = NDArray[np.bool_]
 
-_FORGOTTEN = 8  # one in so many articles is forgotten with each epoch, so that a site may change its lines
+_FORGOTTEN = 8  # with each epoch one in this many articles is forgotten, so that a site may change its lines
 
 
 class LearnRule(NamedTuple):
-    """When a line is its site's.
+    """When a line counts as its site's own.
 
     Attributes:
-        articles: so many articles of the site have it at least.
-        share: and so many of all its articles.
-        most: lines that are counted, at most.
+        articles: at least this many articles of the site have it.
+        share: and at least this share of all its articles.
+        most: maximum number of lines and sites that are counted.
     """
 
     articles: int
@@ -35,20 +35,20 @@ class LearnRule(NamedTuple):
 
 
 def rule_of(settings: TextSettings) -> LearnRule:
-    """Return the rule of some settings."""
+    """Return the rule that the settings define."""
     return LearnRule(settings.learn_min, settings.learn_share, settings.learn_max)
 
 
 class LineCounts:
-    """The live counts of lines, and those learnt when the epoch began.
+    """The live counts of lines, and the lines learnt when the epoch began.
 
     Args:
-        rule: when a line is its site's.
+        rule: when a line counts as its site's own.
         frozen: the counts when the epoch began, see `freeze`.
 
     Attributes:
-        learnt: open-addressing table of the lines that are sites'.
-        lines: how many these are.
+        learnt: open-addressing table of the lines that are sites' own.
+        lines: how many of them there are.
     """
 
     def __init__(self, rule: LearnRule, frozen: Counts | None = None) -> None:
@@ -61,14 +61,14 @@ class LineCounts:
         self._counts.add(0, aged(frozen))
 
     def add(self, delta: Counts) -> None:
-        """Add what more articles hold: pairs of a line's or a site's number and how many articles have it."""
+        """Add the counts of more articles: pairs of a line's or a site's number and how many articles have it."""
         self._counts.add(0, delta)
 
     def freeze(self, since: Sequence[Counts]) -> Counts:
-        """Return the counts that the next epoch begins with, in ascending order; what came once is forgotten.
+        """Return the counts that the next epoch begins with, ascending by number; what was counted once is forgotten.
 
         Args:
-            since: what is to be counted after the live counts, in order.
+            since: counts to add to the live counts first, in order.
         """
         counts = self._counts.copy()
         for delta in since:
@@ -78,7 +78,7 @@ class LineCounts:
         return frozen[np.argsort(frozen["word"])]
 
     def followed_by(self, frozen: Counts) -> "LineCounts":
-        """Return the counts as the next epoch begins with them."""
+        """Return the counts of the next epoch, given those it begins with."""
         return LineCounts(self._rule, frozen)
 
     def packed(self) -> Counts:
@@ -86,15 +86,15 @@ class LineCounts:
         return self._counts.packed()
 
     def fresh(self, lines: EndLines, articles: I64, since: Sequence[Counts]) -> I64:
-        """Return which articles have a line that none of their site had before.
+        """Return which articles have a line that no earlier article of their site had.
 
-        These count. A text that a site brings twenty times, and be it with an editor's changes, does not teach its own
-        first sentence.
+        Only these are counted: a text that a site publishes twenty times, even with an editor's changes, must not
+        teach its own first sentence.
 
         Args:
             lines: of n articles.
-            articles: places of some of them, ascending, shape (m,).
-            since: what was counted after the live counts, in order.
+            articles: indices of some of them, ascending, shape (m,).
+            since: counts added after the live counts, in order.
         """
         added = np.concatenate([np.empty(0, np.uint64), *(delta["word"] for delta in since)])
         known, added_known = self._counts.look_up(lines.keys) > 0, self._counts.look_up(added) > 0
@@ -104,11 +104,11 @@ class LineCounts:
 
 
 def learnt_lines(frozen: Counts, rule: LearnRule) -> U64:
-    """Return the numbers of the lines that are their sites'.
+    """Return the numbers of the lines that are their sites' own.
 
     Args:
-        frozen: articles of each line and site, ascending by number.
-        rule: when they are.
+        frozen: how many articles each line and site has, ascending by number.
+        rule: when a line is its site's own.
     """
     numbers, articles = frozen["word"].copy(), frozen["documents"].astype(np.int64)
     sites = _sites(numbers)
@@ -120,7 +120,7 @@ def learnt_lines(frozen: Counts, rule: LearnRule) -> U64:
 
 
 def aged(counts: Counts) -> Counts:
-    """Return counts of which an eighth, rounded up, is forgotten; what is down to nothing is left out."""
+    """Return counts with an eighth of each, rounded up, forgotten; those that reach 0 are left out."""
     older = counts.copy()
     older["documents"] -= (counts["documents"] + _FORGOTTEN - 1) // _FORGOTTEN
     return older[older["documents"] > 0]
@@ -136,10 +136,10 @@ def _sites(numbers: U64) -> U64:
 
 @kernel
 def _fresh(offsets: I64, keys: U64, known: Bool, places: I64, added: U64, added_known: Bool, room: int) -> Bool:
-    """Tell of each article whether it has a new line, as if they were counted one by one.
+    """Return for each article whether it has a new line, as if articles were counted one by one.
 
-    A site has had a line only if that found room, as it will in the counts: else it would make a difference where
-    batches are cut once these are full.
+    A line counts as seen only if there was room for it, as will be the case in the counts: otherwise results would
+    depend on where batches are cut once the counts are full.
     """
     seen = np.zeros(table_size(len(added) + len(keys) + 1), np.uint64)
     for i in range(len(added)):
@@ -157,7 +157,7 @@ def _fresh(offsets: I64, keys: U64, known: Bool, places: I64, added: U64, added_
 
 @kernel
 def _placed(seen: U64, key: np.uint64, known: bool, room: int) -> int:  # noqa: FBT001  # a kernel has no keyword-only arguments
-    """Put a number that is new into the table if there is room; return how much it takes."""
+    """Put a number into the table if it is new and there is room; return how many places it takes, 0 or 1."""
     slot = find_slot(seen, key)
     if known or seen[slot] != EMPTY or room <= 0:
         return 0

@@ -1,4 +1,4 @@
-"""What is known of a word before any article is read: frequency, part of speech, stop word, marker word.
+"""What is known about a word before any article is read: frequency, part of speech, stop word, marker word.
 
 Knows the dictionary of jieba, the user's dictionary and the word lists; knows nothing of the stream.
 """
@@ -35,17 +35,17 @@ from stream_dedup.text.user_words import UserWord
 
 NOUN, VERB, OTHER = np.uint8(3), np.uint8(2), np.uint8(1)
 STOP, MARKER = np.uint8(1), np.uint8(2)
-_TYPICAL_WORDS = 300  # words of an article: turns a word's share of a corpus into a share of documents
-_RARE = 0.3  # how often a word that the dictionary lacks is taken to occur in its corpus
+_TYPICAL_WORDS = 300  # words per article: turns a word's share of a corpus into a share of documents
+_RARE = 0.3  # assumed frequency in the dictionary's corpus of a word that the dictionary lacks
 
 
 class Markers(NamedTuple):
     """The marker words.
 
     Attributes:
-        hashes: of them, as an open-addressing table.
-        begin: which code points they begin with, shape (0x110000,): few do, and most words have none of these.
-        longest: characters of the longest.
+        hashes: of the words, as an open-addressing table.
+        begin: which code points they begin with, shape (0x110000,): only a few, and most words contain none of these.
+        longest: length of the longest, in characters.
     """
 
     hashes: U64
@@ -55,15 +55,15 @@ class Markers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """n words by their hash, as an open-addressing table; what is known of the most frequent ones lies together.
+    """n words by hash, as an open-addressing table; the data of the most frequent ones is stored together.
 
     Attributes:
         keys: hashes, shape (m,), m a power of two, `EMPTY` where free.
-        entries: which of the n words it is, shape (m,); the most frequent first.
-        prior: expected share of documents that hold the word, in (0, 1], shape (n,).
+        entries: index of the word among the n, the most frequent first, shape (m,).
+        prior: expected share of documents that contain the word, in (0, 1], shape (n,).
         part_of_speech: 3 noun, 2 verb, 1 other (the 2020 paper's values), shape (n,).
         flags: bits `STOP` and `MARKER`, shape (n,).
-        unknown_prior: the prior of a word which is not in the table.
+        unknown_prior: the prior of a word that is not in the table.
         markers: the marker words; a word that contains one counts as a marker word.
     """
 
@@ -77,15 +77,15 @@ class Lexicon:
 
 
 def read_words(path: Path) -> tuple[str, ...]:
-    """Read a word list: a word a line, UTF-8, blank lines and lines that begin with `#` skipped.
+    """Read a word list: one word per line, UTF-8; blank lines and lines that begin with `#` are skipped.
 
     Raises:
-        ValueError: it is no UTF-8; the message names the file.
+        ValueError: it is not valid UTF-8; the message names the file.
     """
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no UTF-8: {error}") from None
+        raise ValueError(f"{path} is not valid UTF-8: {error}") from None
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
@@ -106,11 +106,11 @@ def build_lexicon(
 ) -> Lexicon:
     """Build the lexicon from jieba's dictionary, the user's dictionary and the two lists.
 
-    Engines of the same settings share it: nobody writes to it.
+    Engines with the same settings share it, and none writes to it.
 
     Args:
         user_words: of the user's dictionary, in normal form.
-        stop_words: as they are in the list; they are normalised as the articles are.
+        stop_words: as in the list; they are normalised in the same way as articles.
         marker_words: likewise.
         simplify: whether articles are simplified.
     """
@@ -122,7 +122,7 @@ def build_lexicon(
     keys = empty_table(len(frequencies) + len(stops) + len(markers))
     slots = place_all(keys, hash_spans(dictionary.lower(), dictionary.stops))
     prior = np.full(len(keys), _documents_share(_RARE, total))
-    # A user's word that names no frequency keeps that of the dictionary, if it is one of its words.
+    # A user's word without a frequency keeps the one of jieba's dictionary, if it is in there.
     named = slots[frequencies > 0]
     prior[named] = _documents_share(np.maximum(frequencies[frequencies > 0], _RARE), total)
     part_of_speech = np.full(len(keys), OTHER)
@@ -149,12 +149,12 @@ def _markers(words: list[str]) -> Markers:
 
 @kernel
 def contains_marker(points: U32, start: int, stop: int, markers: Markers) -> bool:
-    """Tell whether the word points[start:stop] is, or contains, a marker word.
+    """Return whether the word points[start:stop] is, or contains, a marker word.
 
     Args:
         points: code points.
         start: of the word.
-        stop: behind the word.
+        stop: end of the word, exclusive.
         markers: the marker words.
     """
     for first in range(start, stop):
@@ -163,7 +163,7 @@ def contains_marker(points: U32, start: int, stop: int, markers: Markers) -> boo
         value = HASH_OF_NONE
         for last in range(first, min(stop, first + markers.longest)):
             value = hash_step(value, points[last])
-            # A marker of one character (但, 却) counts only as a word of its own: inside words it is something else.
+            # A marker of one character (但, 却) counts only as a word of its own: inside words it means something else.
             if last == first and stop - start > 1:
                 continue
             hashed = hash_end(value)
@@ -183,7 +183,7 @@ def _mark_containing(points: U32, stops: I64, slots: I64, flags: NDArray[np.uint
 
 
 def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDArray[np.float64]:
-    """Return the share of documents with a word which is drawn with probability frequency / total a word."""
+    """Return the share of documents with a word, if each word drawn is that one with probability frequency / total."""
     share = -np.expm1(_TYPICAL_WORDS * np.log1p(-np.asarray(frequency) / (total + 1)))
     return np.asarray(share, np.float64)
 

@@ -1,4 +1,4 @@
-"""The lines at both ends of an article: as numbers to be counted, and taken out where they are known to be its site's.
+"""The lines at both ends of an article: numbered so they can be counted, and removed if known to be the site's.
 
 Knows how lines are cut and hashed; knows nothing of counts or of when a line is a site's.
 """
@@ -36,11 +36,11 @@ Bool = NDArray[np.bool_]
 NO_SITE = 0
 NOTHING_LEARNT: U64 = empty_table(1)
 _NO_KEYS: U64 = np.empty(0, np.uint64)
-_OWN = 3  # lines looked at from either end beyond those that are learnt
-_MOST = 16  # lines looked at from either end with those
-_SHORTEST = 6  # word characters: what is shorter may be what fills the hole of a template, as a number or a name
+_OWN = 3  # lines looked at from either end that are not learnt
+_MOST = 16  # lines looked at from either end, learnt ones included
+_SHORTEST = 6  # word characters: anything shorter may fill a slot of a template, such as a number or a name
 _UPPER, _LOWER = np.uint64(0xFFFFFFFF00000000), np.uint64(0x00000000FFFFFFFF)
-_SITES_KEPT = 1 << 14  # numbers of sites that came lately
+_SITES_KEPT = 1 << 14  # numbers of recent sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class EndLines:
     """The lines at the ends of n articles.
 
     Attributes:
-        offsets: those of article i at keys[offsets[i]:offsets[i + 1]], shape (n + 1,).
-        keys: of an article with lines the number of its site, then its lines' numbers, each once: the upper half of
-            its site's number, and 32 bits of a hash of the line's word characters; shape (m,).
-        taken: whether lines were taken out of the article, shape (n,).
+        offsets: those of article i are keys[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        keys: for an article with lines, the number of its site, then its lines' numbers without repeats: the upper
+            half of the site's number and 32 bits of a hash of the line's word characters; shape (m,).
+        taken: whether lines were removed from the article, shape (n,).
     """
 
     offsets: I64
@@ -60,12 +60,12 @@ class EndLines:
 
     @classmethod
     def none(cls, articles: int) -> "EndLines":
-        """Return those of articles without any."""
+        """Return the end lines of the given number of articles that have none."""
         return cls(np.zeros(articles + 1, np.int64), _NO_KEYS, np.zeros(articles, np.bool_))
 
     @classmethod
     def of_batches(cls, parts: Sequence["EndLines"]) -> "EndLines":
-        """Return those of several batches, at least one, as those of one."""
+        """Return the end lines of one or more batches as those of a single batch."""
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
         return cls(
             offsets_of(sizes),
@@ -74,23 +74,23 @@ class EndLines:
         )
 
     def of(self, article: int) -> U64:
-        """Return the numbers of one article's site and lines."""
+        """Return the numbers of an article's site and lines."""
         return self.keys[self.offsets[article] : self.offsets[article + 1]]
 
     def told_otherwise(self, learnt: U64, since: U64) -> Bool:
-        """Tell of which articles other lines are taken out with other lines learnt, shape (n,).
+        """Return for which articles a newer set of learnt lines means removing other lines, shape (n,).
 
         Args:
-            learnt: the lines that were learnt when these were found, see `peel`.
-            since: those that are by now.
+            learnt: the lines learnt when these were found, see `peel`.
+            since: the lines learnt now.
         """
-        # A walk from either end is the same as long as each line that it comes to is told in the same way.
+        # A walk from either end stays the same as long as each line on it is still learnt, or still is not.
         if np.array_equal(learnt, since):
             return np.zeros(len(self.taken), np.bool_)
         return _told_otherwise(self.offsets, self.keys, learnt, since)
 
     def part(self, start: int, stop: int) -> "EndLines":
-        """Return those of the articles from `start` up to, not including, `stop`."""
+        """Return the end lines of the articles from `start` up to, not including, `stop`."""
         first, last = self.offsets[start], self.offsets[stop]
         return EndLines(self.offsets[start : stop + 1] - first, self.keys[first:last], self.taken[start:stop])
 
@@ -100,7 +100,7 @@ class Peeled(NamedTuple):
 
     Attributes:
         contents: what is left.
-        lines: at their ends, those that were taken out among them.
+        lines: at their ends, including those that were removed.
     """
 
     contents: Contents
@@ -109,7 +109,7 @@ class Peeled(NamedTuple):
 
 @lru_cache(_SITES_KEPT)
 def site_number(name: str, scope: str = "") -> int:
-    """Return the number of a site within a scope: 32 bits of a hash, and 32 made of these; `NO_SITE` for no name."""
+    """Return the number of a site within a scope: 32 bits of a hash, and 32 derived from them; `NO_SITE` if unnamed."""
     if not name:
         return NO_SITE
     points = code_points(f"{scope}{SEPARATOR}{name}")
@@ -118,21 +118,21 @@ def site_number(name: str, scope: str = "") -> int:
 
 @kernel
 def site_of(key: np.uint64) -> np.uint64:
-    """Return the number of the site that a line's number belongs to; a site's own number is that of itself."""
+    """Return the number of the site that a line's number belongs to; for a site's own number, that number."""
     upper = key & _UPPER
     return upper | (mix64(upper) & _LOWER)
 
 
 def peel(contents: Contents, sites: U64, learnt: U64) -> Peeled:
-    """Return contents without the lines of their sites, and what there is to be counted of them.
+    """Return contents without the lines of their sites, and the lines to be counted.
 
-    Looked at are the sentences of 6 word characters or more from both ends inwards, until on either side three have
-    come that are not learnt.
+    Sentences of 6 word characters or more are looked at from each end inwards, until three of them are not learnt or
+    there were 16 in all.
 
     Args:
         contents: of n articles.
         sites: numbers of their sites, shape (n,).
-        learnt: open-addressing table of the lines that are sites'.
+        learnt: open-addressing table of the lines known to be sites'.
     """
     texts = contents.texts
     points, offsets, key_offsets, keys, taken = _peel(
@@ -147,7 +147,7 @@ def peel(contents: Contents, sites: U64, learnt: U64) -> Peeled:
 def _peel(
     points: U32, offsets: I64, sites: U64, learnt: U64, marks: U8, is_word: Bool
 ) -> tuple[U32, I64, I64, U64, Bool]:
-    """Return what is left of texts, then what `EndLines` is made of."""
+    """Return what is left of texts, as points and offsets, then the fields of `EndLines`."""
     kept, kept_offsets = np.empty(len(points), np.uint32), np.zeros(len(offsets), np.int64)
     keys, key_offsets = np.empty(len(sites) * (1 + 2 * _MOST), np.uint64), np.zeros(len(offsets), np.int64)
     taken, spans = np.zeros(len(sites), np.bool_), np.empty((2 * _MOST, 2), np.int64)
@@ -166,7 +166,7 @@ def _peel(
 def _end_lines(
     points: U32, site: np.uint64, learnt: U64, marks: U8, is_word: Bool, keys: U64, spans: I64
 ) -> tuple[int, int]:
-    """Write the numbers of a text's site and lines, and where those are that are learnt; return how many of each."""
+    """Write the numbers of a text's site and lines, and the spans of the learnt lines; return how many of each."""
     keys[0] = site
     used, taken, head, tail = 1, 0, 0, len(points)
     for side in range(2):
@@ -196,7 +196,7 @@ def _end_lines(
 def _told_otherwise(offsets: I64, keys: U64, learnt: U64, since: U64) -> Bool:
     otherwise = np.zeros(len(offsets) - 1, np.bool_)
     for article in range(len(otherwise)):
-        for key in keys[offsets[article] + 1 : offsets[article + 1]]:  # behind the site's own number
+        for key in keys[offsets[article] + 1 : offsets[article + 1]]:  # after the site's own number
             was, is_now = learnt[find_slot(learnt, key)] == key, since[find_slot(since, key)] == key
             otherwise[article] |= was != is_now
     return otherwise
@@ -206,7 +206,7 @@ def _told_otherwise(offsets: I64, keys: U64, learnt: U64, since: U64) -> Bool:
 def _sentence_stop(points: U32, start: int, marks: NDArray[np.uint8]) -> int:
     """Return where the sentence that begins at `start` ends."""
     stop = start
-    # Marks are looked at here: a call costs more than a character.
+    # Marks are tested inline: a call costs more than a character.
     while stop + 1 < len(points) and not (marks[points[stop]] & ENDS and ends_sentence(points, stop, marks)):
         stop += 1
     return stop + 1
@@ -223,14 +223,14 @@ def _sentence_start(points: U32, first: int, stop: int, marks: NDArray[np.uint8]
 
 @kernel
 def _line_number(sentence: U32, is_word: Bool, site: np.uint64) -> np.uint64:
-    """Return the number of a line of a site, `EMPTY` where the sentence is too short."""
+    """Return the number of a line of a site, `EMPTY` if the sentence is too short."""
     value, characters = hash_marked(sentence, is_word)
     return (site & _UPPER) | (value & _LOWER) if characters >= _SHORTEST else EMPTY
 
 
 @kernel
 def _noted(keys: U64, used: int, key: np.uint64) -> int:
-    """Put a number behind others unless it is among them; return how many there are."""
+    """Append a number to others unless it is among them; return how many there are."""
     for i in range(used):
         if keys[i] == key:
             return used
@@ -240,7 +240,7 @@ def _noted(keys: U64, used: int, key: np.uint64) -> int:
 
 @kernel
 def _reverse(spans: I64, first: int, stop: int) -> None:
-    """Put spans in the opposite order: those of the end were found from the end on."""
+    """Reverse the order of spans: those at the end of a text were found from the end backwards."""
     last = stop - 1
     while first < last:
         for side in range(2):
@@ -250,7 +250,7 @@ def _reverse(spans: I64, first: int, stop: int) -> None:
 
 @kernel
 def _without(points: U32, spans: I64, kept: U32) -> int:
-    """Write what is left of a text without some spans, which ascend; return how much that is."""
+    """Write what is left of a text without some ascending spans; return its length."""
     used = copied = 0
     for place in range(len(spans)):
         used = followed(kept, used, points[copied : spans[place, 0]])

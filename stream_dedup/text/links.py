@@ -1,6 +1,6 @@
 """Links in normal texts, and texts without them.
 
-Knows what a link begins with and what it is made of; knows nothing of sentences.
+Knows what a link begins with and consists of; knows nothing of sentences.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ _BLANK, _FIRST_VISIBLE, _LAST_VISIBLE = np.uint32(ord(" ")), np.uint32(ord("!"))
 
 @kernel
 def may_link(points: U32, i: int) -> bool:
-    """Tell whether character i, one of `LINK_MARKS`, may be that of `://` or `www.`."""
+    """Return whether character i, one of `LINK_MARKS`, may be part of `://` or `www.`."""
     return bool(i + 2 < len(points) and points[i + 1] == points[i + 2] and points[i + 1] in _TWICE)
 
 
 @kernel
 def without_links(points: U32) -> U32:
-    """Return a text with a blank in the place of each link: `http://`, `https://` or `www.`, and visible ASCII."""
+    """Return a text with a blank in place of each link: `http://`, `https://` or `www.`, then visible ASCII."""
     kept, used, i = np.empty(len(points), np.uint32), 0, 0
     while i < len(points):
         stop = _end_of_link(points, i)
@@ -33,7 +33,7 @@ def without_links(points: U32) -> U32:
 
 @kernel
 def _end_of_link(points: U32, i: int) -> int:
-    """Return where a link ends that begins with character i; i itself if none does."""
+    """Return where the link that begins at character i ends; i itself if none begins there."""
     start = _behind(points, i, _WORLD_WIDE)
     if start == i and _behind(points, i, _HTTP) > i:
         scheme = _behind(points, i + len(_HTTP), _SECURE)
@@ -47,7 +47,7 @@ def _end_of_link(points: U32, i: int) -> int:
 
 @kernel
 def _behind(points: U32, i: int, part: U32) -> int:
-    """Return the place behind a part that stands at character i; i itself if another does."""
+    """Return the position after `part` if it is at character i, else i itself."""
     for place in range(len(part)):
         if i + place >= len(points) or points[i + place] != part[place]:
             return i

@@ -1,22 +1,22 @@
-"""The left-overs of HTML in a raw text: entities and tags.
+"""HTML left over in a raw text: entities and tags.
 
-Knows HTML as it comes in articles; knows nothing of Unicode's forms.
+Knows HTML as it occurs in articles; knows nothing of Unicode's forms.
 """
 
 import html
 import re
 
-# No alternative runs over a `<`, and none takes an attribute back, so the search takes linear time whatever the text.
-# Attributes may be of any length, as pictures are; what else is as long is no tag but a text in angle brackets.
+# No alternative matches across a `<`, and none backtracks into an attribute, so the search is linear for any text.
+# Attributes may have any length, as they hold pictures; anything else that long is text in angle brackets, not a tag.
 _ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)|[a-z][a-z0-9:_-]{0,31}(?=[\s/>]))"""
 _INSIDE = rf"(?:{_ATTRIBUTE})++[^<>]{{0,500}}|\s[^<>]{{0,500}}"
 _TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]{{0,31}})(?:{_INSIDE})?/?>|<!--|-->", re.IGNORECASE)
-_ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text behind it, up to what
+_ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text after it: up to what
 _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 def strip_html(text: str) -> str:
-    """Undo entities and take out tags, with what script and style hold; block tags leave a line break."""
+    """Decode entities and remove tags, comments and the contents of script and style; block tags leave a line break."""
     text = html.unescape(text) if "&" in text else text
     if "<" not in text:
         return text
@@ -31,5 +31,5 @@ def strip_html(text: str) -> str:
             pieces.append(text[start : tag.start()])
             pieces.append("\n" if kind.lstrip("</") in _BREAKING else "")
             start, end_of_hidden = tag.end(), _ENDS.get(kind, "")
-    # A script that never ends hides nothing: it is a word in angle brackets.
+    # A script tag that is never closed hides nothing: it is text in angle brackets.
     return "".join([*pieces, text[start:]])

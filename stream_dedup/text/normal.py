@@ -1,4 +1,4 @@
-"""Raw texts to normal texts: one table look-up a code point.
+"""Raw texts to normal texts: one table look-up per code point.
 
 Knows which texts need more than that; knows nothing of words or fingerprints.
 """
@@ -21,15 +21,15 @@ from stream_dedup.text.texts import Texts
 
 Bool = NDArray[np.bool_]
 
-_LONGEST_MARKS = 30  # combining marks in a row: the Stream-Safe Text Format of UAX #15
-_APART = 16  # characters: what is nearer together is composed together
-_ELLIPSIS = "…"  # NFKC expands it, but no text is composed because of it: it stays in all of them
+_LONGEST_MARKS = 30  # combining marks in a row: limit of the Stream-Safe Text Format, UAX #15
+_APART = 16  # characters: what is closer together is composed as one span
+_ELLIPSIS = "…"  # NFKC would expand it, but it is not worth composing a text for: all texts keep it
 _CODE_POINTS = 0x110000
 
 
 @dataclass(frozen=True, slots=True)
 class NormalText:
-    """A normal text twice: as a string and as its code points, shape (len(text),), uint32."""
+    """A normal text, as a string and as its code points, shape (len(text),), uint32."""
 
     text: str
     points: U32
@@ -40,7 +40,7 @@ class Normaliser:
 
     Args:
         simplify: map traditional Han characters to simplified ones.
-        strip_html: undo entities and remove tags.
+        strip_html: decode entities and remove tags.
     """
 
     def __init__(self, *, simplify: bool = True, strip_html: bool = True) -> None:
@@ -48,22 +48,22 @@ class Normaliser:
         self._strip_html = strip_html
 
     def __call__(self, text: str) -> NormalText:
-        """Return the normal form of a text; the text itself is left alone."""
+        """Return the normal form of a text."""
         normal = self.all([text])
         return NormalText(normal.text(0), normal.points)
 
     def all(self, texts: Sequence[str]) -> Texts:
-        """Return the normal forms of texts; most of them need one pass of compiled code together."""
+        """Return the normal forms of texts; one compiled pass over all of them is enough for most."""
         normal, slow = _looked_up(texts, self._fast, markup=self._strip_html)
         return normal.replaced(slow, self._slow([texts[place] for place in np.flatnonzero(slow).tolist()]))
 
     def _slow(self, texts: list[str]) -> Texts:
-        """Return the normal forms of texts that may hold HTML or have to be composed."""
+        """Return the normal forms of texts that may contain HTML or have to be composed."""
         if not texts:
             return Texts.none(0)
         raw = Texts.of_strings([strip_html(text) if self._strip_html else text for text in texts])
         spans = _spans(raw.points, raw.offsets, self._fast, self._settled, sprawling())
-        # All of them first: an array's step that lets go of Python's lock has to wait for it again.
+        # Decoded all at once: every array operation that releases the GIL has to wait to get it back.
         whole = spans.points.tobytes().decode("utf-32-le", "surrogatepass")
         own = [whole[start:stop] for start, stop in pairwise(spans.offsets.tolist())]
         forms = Texts.of_strings([_form(span) for span in own])
@@ -75,13 +75,13 @@ def _form(span: str) -> str:
 
 
 class _Spans(NamedTuple):
-    """What of texts has to be composed: s stretches, none of which joins with what is before or behind it.
+    """The parts of texts that have to be composed: s spans, none of which joins with the text before or after it.
 
     Attributes:
         starts: where each begins in the texts, ascending, shape (s,).
         stops: where each ends, shape (s,).
-        points: all of them without what is in excess, one behind the other.
-        offsets: stretch i is points[offsets[i]:offsets[i + 1]], shape (s + 1,).
+        points: all spans without their excess (see `_without_excess`), concatenated.
+        offsets: span i is points[offsets[i]:offsets[i + 1]], shape (s + 1,).
     """
 
     starts: I64
@@ -92,16 +92,16 @@ class _Spans(NamedTuple):
 
 @kernel
 def _spans(raw: U32, offsets: I64, table: U32, settled: U32, sprawls: Bool) -> _Spans:
-    """Return what of texts has to be composed: special characters, with the one before them.
+    """Return the parts of texts that have to be composed: special characters, each with the one before it.
 
-    The others join with none before them, so the rest of the text needs only be looked up.
+    No other character joins with the one before it, so a table look-up suffices for the rest of the text.
 
     Args:
         raw: code points of the texts.
         offsets: of each text.
-        table: of a text as it comes, see `forms_of`.
-        settled: of one in NFKC.
-        sprawls: of `sprawling`.
+        table: for a raw text, see `forms_of`.
+        settled: for a text in NFKC, likewise.
+        sprawls: see `sprawling`.
     """
     starts, stops = np.empty(len(raw), np.int64), np.empty(len(raw), np.int64)
     found = 0
@@ -135,7 +135,10 @@ def _has(raw: U32, table: U32, what: np.uint32) -> bool:
 
 @kernel
 def _without_excess(raw: U32, settled: U32, sprawls: Bool, kept: U32) -> int:
-    """Write a text without combining marks in excess, since sorting them is quadratic, and without whole phrases."""
+    """Write a text to `kept` without characters that expand to phrases and excess combining marks; return its length.
+
+    Sorting combining marks takes quadratic time.
+    """
     used = marks = 0
     for point in raw:
         marks = marks + 1 if settled[point] == DELETE else 0
@@ -148,16 +151,16 @@ def _without_excess(raw: U32, settled: U32, sprawls: Bool, kept: U32) -> int:
 def _composed(
     raw: U32, offsets: I64, table: U32, spans: _Spans, forms: U32, form_offsets: I64, settled: U32
 ) -> tuple[U32, I64]:
-    """Return the normal forms of texts of which some stretches were brought into NFKC and lower case.
+    """Return the normal forms of texts, given their spans in NFKC and lower case.
 
     Args:
         raw: code points of the texts.
         offsets: of each text.
-        table: of a text as it comes, see `forms_of`.
-        spans: the stretches.
-        forms: what they have become.
-        form_offsets: of each.
-        settled: table of a text in NFKC.
+        table: for a raw text, see `forms_of`.
+        spans: the parts that were composed.
+        forms: code points of the composed spans, concatenated.
+        form_offsets: of each span in `forms`.
+        settled: table for a text in NFKC.
     """
     points, stops = np.empty(len(raw) + len(forms), np.uint32), np.zeros(len(offsets), np.int64)
     used = span = 0
@@ -175,7 +178,7 @@ def _composed(
 
 @kernel
 def _settled(raw: U32, table: U32, points: U32, used: int) -> int:
-    """Put what a table makes of code points behind the first ones of an array; return how many there are then."""
+    """Append what a table makes of code points to the first `used` ones of an array; return the new count."""
     for code_point in raw:
         point = table[code_point]
         points[used] = code_point if point == MARKUP else point
@@ -185,17 +188,17 @@ def _settled(raw: U32, table: U32, points: U32, used: int) -> int:
 
 @cache
 def word_table() -> Bool:
-    """Return for each code point whether it is part of words (letters, digits, Han), shape (0x110000,)."""
+    """Return whether each code point is a word character (letter, digit, Han), shape (0x110000,)."""
     return np.strings.isalnum(np.arange(_CODE_POINTS, dtype=np.uint32).view("<U1"))
 
 
 def _looked_up(texts: Sequence[str], table: U32, *, markup: bool) -> tuple[Texts, Bool]:
-    """Return what a table makes of texts, and of which texts it does not tell, shape (n,).
+    """Return what a table makes of texts, and for which texts a table is not enough, shape (n,).
 
     Args:
         texts: n strings.
-        table: of `forms_of`.
-        markup: whether it does not tell of texts with what tags and entities begin with.
+        table: see `forms_of`.
+        markup: whether a character that may begin a tag or an entity makes a text one of these.
     """
     raw = Texts.of_strings(texts)
     points, offsets, slow = _look_up(raw.points, raw.offsets, table, markup)

@@ -1,6 +1,6 @@
-"""Normal texts to words, by the dictionary of jieba.
+"""Normal texts to words, by jieba's dictionary.
 
-Knows the segmenters and what they make of the user's words; knows nothing of weights.
+Knows the segmenters and how they treat the user's words; knows nothing of weights.
 """
 
 from collections.abc import Callable
@@ -20,24 +20,24 @@ Segmenter = Callable[[Texts], Words]
 
 @lru_cache(maxsize=4)
 def segmenter(name: SegmenterName, words: tuple[UserWord, ...], *, hmm: bool = True) -> Segmenter:
-    """Return a function from normal texts to their words. Engines of the same settings share it: it takes time to load.
+    """Return a function from normal texts to words. Engines with the same settings share it: it takes time to load.
 
     Args:
-        name: `compiled` (the words of `rjieba`, without making strings of them), `rjieba` (Rust, some 20 times faster
-            than jieba; letters, digits and rare characters are cut in another way), or `jieba`.
+        name: `compiled` (the same words as `rjieba`, without creating strings), `rjieba` (Rust, some 20 times faster
+            than jieba; splits letters, digits and rare characters differently), or `jieba`.
         words: the user dictionary.
-        hmm: find words that the dictionary lacks by jieba's hidden Markov model.
+        hmm: find words that the dictionary lacks, using jieba's hidden Markov model.
 
     Raises:
-        ValueError: `compiled` cannot hold so many words of the user's; the message tells the limit.
+        ValueError: `compiled` cannot hold that many user words or different characters.
     """
     return {"compiled": _compiled, "rjieba": _rjieba, "jieba": _jieba}[name](_counted(words), hmm=hmm)
 
 
 def _counted(words: tuple[UserWord, ...]) -> tuple[UserWord, ...]:
-    """Return words with frequencies: where none is named, as jieba does, the least by which it is no longer split.
+    """Return words with frequencies: if none is given, as in jieba, the lowest at which the word is no longer split.
 
-    More would make all other words rarer, and cut texts in another way that hold none of the user's.
+    A higher one would make all other words rarer, and so change how texts without any of the user's words are split.
     """
     if all(entry.frequency for entry in words):
         return words
@@ -68,7 +68,7 @@ def _rjieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
 
 
 def _jieba(words: tuple[UserWord, ...], *, hmm: bool) -> Segmenter:
-    # Loading it takes as long as all else that a start waits for.
+    # Importing it takes as long as everything else at start-up.
     from stream_dedup.text.uncached import UncachedTokenizer  # noqa: PLC0415
 
     tokenizer = UncachedTokenizer()

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from stream_dedup.compiled.hashing import U32, code_points
 from stream_dedup.compiled.kernel import kernel
 
-ENDS = np.uint8(1)  # what a character may do: end a sentence
-_MARKS = "。！？!?\n"  # that end a sentence wherever they stand
-_STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one before a blank
+ENDS = np.uint8(1)  # flag of a character: it may end a sentence
+_MARKS = "。！？!?\n"  # end a sentence wherever they are
+_STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one only before a blank
 _CODE_POINTS = 0x110000
 
 
@@ -28,12 +28,12 @@ def sentence_marks() -> NDArray[np.uint8]:
 
 @kernel
 def ends_sentence(points: U32, i: int, marks: NDArray[np.uint8]) -> bool:
-    """Tell whether a sentence ends with character i: with the last of several marks, or with the text.
+    """Return whether a sentence ends at character i: at the last of several marks, or at the end of the text.
 
     Args:
         points: the text.
-        i: number of a character.
-        marks: of `sentence_marks`, or more.
+        i: index of a character.
+        marks: see `sentence_marks`; may have more flags.
     """
     if i + 1 == len(points):
         return True

@@ -24,14 +24,14 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a batch of n articles, m in total, those of article i at offsets[i]:offsets[i + 1].
+    """The terms of a batch of n articles, m in total; those of article i are at offsets[i]:offsets[i + 1].
 
     Attributes:
         offsets: int64, shape (n + 1,).
         hashes: word hashes, uint64, shape (m,), in order of first occurrence.
         counts: occurrences of the term in its article, int64, shape (m,).
         lengths: characters of the term, int64, shape (m,).
-        entries: the term's entry in the lexicon, -1 where the lexicon lacks it, int64, shape (m,).
+        entries: the term's entry in the lexicon, -1 if the lexicon lacks it, int64, shape (m,).
         markers: whether the term is, or contains, a marker word, bool, shape (m,).
     """
 
@@ -44,13 +44,13 @@ class Terms:
 
     @classmethod
     def none(cls, articles: int) -> "Terms":
-        """Return those of articles without any."""
+        """Return the terms of the given number of articles that have none."""
         nothing: I64 = np.empty(0, np.int64)
         offsets = np.zeros(articles + 1, np.int64)
         return cls(offsets, nothing.astype(np.uint64), nothing, nothing, nothing, nothing.astype(np.bool_))
 
     def of(self, article: int) -> slice:
-        """Return where the terms of one article stand."""
+        """Return where the terms of one article are."""
         return slice(int(self.offsets[article]), int(self.offsets[article + 1]))
 
     def part(self, start: int, stop: int) -> "Terms":
@@ -66,20 +66,20 @@ class Terms:
         )
 
     def only(self, articles: I64) -> "Terms":
-        """Return a copy of the terms of some articles, in the order in which these are named."""
+        """Return a copy of the terms of some articles, in the given order."""
         sizes = np.diff(self.offsets)[articles]
         offsets = offsets_of(sizes)
         at = np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.entries[at], self.markers[at])
 
     def mixed(self, kept: Bool, others: "Terms") -> "Terms":
-        """Return the terms of some articles, shape (n,), and others in the place of those of the rest."""
+        """Return these terms for the articles in `kept`, shape (n,), and the other terms for the rest."""
         articles = np.arange(len(kept))
         return joined_terms([self, others]).only(articles + len(kept) * ~kept) if kept.any() else others
 
 
 def joined_terms(parts: Sequence[Terms]) -> Terms:
-    """Return the terms of several batches, at least one, as those of one."""
+    """Return the terms of one or more batches as those of a single batch."""
     return Terms(
         offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
         np.concatenate([part.hashes for part in parts]),
@@ -95,14 +95,14 @@ def extract_terms(words: Words, lexicon: Lexicon) -> Terms:
 
     Args:
         words: the words of the articles, in normal form, as the segmenter returns them.
-        lexicon: tells stop words, marker words and known words.
+        lexicon: knows the stop words, marker words and dictionary words.
     """
     known, table = _known(words.vocabulary, lexicon), _table_of(lexicon)
     return Terms(*_extract(words.points, words.stops, words.offsets, words.numbers, known, word_table(), table))
 
 
 class _Table(NamedTuple):
-    """What of a lexicon tells which terms there are; see `Lexicon`."""
+    """The parts of a lexicon that decide which terms there are; see `Lexicon`."""
 
     keys: U64
     entries: I32
@@ -111,12 +111,12 @@ class _Table(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What the lexicon says of words: of those of a vocabulary by number, or of the kept ones of an article in order.
+    """What the lexicon says about the words of a vocabulary, by number.
 
     Attributes:
-        entries: where they stand in it, `_NOT_KNOWN` or `_LEFT_OUT`.
+        entries: their entries in it, `_NOT_KNOWN` or `_LEFT_OUT`.
         hashes: of the words.
-        markers: whether it calls them marker words.
+        markers: whether they are marker words.
     """
 
     entries: I32
@@ -156,7 +156,7 @@ def _find(value: np.uint64, lexicon: _Table) -> tuple[np.int32, bool]:
 
 
 class _Kept(NamedTuple):
-    """The words of an article but for stop words and marks, with room for all of them.
+    """The words of an article without stop words and punctuation, with room for all of its words.
 
     Attributes:
         entries: in the lexicon; see `_Found`.
@@ -164,7 +164,7 @@ class _Kept(NamedTuple):
         markers: whether they are marker words.
         starts: where each begins.
         lengths: in characters.
-        unknown: places of those that the vocabulary lacks.
+        unknown: indices of those that the vocabulary lacks.
     """
 
     entries: I32
@@ -190,7 +190,7 @@ def _extract(
         words, unknown = _keep(points, stops, articles[article], articles[article + 1], numbers, known, is_word, kept)
         _find_unknown(points, kept.unknown[:unknown], is_word, lexicon, kept)
         used = offsets[article]
-        # No longer than this article asks for: one giant must not slow the small ones of its batch.
+        # No larger than this article needs: one giant must not slow down the small ones in its batch.
         slots = table_size(words)
         mask = np.uint64(slots - 1)
         keys[:slots] = EMPTY
@@ -201,7 +201,7 @@ def _extract(
             place = value & mask
             while (keys[place] != value) & (keys[place] != EMPTY):
                 place = (place + np.uint64(1)) & mask
-            # Written whether it is new or not: that cannot be foretold.
+            # Written whether it is new or not: a branch could not be predicted.
             is_new = keys[place] == EMPTY
             term = used if is_new else np.int64(terms[place])
             keys[place], terms[place] = value, term
@@ -230,9 +230,9 @@ def _room_for(words: int) -> _Kept:
 def _keep(
     points: U32, stops: I64, first: int, last: int, numbers: I32, known: _Found, is_word: Bool, kept: _Kept
 ) -> tuple[int, int]:
-    """Keep the words of an article but for stop words and marks; return how many, and how many of them are unknown.
+    """Keep an article's words without stop words and punctuation; return how many, and how many of them are unknown.
 
-    Without any branch: which words these are cannot be foretold.
+    Free of branches, since they could not be predicted.
     """
     words, unknown, start = 0, 0, stops[first - 1] if first else np.int64(0)
     for word in range(first, last):
@@ -254,7 +254,7 @@ def _keep(
 
 @kernel
 def _find_unknown(points: U32, unknown: I32, is_word: Bool, lexicon: _Table, kept: _Kept) -> None:
-    """Look up in the lexicon the words that the vocabulary lacks; what has no word character is left out."""
+    """Look up in the lexicon the words that the vocabulary lacks; those without a word character are left out."""
     mask = np.uint64(len(lexicon.keys) - 1)
     for word in unknown:
         start = kept.starts[word]

@@ -1,4 +1,4 @@
-"""Many texts as one array of code points: what compiled loops go through without Python looking at each.
+"""Many texts as one array of code points, so that compiled loops need no Python step per text.
 
 Knows how texts are laid out; knows nothing of what is done with them.
 """
@@ -20,8 +20,8 @@ class Texts:
     """The code points of n texts, m in total.
 
     Attributes:
-        points: of all texts, one behind the other, shape (m,).
-        offsets: those of text i at points[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        points: of all texts, concatenated, shape (m,).
+        offsets: text i is points[offsets[i]:offsets[i + 1]], shape (n + 1,).
     """
 
     points: U32
@@ -29,26 +29,26 @@ class Texts:
 
     @classmethod
     def of_strings(cls, texts: Sequence[str]) -> "Texts":
-        """Return texts given as strings; lone surrogates pass."""
+        """Return texts given as strings; lone surrogates are allowed."""
         # One by one, so that each is still in the processor's cache when it is copied.
         encoded = bytearray().join([text.encode("utf-32-le", "surrogatepass") for text in texts])
         return cls(np.frombuffer(encoded, np.uint32), offsets_of([len(text) for text in texts]))
 
     @classmethod
     def joined(cls, texts: Sequence[U32]) -> "Texts":
-        """Return texts given by the code points of each."""
+        """Return texts given as an array of code points each."""
         points = np.concatenate([np.empty(0, np.uint32), *texts])
         return cls(points, offsets_of([len(text) for text in texts]))
 
     @classmethod
     def of_batches(cls, batches: Sequence["Texts"]) -> "Texts":
-        """Return the texts of several batches, at least one, as those of one."""
+        """Return the texts of one or more batches as a single batch."""
         lengths = np.concatenate([batch.lengths() for batch in batches])
         return cls(np.concatenate([batch.points for batch in batches]), offsets_of(lengths))
 
     @classmethod
     def none(cls, texts: int) -> "Texts":
-        """Return so many empty texts."""
+        """Return the given number of empty texts."""
         return cls(np.empty(0, np.uint32), np.zeros(texts + 1, np.int64))
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class Texts:
         """Return one text as a string.
 
         Raises:
-            UnicodeDecodeError: it holds a lone surrogate; no normal text does.
+            UnicodeDecodeError: it contains a lone surrogate; no normal text does.
         """
         return self.of(text).tobytes().decode("utf-32-le")
 
@@ -80,7 +80,7 @@ class Texts:
         return Texts(self.points[first:last], self.offsets[start : stop + 1] - first)
 
     def only(self, wanted: Bool) -> "Texts":
-        """Return as many texts, in the place of those that are not wanted an empty one.
+        """Return the texts with those that are not wanted replaced by empty ones.
 
         Args:
             wanted: shape (n,).
@@ -89,29 +89,29 @@ class Texts:
         return self.replaced(~wanted, nothing)
 
     def with_any(self, marked: Bool) -> Bool:
-        """Tell which texts have a character that is marked, shape (n,).
+        """Return which texts contain a marked character, shape (n,).
 
         Args:
-            marked: for each code point whether it is, shape (0x110000,).
+            marked: whether each code point is marked, shape (0x110000,).
         """
         return _with_any(self.points, self.offsets, marked)
 
     def kept(self, marked: Bool) -> "Texts":
-        """Return the texts without the characters that are not marked; see `with_any`."""
+        """Return the texts with only their marked characters; see `with_any`."""
         return Texts(*_kept(self.points, self.offsets, marked))
 
     def replaced(self, which: Bool, others: "Texts") -> "Texts":
-        """Return these texts with others in the place of some.
+        """Return these texts with some of them replaced.
 
         Args:
-            which: of these go, shape (n,).
-            others: what comes instead, in order.
+            which: the texts to replace, shape (n,).
+            others: their replacements, in order.
         """
         return Texts(*_replaced(self.points, self.offsets, which, others.points, others.offsets)) if others else self
 
 
 def offsets_of(lengths: I64 | Sequence[int]) -> I64:
-    """Return where each of n parts of these lengths begins, one behind the other, and where the last ends: (n + 1,)."""
+    """Return where each of n concatenated parts of these lengths begins, and where the last ends: shape (n + 1,)."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -119,7 +119,7 @@ def offsets_of(lengths: I64 | Sequence[int]) -> I64:
 
 @kernel
 def followed(points: U32, used: int, more: U32) -> int:
-    """Put code points behind the first ones of an array; return how many there are then."""
+    """Append code points to the first `used` ones of an array; return the new count."""
     points[used : used + len(more)] = more
     return used + len(more)
 
@@ -155,7 +155,7 @@ def _kept(points: U32, offsets: I64, marked: Bool) -> tuple[U32, I64]:
     used = 0
     for text in range(len(offsets) - 1):
         for i in range(offsets[text], offsets[text + 1]):
-            # Written in any case: cheaper than a branch that is foreseen nine times of ten.
+            # Always written: cheaper than a branch, even one predicted correctly nine times out of ten.
             kept[used] = points[i]
             used += marked[points[i]]
         stops[text + 1] = used

@@ -1,6 +1,6 @@
-"""jieba's own tokenizer, in Python, without the cache that it keeps where anyone could write.
+"""jieba's own Python tokenizer, without the cache that it keeps where anyone could write.
 
-Knows jieba; knows nothing of user dictionaries or of who asks for words.
+Knows jieba; knows nothing of user dictionaries or of callers.
 """
 
 import logging
@@ -11,12 +11,12 @@ jieba.setLogLevel(logging.WARNING)
 
 
 class UncachedTokenizer(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no types
-    """jieba without its marshalled cache in the shared temporary directory, which anyone could have written."""
+    """jieba without its marshalled cache file: in the shared temporary directory, anyone could have written it."""
 
     loaded = False
 
     def initialize(self, dictionary: str | None = None) -> None:  # noqa: ARG002  # jieba's own signature
-        """Read the dictionary itself."""
+        """Read the dictionary itself, never a cache."""
         with self.lock:
             if not self.loaded:
                 self.FREQ, self.total = self.gen_pfdict(self.get_dict_file())

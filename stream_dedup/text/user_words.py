@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# A word with a blank in it, which no segmenter finds, is not to be taken for a word and its tag: those are lower case.
+# Tags must be lower case, so that a phrase with a blank, which no segmenter finds, is not taken for a word and its tag.
 _USER_LINE = re.compile(r"(\S+)(?:\s+([0-9]{1,9}))?(?:\s+([a-z]+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class UserWord:
-    """A line of a user dictionary: a word, how often it occurs in jieba's corpus if known, its part of speech."""
+    """A line of a user dictionary: a word, its frequency in jieba's corpus if given, and its part of speech."""
 
     word: str
     frequency: int | None
@@ -22,15 +22,15 @@ class UserWord:
 
 
 def read_user_dictionary(path: Path) -> list[UserWord]:
-    """Read a user dictionary in jieba's format: `word [frequency] [tag]` a line, UTF-8, `#` comments.
+    """Read a user dictionary in jieba's format: `word [frequency] [tag]` per line, UTF-8, with `#` comments.
 
     Raises:
-        ValueError: it is no UTF-8, or a line is not of that form; the message names file and line.
+        ValueError: it is not valid UTF-8, or a line is not of that form; the message names the file and the line.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no UTF-8: {error}") from None
+        raise ValueError(f"{path} is not valid UTF-8: {error}") from None
     return list(_user_words(path, lines))
 
 
@@ -40,6 +40,6 @@ def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:
             continue
         match = _USER_LINE.fullmatch(line.strip())
         if match is None:
-            raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]`, the tag in lower case")
+            raise ValueError(f"{path}:{number}: {line!r} is not `word [frequency] [tag]` with the tag in lower case")
         word, frequency, tag = match.groups()
         yield UserWord(word, int(frequency) if frequency else None, tag or "n")

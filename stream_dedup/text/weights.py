@@ -1,6 +1,6 @@
 """Terms to weights: tf x idf x (1 + part of speech + length + marker + title).
 
-Knows the weighting formula of the 2020 paper and its profiles; knows nothing of hashes' bits or storage.
+Knows the weighting formula of the 2020 paper and its profiles; knows nothing of hash bits or storage.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from stream_dedup.text.terms import Terms
 
 F64 = NDArray[np.float64]
 
-# Places of `Profile.factors` behind those of noun, verb and other.
+# Indices in `Profile.factors` after those of noun, verb and other.
 _LENGTH, _MARKER, _TITLE, _PRIOR_DOCUMENTS, _IDF_FLOOR, _IDF_CEILING = range(3, 9)
 
 
@@ -31,10 +31,10 @@ class Profile:
         noun: pos(w) of a noun; `verb` and `other` likewise.
         verb: see `noun`.
         other: see `noun`.
-        length: what the longest word of a text gets; the shortest gets 0.
-        marker: what a word gets that is, or contains, a marker word.
-        title: what a word gets that occurs in the title.
-        prior_documents: how many articles the dictionary's frequencies count for, 0 for the bare counts.
+        length: bonus of the longest word of a text; the shortest gets 0.
+        marker: bonus of a word that is, or contains, a marker word.
+        title: bonus of a word that occurs in the title.
+        prior_documents: how many articles the dictionary's frequencies count as; 0 for the bare counts.
         idf_floor: idf is at least this.
         idf_ceiling: idf is at most this.
     """
@@ -50,7 +50,7 @@ class Profile:
     idf_ceiling: float = IDF_CEILING
 
     def factors(self) -> F64:
-        """Return the factors as the kernels take them, shape (9,)."""
+        """Return the factors as an array for the kernels, shape (9,)."""
         return np.array(
             [
                 self.noun,
@@ -74,13 +74,13 @@ PAPER_2020 = Profile(title=5.0, prior_documents=0.0, idf_floor=-np.inf, idf_ceil
 def inverse_document_frequency(documents: float, df: float, prior: float, factors: F64) -> float:
     """Return log((N + P) / (df + P p) + 0.01), natural, clamped: idf of the 2020 paper, smoothed by a prior.
 
-    With P = 0 it is the paper's log(N / df + 0.01), where df and N count as at least 1: a word that no article
-    held so far is as rare as one that a single article held.
+    With P = 0 it is the paper's log(N / df + 0.01), with df and N at least 1: a word that no article has contained so
+    far is as rare as one that a single article contained.
 
     Args:
         documents: N, articles counted.
-        df: articles that hold the word.
-        prior: p, the share of documents which the dictionary expects to hold the word.
+        df: articles that contain the word.
+        prior: p, the share of documents that the dictionary expects to contain the word.
         factors: of the profile, with P, floor and ceiling.
     """
     strength = factors[_PRIOR_DOCUMENTS]
@@ -110,7 +110,7 @@ def term_weight(
         in_title: the word occurs in the title.
         factors: of the profile.
     """
-    part = factors[np.int64(NOUN) - np.int64(part_of_speech)]  # looked up, since which it is cannot be foretold
+    part = factors[np.int64(NOUN) - np.int64(part_of_speech)]  # a look-up, since a branch could not be predicted
     bonus = factors[_LENGTH] * relative_length + factors[_MARKER] * marker + factors[_TITLE] * in_title
     return float(tf * idf * (1.0 + part + bonus))
 
@@ -142,7 +142,7 @@ def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, pr
 
 
 class _Counted(NamedTuple):
-    """What tells how rare words are: of the epoch `keys`, `counts` and `documents`, the others of the lexicon."""
+    """What decides how rare words are: the epoch's `keys`, `counts` and `documents`, and the priors of the lexicon."""
 
     keys: U64
     counts: U32
@@ -152,16 +152,16 @@ class _Counted(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _known_idf(epoch: Epoch, lexicon: Lexicon, profile: Profile) -> F64:  # noqa: ARG001  # what it holds for
-    """Return room for the idf of each entry of the lexicon in an epoch: NaN until it is first asked for."""
+def _known_idf(epoch: Epoch, lexicon: Lexicon, profile: Profile) -> F64:  # noqa: ARG001  # the key of the cache
+    """Return room for the idf of each entry of the lexicon in an epoch: NaN until it is first needed."""
     return np.full(len(lexicon.prior), np.nan)
 
 
 @kernel
 def _idf_of(hashes: U64, entries: I64, counted: _Counted, factors: F64, known: F64) -> F64:
-    """Return the idf of each term, and put it into `known` where it is an entry that nobody has asked for yet.
+    """Return the idf of each term; that of a lexicon entry is computed when first needed and kept in `known`.
 
-    Two threads may do so at a time: they put the same there.
+    Two threads may do so at the same time: they write the same value.
     """
     idf = np.empty(len(hashes), np.float64)
     for i in range(len(hashes)):
@@ -215,7 +215,7 @@ def _weigh(
             weights[i] = term_weight(
                 counts[i] / words,
                 idf[i],
-                # Words which the dictionary lacks are found by the hidden Markov model: nearly all are names.
+                # Words that the dictionary lacks were found by the hidden Markov model: nearly all are names.
                 part_of_speech[entries[i]] if entries[i] >= 0 else NOUN,
                 (lengths[i] - shortest) / spread,
                 markers[i],
@@ -226,7 +226,7 @@ def _weigh(
 
 
 def profile_of(settings: WeightSettings) -> Profile:
-    """Return the profile that the settings name, with the factors that they set themselves."""
+    """Return the profile that the settings name, with the factors that they override."""
     base = PAPER_2020 if settings.profile == "paper2020" else DEFAULT
     own = settings.model_dump(exclude={"profile"}, exclude_none=True)
     return replace(base, **own)

@@ -1,4 +1,4 @@
-"""The words of texts, as the places where they end.
+"""The words of texts, as the positions where they end.
 
 Knows how words are laid out; knows nothing of how they were found.
 """
@@ -16,10 +16,10 @@ from stream_dedup.text.texts import offsets_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The words that a segmenter knows by number: what is asked of a word need be found out once.
+    """The words that a segmenter knows by number, so that anything about a word is looked up only once.
 
     Attributes:
-        hashes: of the words from number 1 on, shape (v,); `EMPTY` at 0, and where a word has no letter, digit or Han
+        hashes: of the words from number 1 on, shape (v,); `EMPTY` at 0, and for a word without a letter, digit or Han
             character.
     """
 
@@ -31,14 +31,14 @@ NO_VOCABULARY = Vocabulary(np.zeros(1, np.uint64))
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of n texts, m in total. A word begins where the one before it ends: a text is nothing but its words.
+    """The words of n texts, m in total. A word begins where the one before it ends: the words make up the whole text.
 
     Attributes:
-        points: code points of all texts, one behind the other.
+        points: code points of all texts, concatenated.
         stops: where each word ends in `points`, shape (m,).
         offsets: the words of text i are those from offsets[i] up to, not including, offsets[i + 1], shape (n + 1,).
-        numbers: of each word in the vocabulary, 0 where it has not been looked for or is not there, shape (m,).
-        vocabulary: of the segmenter.
+        numbers: of each word in the vocabulary, 0 if it is not there or was not looked up, shape (m,).
+        vocabulary: the segmenter's.
     """
 
     points: U32
@@ -59,10 +59,10 @@ def words_of(texts: Iterable[list[str]]) -> Words:
     """Return the words of texts given as strings.
 
     Args:
-        texts: the words of each text, in normal form. A generator is best: words that are dropped at once leave
-            their memory, still in the processor's cache, to the next text's.
+        texts: the words of each text, in normal form. A generator is best: the memory of words that are dropped at
+            once is reused for the next text's while still in the processor's cache.
     """
-    # A separator behind each word: cheaper than the words' lengths, which Python would have to count one by one.
+    # A separator after each word: cheaper than the words' lengths, which Python would have to take one by one.
     marked = [code_points(SEPARATOR.join([*words, ""])) for words in texts]
     points = np.concatenate([np.empty(0, np.uint32), *marked])
     ends = points == ord(SEPARATOR)

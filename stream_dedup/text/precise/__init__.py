@@ -1,4 +1,4 @@
-"""The precise mode of jieba in compiled code.
+"""jieba's precise mode in compiled code.
 
-Knows how a text becomes words; knows nothing of what these are for.
+Knows how a text becomes words; knows nothing of what they are used for.
 """

@@ -1,4 +1,4 @@
-"""Characters as small numbers, those of frequent words first: what is looked up often lies together.
+"""Characters as small numbers, those of frequent words first, so that what is often looked up is stored together.
 
 Knows which characters jieba looks up in its dictionary at all; knows nothing of words.
 """
@@ -13,10 +13,10 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import Dictionary
 
 U16 = NDArray[np.uint16]
-OUTSIDE, UNKNOWN = 0, 1  # codes: of characters that end a block, and of those within one that no word has
+OUTSIDE, UNKNOWN = 0, 1  # codes of characters outside blocks, and of those within one that no word has
 _CODE_POINTS = 0x110000
 _MOST = 1 << 16
-# What a block is made of: the Han characters of Unicode, and letters, digits and some signs of ASCII.
+# What a block consists of: Unicode's Han characters, and letters, digits and some signs of ASCII.
 _HAN = (
     range(0x4E00, 0xA000),
     range(0x3400, 0x4DC0),
@@ -33,7 +33,7 @@ class Alphabet(NamedTuple):
 
     Attributes:
         codes: of each code point in a text: `OUTSIDE`, `UNKNOWN`, or the number of a character, shape (0x110000,).
-        inner: the same where a word of the dictionary holds it, with numbers outside of blocks as well.
+        inner: of each code point in a dictionary word, where characters outside blocks have numbers too; same shape.
         size: how many codes there are.
     """
 
@@ -43,7 +43,7 @@ class Alphabet(NamedTuple):
 
 
 def alphabet_of(dictionary: Dictionary, more: U32) -> Alphabet:
-    """Return the alphabet of a dictionary and of some characters more.
+    """Return the alphabet of a dictionary and of some additional characters.
 
     Raises:
         ValueError: there are more than 65,534 different characters.

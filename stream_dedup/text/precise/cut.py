@@ -1,6 +1,6 @@
-"""A way through the dictionary's words to words: what it leaves as single characters is joined.
+"""A path through the dictionary's words to the final words: the single characters that it leaves are joined.
 
-Knows jieba's rules for runs of single characters; knows nothing of how the way was found.
+Knows jieba's rules for runs of single characters; knows nothing of how the path was found.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from stream_dedup.text.precise.alphabet import OUTSIDE, U16
 from stream_dedup.text.precise.model import U8, Model, mark_ends
 from stream_dedup.text.precise.route import BEHIND, Prefixes, Ways, find_ways, is_word, room_for
 
-_HAN_FIRST, _HAN_LAST = 0x4E00, 0x9FD5  # what the model was made for
+_HAN_FIRST, _HAN_LAST = 0x4E00, 0x9FD5  # what the model covers
 _CARRIAGE_RETURN, _LINE_FEED, _PERCENT = ord("\r"), ord("\n"), ord("%")
 
 
@@ -24,13 +24,13 @@ def cut_all(
     model: Model,
     has_model: bool,  # noqa: FBT001  # compiled code has no keyword-only arguments
 ) -> tuple[I64, I64, I32]:
-    """Return where each word ends, how many words there are up to each text, and each word's number.
+    """Return where each word ends, where each text's words begin and the last ones end, and each word's number.
 
-    The number is 0 of words that were not found in the dictionary.
+    Shapes (m,), (n + 1,) and (m,). The number is 0 for words that are not from the dictionary.
 
     Args:
-        points: code points of n texts, one behind the other.
-        offsets: text i at points[offsets[i]:offsets[i + 1]], shape (n + 1,).
+        points: code points of n texts, concatenated.
+        offsets: text i is points[offsets[i]:offsets[i + 1]], shape (n + 1,).
         alphabet: code of each code point.
         words: the dictionary.
         model: for what the dictionary lacks.
@@ -70,20 +70,20 @@ def _follow(
     bounds: I32,
     runs: I32,
 ) -> tuple[int, int]:
-    """Write where the words end on the likeliest way, and the runs of two single characters or more within blocks.
+    """Write where the words end on the likeliest path, and the runs of two or more single characters within blocks.
 
     Returns:
         How many words there are, and how many runs.
     """
     lengths, codes, size, one = ways.lengths, ways.codes, np.uint64(len(points)), np.uint64(1)
-    i = start = np.uint64(0)  # without a sign, so that numba need not ask whether they count from the end
+    i = start = np.uint64(0)  # unsigned, so that numba need not check whether they count from the end
     bounded, found = 0, 0
     while i < size:
         length, inside = lengths[i], codes[i] != OUTSIDE
         is_single = (length == 1) & inside & (has_model | _is_letter(points[i]))
         if points[i] == _CARRIAGE_RETURN and i + one < size and points[i + one] == _LINE_FEED:
             length = np.int32(2)
-        # Written whether it is a run or not: what comes next cannot be foretold.
+        # Written whether it is a run or not: a branch could not be predicted.
         runs[found, 0], runs[found, 1] = start, i
         found += bool((not is_single) & (i - start > one))
         i += np.uint64(length)
@@ -96,17 +96,17 @@ def _follow(
 
 @kernel
 def _join(points: U32, ways: Ways, runs: I32, cells: I64, ends: U8, spans: I32) -> int:
-    """Mark where the words of runs of single characters end, but for Han characters: these are for the model.
+    """Mark where words end in runs of single characters, except among Han characters: these are left to the model.
 
-    A run that is a word stays in single characters. Else letters are joined, and what is between these and Han.
+    A run that is a word stays single characters. Otherwise letters are joined, and so are signs between them and Han.
 
     Args:
         points: of the text.
-        ways: through it.
+        ways: paths through it.
         runs: where each begins and ends, shape (r, 2).
         cells: of the dictionary.
         ends: 1 at each character; written.
-        spans: written: where each run of two Han characters or more in these begins and ends.
+        spans: written: where each sequence of two or more Han characters in the runs begins and ends.
 
     Returns:
         How many spans there are.
@@ -132,17 +132,17 @@ def _join(points: U32, ways: Ways, runs: I32, cells: I64, ends: U8, spans: I32) 
 
 @kernel
 def _gather(bounds: I32, ends: U8, ways: Ways, alone: int, offset: int, stops: I64, numbers: I32, used: int) -> int:
-    """Write the words of one text behind the `used` ones there are, and return how many there are then.
+    """Append the words of one text to the `used` ones that were written before; return the new count.
 
     Args:
-        bounds: where the words on the likeliest way end.
+        bounds: where the words on the likeliest path end.
         ends: whether a word ends with each character.
-        ways: that way.
-        alone: number of a character that is no word; behind it is that of what ends a block.
+        ways: that path.
+        alone: number of a character that is not a word; the next number is that of a character that ends a block.
         offset: where the text begins.
         stops: written: where each word ends.
-        numbers: written: the number of each word, 0 where it is none of the dictionary's.
-        used: see above.
+        numbers: written: the number of each word, 0 if it is not in the dictionary.
+        used: words written before.
     """
     start, at, one = np.uint64(0), np.uint64(used), np.uint64(1)
     for bound in bounds:
@@ -157,7 +157,7 @@ def _gather(bounds: I32, ends: U8, ways: Ways, alone: int, offset: int, stops: I
 
 @kernel
 def _letters_end(points: U32, start: int, stop: int) -> int:
-    """Return where letters and digits end that single signs such as those of `covid-19` connect; a last % counts."""
+    """Return where letters and digits end, with single signs between them as in `covid-19` and a final %."""
     end = start
     while end < stop and (
         _is_letter(points[end]) or (_connects(points[end]) and end + 1 < stop and _is_letter(points[end + 1]))
@@ -180,7 +180,7 @@ def _is_han(point: np.uint32) -> bool:
 
 @kernel
 def _is_letter(point: np.uint32) -> bool:
-    """Tell whether it is a letter or a digit of ASCII."""
+    """Return whether it is an ASCII letter or digit."""
     return bool(48 <= point <= 57 or 97 <= point <= 122 or 65 <= point <= 90)  # noqa: PLR2004  # 0-9, a-z, A-Z
 
 

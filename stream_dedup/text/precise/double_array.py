@@ -1,8 +1,8 @@
-"""A tree of prefixes as a double array: one look-up a character (Aoe 1989).
+"""A trie as a double array: one look-up per character (Aoe 1989).
 
-Knows where each prefix lies; knows nothing of texts.
+Knows where each prefix is stored; knows nothing of texts.
 
-A node at place s with the base b has its child by the code c at place b + c, and the cell there names s: IEEE
+A node at index s with base b has its child for code c at index b + c, and the cell there names s as its parent: IEEE
 Transactions on Software Engineering 15 (9), "An efficient digital search algorithm by using a double-array structure".
 """
 
@@ -15,23 +15,23 @@ from stream_dedup.text.precise.nodes import Nodes
 # A cell, from its lowest bit: the word's number (0 for no word), the base (0 for no child), the parent.
 NUMBER_BITS, BASE_BITS = 21, 21
 PARENT_SHIFT = NUMBER_BITS + BASE_BITS
-_NUMBER_LIMIT = (1 << NUMBER_BITS) - 2  # two more are for characters that are no words
-_NO_PARENT = (1 << BASE_BITS) - 1  # of characters by themselves: no place, so that nothing has them for children
+_NUMBER_LIMIT = (1 << NUMBER_BITS) - 2  # two more are for characters that are not words
+_NO_PARENT = (1 << BASE_BITS) - 1  # of single characters: not an index, so that they are no node's children
 _ALL, _NONE, _ONE, _WORD = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0), np.uint64(1), np.uint64(64)
-_NEAR = 16  # words of 64 places: where a node fits only farther on, the next one is not tried here again
-_SMALL = 30  # children: nodes of fewer are tried in the gaps that larger ones have left
+_NEAR = 16  # words of 64 places: if a node fits only farther on than this, the next one starts farther on too
+_SMALL = 30  # children: nodes with at most this many are also tried in the gaps that larger ones left
 
 
 def double_array(nodes: Nodes, alphabet: int, numbers: I64) -> I64:
-    """Return the cells of a tree; the characters by themselves lie at their codes.
+    """Return the cells of a trie; single characters are at the indices that are their codes.
 
     Args:
-        nodes: of the tree.
+        nodes: of the trie.
         alphabet: how many codes there are.
-        numbers: what a cell says of its prefix as a word, shape of `nodes.codes`.
+        numbers: each prefix's number as a word, 0 if it is not one, shape of `nodes.codes`.
 
     Raises:
-        ValueError: the dictionaries have too many words for a cell's bits.
+        ValueError: the dictionaries have too many words for the bits of a cell.
     """
     several = np.flatnonzero(nodes.children > 1)
     several = several[np.argsort(-nodes.children[several], kind="stable")]
@@ -48,10 +48,10 @@ def double_array(nodes: Nodes, alphabet: int, numbers: I64) -> I64:
 
 @kernel
 def _placed(nodes: Nodes, alphabet: int, several: I64, single: I64) -> tuple[I32, I32]:
-    """Return each node's base and place. Those with the most children choose first, single children fill the gaps.
+    """Return each node's base and index. Those with the most children choose first; single children fill the gaps.
 
     Args:
-        nodes: of the tree.
+        nodes: of the trie.
         alphabet: how many codes there are.
         several: the nodes with more than one child, those with the most first.
         single: the nodes with one child.
@@ -82,7 +82,7 @@ def _placed(nodes: Nodes, alphabet: int, several: I64, single: I64) -> tuple[I32
 
 @kernel
 def _by_parent(nodes: Nodes, alphabet: int) -> tuple[I64, I64, I32]:
-    """Return where each node's children begin, their codes, and who they are."""
+    """Return where each node's children begin, the children's codes, and their node numbers."""
     first = np.zeros(len(nodes.codes) + 1, np.int64)
     for node in range(len(nodes.codes)):
         first[node + 1] = first[node] + nodes.children[node]
@@ -97,14 +97,14 @@ def _by_parent(nodes: Nodes, alphabet: int) -> tuple[I64, I64, I32]:
 
 @kernel
 def _fit(free: U64, word: int, codes: I64, alphabet: int) -> tuple[U64, int, np.uint64]:
-    """Return the first word of 64 bases with one at which all codes are free, and which; with `free` as it grew."""
+    """Return `free`, grown if needed, the first word of 64 bases with one where all codes are free, and those bases."""
     while True:
         if 64 * (len(free) - 2 - word) <= alphabet + 64:
             grown = np.full(2 * len(free) + (1 << 10), _ALL)
             for i in range(len(free)):
                 grown[i] = free[i]
             free = grown
-        fitting = _ALL if word > 0 else _ALL - _ONE  # 0 is no base
+        fitting = _ALL if word > 0 else _ALL - _ONE  # 0 is not a base
         for code in codes:
             at, shift = word + code // 64, np.uint64(code % 64)
             bits = free[at] >> shift
@@ -122,7 +122,7 @@ def _fit(free: U64, word: int, codes: I64, alphabet: int) -> tuple[U64, int, np.
 def _fill_gaps(
     free: U64, single: I64, nodes: Nodes, child: I32, first: I64, bases: I32, places: I32, place: int
 ) -> None:
-    """Put single children, from `place` on, wherever there is room: any place will do."""
+    """Put single children wherever there is room, from `place` on: any place will do."""
     for node in single:
         while place // 64 < len(free) and not free[place // 64] >> np.uint64(place % 64) & _ONE:
             place += 1

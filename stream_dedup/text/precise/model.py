@@ -1,4 +1,4 @@
-"""jieba's hidden Markov model: how likely a character begins a word, is within or ends one, or is one by itself.
+"""jieba's hidden Markov model: how likely a character begins, continues or ends a word, or is one by itself.
 
 Knows the model's tables and how it cuts a run of characters; knows nothing of the dictionary.
 """
@@ -17,12 +17,10 @@ from stream_dedup.text.precise.alphabet import U16, Alphabet
 F64 = NDArray[np.float64]
 U8 = NDArray[np.uint8]
 Emissions = dict[str, dict[str, float]]
-_STATES = (
-    "BEMS"  # begin, end, middle, single: in their order, since of two equal paths that of the later state is taken
-)
+_STATES = "BEMS"  # begin, end, middle, single; the order counts: of two equal paths that of the later state is taken
 _BEGIN, _END, _MIDDLE, _SINGLE = range(4)
-_DECIMALS = 6  # that jieba-rs keeps of the emissions, after cppjieba
-_IMPOSSIBLE = -3.14e100  # jieba's own: of equal impossibilities the order of states decides
+_DECIMALS = 6  # of the emissions that jieba-rs keeps, as cppjieba does
+_IMPOSSIBLE = -3.14e100  # jieba's own value; among equally impossible states their order decides
 
 
 class Model(NamedTuple):
@@ -40,13 +38,13 @@ class Model(NamedTuple):
 
 
 def jieba_emissions() -> Emissions:
-    """Return for each state how likely it is each character that the model knows, as jieba has it."""
+    """Return for each state jieba's logarithm of the probability of each character that the model knows."""
     emissions: Emissions = _table("emit")
     return emissions
 
 
 def model_of(alphabet: Alphabet, known: Emissions) -> Model:
-    """Return the model by the codes of an alphabet that has all its characters."""
+    """Return the model, indexed by the codes of an alphabet that has all of its characters."""
     moves, starts = _table("trans"), _table("start")
     emissions = np.full((alphabet.size, len(_STATES)), _IMPOSSIBLE)
     for state, name in enumerate(_STATES):
@@ -77,8 +75,8 @@ def mark_ends(codes: U16, runs: I32, model: Model, choices: U8) -> None:
     Args:
         codes: of the text's characters.
         runs: where each run begins and ends, shape (r, 2).
-        model: to go by.
-        choices: 1 at the last character of each word and 0 at the others, written where there are runs.
+        model: the model.
+        choices: written within the runs: 1 at the last character of each word and 0 at the others.
     """
     starts, moves, emissions = model.starts, model.moves, model.emissions
     to_begin_e, to_begin_s = moves[_END, _BEGIN], moves[_SINGLE, _BEGIN]
@@ -92,7 +90,7 @@ def mark_ends(codes: U16, runs: I32, model: Model, choices: U8) -> None:
         middle, single = starts[_MIDDLE] + emissions[code, _MIDDLE], starts[_SINGLE] + emissions[code, _SINGLE]
         for i in range(start + 1, stop):
             code = np.int64(codes[i])
-            # Sums in jieba's order, so that they round alike.
+            # Sums in jieba's order, so that they round in the same way.
             begin_e = end + to_begin_e + emissions[code, _BEGIN]
             begin_s = single + to_begin_s + emissions[code, _BEGIN]
             end_b, end_m = begin + to_end_b + emissions[code, _END], middle + to_end_m + emissions[code, _END]
@@ -112,11 +110,11 @@ def mark_ends(codes: U16, runs: I32, model: Model, choices: U8) -> None:
         for i in range(stop - 1, start - 1, -1):
             later = np.int64(choices[i]) >> state & 1
             choices[i] = state & 1  # the odd states end a word
-            # Before a begin or a single character, whose two bits are equal, came an end or a single one.
+            # Begin and single, whose two bits are equal, follow an end or a single.
             state = 2 * later + ((state ^ state >> 1 ^ 1) & 1)
 
 
 @kernel
 def larger(one: float, other: float) -> float:
     """Return the larger of two numbers; neither is NaN."""
-    return one if one > other else other  # noqa: FURB136  # numba's `max` asks for NaN first, with branches
+    return one if one > other else other  # noqa: FURB136  # numba's `max` checks for NaN first, with branches

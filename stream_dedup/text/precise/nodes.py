@@ -1,6 +1,6 @@
-"""The prefixes of a dictionary's words as a tree.
+"""The prefixes of a dictionary's words as a trie.
 
-Knows which prefix goes on with which character; knows nothing of where that is kept for looking up.
+Knows which character extends which prefix; knows nothing of how the trie is stored for look-ups.
 """
 
 from typing import NamedTuple
@@ -15,12 +15,12 @@ _SPREAD = 40503  # odd, near 2^16 over the golden ratio
 
 
 class Nodes(NamedTuple):
-    """n prefixes. The first are the characters by their codes, whether a word begins with them or not.
+    """n prefixes. The first are the single characters by code, whether or not a word begins with them.
 
     Attributes:
-        parents: the prefix without its last character, shape (n,); 0 for the first.
+        parents: the prefix without its last character, shape (n,); 0 for single characters.
         codes: its last character, shape (n,).
-        frequencies: of the word that the prefix is, 0 where it is none, shape (n,).
+        frequencies: of the prefix as a word, 0 if it is not one, shape (n,).
         children: how many prefixes are one character longer, shape (n,).
     """
 
@@ -32,13 +32,13 @@ class Nodes(NamedTuple):
 
 @kernel
 def prefixes(points: U32, stops: I64, frequencies: I64, own: int, inner: U16, size: int) -> tuple[Nodes, int]:
-    """Return the prefixes of all words, and the sum of their frequencies. Of two equal words the later one holds.
+    """Return the prefixes of all words, and the sum of the words' frequencies. Of two equal words the later one counts.
 
     Args:
         points: of the dictionary.
         stops: likewise.
         frequencies: likewise.
-        own: the first of the user's words. One that jieba has as well replaces it in the sum.
+        own: index of the first of the user's words. One that jieba has as well replaces jieba's in the sum.
         inner: of the alphabet.
         size: likewise.
     """
@@ -68,7 +68,7 @@ def prefixes(points: U32, stops: I64, frequencies: I64, own: int, inner: U16, si
 
 @kernel
 def _find(places: I32, nodes: Nodes, parent: np.int64, code: np.uint16) -> np.int64:
-    """Return where a child stands in the open-addressing table of node numbers, or the free place for it."""
+    """Return where a child is in the open-addressing table of node numbers, or the free place for it."""
     mask = np.int64(len(places) - 1)
     # Neighbours in the dictionary get neighbouring places: it is read in order, so these are in the cache.
     place: np.int64 = (2 * parent + code * _SPREAD) & mask

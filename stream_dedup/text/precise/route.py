@@ -1,4 +1,4 @@
-"""The likeliest way through the dictionary's words.
+"""The likeliest path through the dictionary's words.
 
 Knows the words as a double array; knows nothing of characters that are left over.
 """
@@ -16,19 +16,17 @@ from stream_dedup.text.precise.model import larger
 
 F64 = NDArray[np.float64]
 _NUMBERS, _BASES = (1 << NUMBER_BITS) - 1, (1 << BASE_BITS) - 1
-BEHIND = (
-    3  # characters behind a text's last one that are looked at: those of the words that are looked up without asking
-)
+BEHIND = 3  # characters read past a text's end: words of up to three characters are looked up without a check
 
 
 class Prefixes(NamedTuple):
     """The words of a dictionary.
 
     Attributes:
-        cells: the double array of their prefixes. A character that is no word has the last number but one, what ends a
-            block the last.
-        scores: logarithm of each word's probability by its number. At 0, of what is no word, -infinity; at the last
-            number but one that of a character by itself; at the last infinity.
+        cells: the double array of their prefixes. A character that is not a word has the last number but one, one that
+            ends a block has the last.
+        scores: logarithm of each word's probability by its number: -infinity at 0 (not a word), that of a single
+            character at the last number but one, infinity at the last.
     """
 
     cells: I64
@@ -36,16 +34,16 @@ class Prefixes(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """The likeliest ways through a text of n characters; each array has room for n + `BEHIND` of them.
+    """The likeliest paths through a text of n characters; each array has room for n + `BEHIND` of them.
 
     Attributes:
-        codes: of the characters, `OUTSIDE` behind the last.
-        scores: of the way from each place to its block's end.
-        lengths: of the first word of that way.
-        numbers: of that word; one of the last two where it is a character that is no word.
-        pairs: cell of each place's first two characters, 0 where these begin no word.
-        triples: of its first three, likewise.
-        seconds: where the cell of the two would lie in the double array.
+        codes: of the characters, `OUTSIDE` after the last.
+        scores: of the path from each position to the end of its block.
+        lengths: of the first word on that path.
+        numbers: of that word; one of the last two if it is a character that is not a word.
+        pairs: cell of the two characters from each position, 0 if no word begins with them.
+        triples: of the three characters, likewise.
+        seconds: index in the double array where the cell of the two would be.
         pair_scores: of the two as a word.
     """
 
@@ -63,9 +61,9 @@ def prefixes_of(cells: I64, alphabet: int, scores: F64) -> Prefixes:
     """Return the words of a dictionary.
 
     Args:
-        cells: of `double_array`.
+        cells: from `double_array`; the numbers of single characters are filled in.
         alphabet: how many codes there are.
-        scores: logarithm of each word's probability by its number; at 0 that of a character by itself.
+        scores: logarithm of each word's probability by its number; at 0 that of a single character.
     """
     alone, outside = len(scores), len(scores) + 1
     own = cells[:alphabet]
@@ -76,7 +74,7 @@ def prefixes_of(cells: I64, alphabet: int, scores: F64) -> Prefixes:
 
 @kernel
 def room_for(length: int) -> Ways:
-    """Return room for the ways through texts of up to so many characters."""
+    """Return room for the paths through texts of up to `length` characters."""
     size = length + BEHIND
     return Ways(
         np.empty(size, np.uint16),
@@ -92,15 +90,15 @@ def room_for(length: int) -> Ways:
 
 @kernel
 def find_ways(length: int, words: Prefixes, ways: Ways) -> None:
-    """Find for each place of a text the word that begins there on the likeliest way to the block's end.
+    """Find for each position of a text the word that begins there on the likeliest path to the end of the block.
 
-    Which words of up to three characters there are, nearly all, is looked up first, and chosen from without any branch:
-    it cannot be foretold, so the processor would guess wrong at every third character.
+    Words of up to three characters, which nearly all are, are looked up first and chosen from without any branch: the
+    processor could not predict it and would guess wrong at every third character.
 
     Args:
-        length: characters.
+        length: of the text, in characters.
         words: to choose from.
-        ways: with the codes; the others are written.
+        ways: with `codes` filled in; the other arrays are written.
     """
     _look_up(length, words, ways)
     cells, values, codes = words.cells, words.scores, ways.codes
@@ -111,16 +109,16 @@ def find_ways(length: int, words: Prefixes, ways: Ways) -> None:
     after_one = after_two = after_three = 0.0
     for i in range(length - 1, -1, -1):
         first, second, third = cells[codes[i]] & _NUMBERS, pairs[i] & _NUMBERS, triples[i] & _NUMBERS
-        # A character that is no word goes by itself only where no word begins.
+        # A character that is not a word stands alone only where no word begins.
         own = np.int64(0) if first == alone and (second | third) != 0 else first
         one, two, three = values[own] + after_one, ways.pair_scores[i] + after_two, values[third] + after_three
-        # Of equal ways that with the longer word, as in jieba.
+        # Of equally likely paths the one with the longer word, as in jieba.
         is_three = np.int64(three >= two)
         two = larger(two, three)
         is_longer = np.int64(two >= one)
         lengths[i] = 1 + (1 + is_three) * is_longer
         numbers[i] = first + (second + (third - second) * is_three - first) * is_longer
-        best = _smaller(larger(one, two), 0.0)  # above 0 is what ends a block alone, and no way goes on from there
+        best = _smaller(larger(one, two), 0.0)  # only what ends a block scores above 0, and paths stop there
         if triples[i] >> NUMBER_BITS & _BASES:
             found = _longer_words(i, words, ways, -np.inf if own == alone else best)
             best = best if found == -np.inf else found
@@ -130,9 +128,9 @@ def find_ways(length: int, words: Prefixes, ways: Ways) -> None:
 
 @kernel
 def _look_up(length: int, words: Prefixes, ways: Ways) -> None:
-    """Find what there is of each place's first two and three characters.
+    """Find the cells of the two and of the three characters from each position.
 
-    Nothing else is done, so that the processor fetches many cells at a time.
+    Nothing else is done here, so that the processor fetches many cells at a time.
     """
     cells, codes, pairs, seconds = words.cells, ways.codes, ways.pairs, ways.seconds
     for i in range(length):
@@ -151,7 +149,7 @@ def _look_up(length: int, words: Prefixes, ways: Ways) -> None:
 
 @kernel
 def _longer_words(i: int, words: Prefixes, ways: Ways, best: float) -> float:
-    """Choose among the words of four characters or more as well, and return the best score; -infinity where none is."""
+    """Consider words of four characters or more as well, and return the best score; -infinity if there is none."""
     place, cell, end = (ways.pairs[i] >> NUMBER_BITS & _BASES) + np.int64(ways.codes[i + 2]), ways.triples[i], i + 3
     while True:
         following = (cell >> NUMBER_BITS & _BASES) + np.int64(ways.codes[end])
@@ -171,7 +169,7 @@ def _smaller(one: float, other: float) -> float:
 
 @kernel
 def is_word(codes: U16, start: int, stop: int, cells: I64) -> bool:
-    """Tell whether codes[start:stop], at least two, is a word."""
+    """Return whether codes[start:stop], at least two codes, is a word."""
     place = np.int64(codes[start])
     cell = cells[place]
     for i in range(start + 1, stop):

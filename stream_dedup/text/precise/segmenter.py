@@ -1,4 +1,4 @@
-"""The segmenter: a dictionary and a model in, a function from texts to the ends of their words out.
+"""The segmenter: takes a dictionary and a model, returns a function from texts to the ends of their words.
 
 Knows how the tables are made and which belong together; knows nothing of how they are used.
 """
@@ -23,16 +23,16 @@ Stops = Callable[[U32, I64], tuple[I64, I64, I32, Vocabulary]]
 
 
 def precise_segmenter(dictionary: Dictionary, own: int, *, hmm: bool) -> Stops:
-    """Return a function that cuts texts as jieba's precise mode does, in the form of jieba-rs 0.11.
+    """Return a function that splits texts like jieba's precise mode as implemented in jieba-rs 0.11.
 
-    It takes the code points of n texts, one behind the other, and where each begins and the last one ends, shape
-    (n + 1,). It returns where each word ends, how many words there are up to each text, shape (n + 1,), and each word's
-    number in a vocabulary, with that.
+    It takes the code points of n texts, concatenated, and where each begins and the last one ends, shape (n + 1,). It
+    returns where each word ends, where each text's words begin and the last ones end, shape (n + 1,), each word's
+    number in a vocabulary, and that vocabulary.
 
     Args:
-        dictionary: of jieba, with the user's words at its end.
-        own: the first of the user's words.
-        hmm: find words that the dictionary lacks by jieba's hidden Markov model.
+        dictionary: jieba's, with the user's words at its end.
+        own: index of the first of the user's words.
+        hmm: find words that the dictionary lacks, using jieba's hidden Markov model.
 
     Raises:
         ValueError: the dictionary has too many words or characters.
@@ -51,7 +51,7 @@ def precise_segmenter(dictionary: Dictionary, own: int, *, hmm: bool) -> Stops:
 
 
 def _numbers(frequencies: I64) -> I64:
-    """Return the numbers of words from 1 on, the most frequent first: what is known of these lies together."""
+    """Number the words from 1 on, the most frequent first, so that their data is stored together; 0 for non-words."""
     words = np.flatnonzero(frequencies)
     numbers = np.zeros(len(frequencies), np.int64)
     numbers[words[np.argsort(-frequencies[words], kind="stable")]] = np.arange(1, len(words) + 1)
@@ -59,7 +59,7 @@ def _numbers(frequencies: I64) -> I64:
 
 
 def _scores(frequencies: I64, numbers: I64, total: int) -> F64:
-    """Return logarithms of probabilities by number; of the library that jieba uses as well, so that they round so."""
+    """Return logarithms of probabilities by number, from the same library as jieba's so that they round identically."""
     distinct, which = np.unique(frequencies, return_inverse=True)
     logarithms = np.array([math.log(frequency or 1) - math.log(total) for frequency in distinct.tolist()])
     scores = np.full(int(numbers.max()) + 1, math.log(1) - math.log(total))

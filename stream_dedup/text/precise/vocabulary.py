@@ -17,12 +17,12 @@ Bool = NDArray[np.bool_]
 
 
 def vocabulary_of(nodes: Nodes, numbers: I64, alphabet: Alphabet) -> Vocabulary:
-    """Return the vocabulary of a tree.
+    """Return the vocabulary of a trie.
 
     Args:
-        nodes: of the tree.
-        numbers: of the words that its nodes are, 0 where they are none.
-        alphabet: whose codes the nodes have.
+        nodes: of the trie.
+        numbers: each node's number as a word, 0 if it is not one.
+        alphabet: the one that the nodes' codes are from.
     """
     known = np.flatnonzero(alphabet.inner).astype(np.uint32)
     points_of = np.zeros(alphabet.size, np.uint32)
@@ -37,7 +37,7 @@ def vocabulary_of(nodes: Nodes, numbers: I64, alphabet: Alphabet) -> Vocabulary:
 
 @kernel
 def _with_word_characters(points: U32, parents: I32, is_word: Bool) -> Bool:
-    """Return which prefixes have a character that is part of words, shape of `parents`."""
+    """Return which prefixes contain a word character, shape of `parents`."""
     having = np.zeros(len(parents), np.bool_)
     for i in range(len(parents)):
         having[i] = is_word[points[i]] or having[parents[i]]
