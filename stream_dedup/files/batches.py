@@ -1,4 +1,4 @@
-"""Batches of a run over files: read, decoded and prepared, one ahead of the one that is judged.
+"""Batches of a run over files: read, decoded and prepared, one batch ahead of the one being judged.
 
 Knows records, batches and the thread that makes them; knows nothing of decisions, or of what becomes of a record.
 """
@@ -16,7 +16,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, shown
 
-_LEAVE_SECONDS = 2.0  # a batch out of a file takes less
+_LEAVE_SECONDS = 2.0  # a batch from a file takes less
 _LOOK_SECONDS = 0.1
 
 
@@ -26,13 +26,13 @@ class Batch:
 
     Attributes:
         path: of the file.
-        file: its number, from 0.
+        file: number of the file, from 0.
         last: number of the last record.
-        progress: behind that.
+        progress: after that record.
         now_ms: when they were read, milliseconds since 1970 in UTC.
-        sound: records that hold something to judge.
-        items: what they hold.
-        dead: the other ones, with the reason.
+        sound: records that could be decoded.
+        items: what they contain.
+        dead: the other records, with the reason.
         prepared: the articles, if there are any.
     """
 
@@ -51,11 +51,11 @@ class Reading:
     """Reads files in batches.
 
     Args:
-        files: paths and what reads them.
-        decoder: reads records.
-        engine: works their texts through.
-        size: of a batch.
-        done: number of the last record of each file that is left out.
+        files: paths and their readers.
+        decoder: decodes records.
+        engine: prepares their texts.
+        size: of a batch, in records.
+        done: number of the last record of each file that is skipped.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Reading:
         self._left = False
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the records in order; no batch has those of two files.
+        """Yield the records in order; no batch spans two files.
 
         Raises:
-            FileFormatError: a file cannot be read any further; all before was yielded.
+            FileFormatError: a file cannot be read any further; everything before was yielded.
         """
         for file, ((path, reader), done) in enumerate(zip(self._files, self._done, strict=True)):
             records = (one for one in reader(path) if one[0].number > done)
@@ -90,7 +90,7 @@ class Reading:
                 yield batch
 
     def leave(self) -> None:
-        """Wait until no batch is worked through; none is any more, whatever the files bring."""
+        """Wait until no batch is being made; no more are made after that, whatever the files bring."""
         with self._at_work:
             self._left = True
 
@@ -113,11 +113,11 @@ class Reading:
 
 
 def one_ahead(reading: Reading, look: Callable[[], None]) -> Generator[Batch]:
-    """Yield batches; while one is judged, the next one is made in another thread.
+    """Yield batches; while one is judged, the next is made in another thread.
 
     Args:
         reading: makes them.
-        look: called between batches, and while none comes; may raise to end the run.
+        look: called between batches and while waiting for one; may raise to end the run.
 
     Raises:
         FileFormatError: as `Reading.batches`.
@@ -129,7 +129,7 @@ def one_ahead(reading: Reading, look: Callable[[], None]) -> Generator[Batch]:
             coming = _begun(batches)
             yield batch
     finally:
-        # It is made with what the caller closes next; but a pipe that brings nothing is not waited for.
+        # The next batch uses what the caller closes next, so it is waited for; but not if a pipe brings nothing.
         wait([coming], _LEAVE_SECONDS)
         reading.leave()
 
@@ -142,13 +142,13 @@ def _awaited(coming: "Future[Batch | None]", look: Callable[[], None]) -> Batch 
 
 
 def _begun(batches: Iterator[Batch]) -> "Future[Batch | None]":
-    """Begin to make the next batch, in a thread that the end of a run need not wait for: its pipe may bring nothing."""
+    """Start making the next batch, in a thread that the end of a run need not wait for: its pipe may bring nothing."""
     coming: Future[Batch | None] = Future()
 
     def make() -> None:
         try:
             coming.set_result(next(batches, None))
-        except BaseException as error:  # noqa: BLE001  # whoever waits for the batch raises it
+        except BaseException as error:  # noqa: BLE001  # raised where the batch is awaited
             coming.set_exception(error)
 
     Thread(target=make, name="reader", daemon=True).start()
@@ -156,7 +156,7 @@ def _begun(batches: Iterator[Batch]) -> "Future[Batch | None]":
 
 
 def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[Sequence[tuple[Record, Progress]]]:
-    """Yield records, some at a time; what was read before a fault too, before it is raised."""
+    """Yield records in groups; after a fault, first those read before it, then raise it."""
     group: list[tuple[Record, Progress]] = []
     try:
         for one in records:

@@ -1,4 +1,4 @@
-"""Columns whose names hold dots: such a name is a path of nested objects.
+"""Columns whose names contain dots: such a name is a path into nested objects.
 
 Knows names; knows nothing of formats.
 """
@@ -9,14 +9,14 @@ from typing import cast
 
 
 class ColumnsError(Exception):
-    """Columns exclude each other. The message says which."""
+    """Columns conflict. The message says which."""
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Check that columns can be told apart.
+    """Check that no two columns have the same name.
 
     Raises:
-        ColumnsError: two have the same name.
+        ColumnsError: two have.
     """
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
@@ -24,7 +24,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def check_paths(names: Collection[str]) -> None:
-    """Check that no column is called by a path that leads to another one.
+    """Check that no column's name is a path that leads to another column.
 
     Raises:
         ColumnsError: one is.
@@ -33,11 +33,11 @@ def check_paths(names: Collection[str]) -> None:
         parts = name.split(".")
         for inner in (".".join(parts[:count]) for count in range(1, len(parts))):
             if inner in names:
-                raise ColumnsError(f"the columns {inner!r} and {name!r} exclude each other: a dot means a field within")
+                raise ColumnsError(f"the columns {inner!r} and {name!r} exclude each other: a dot means a nested field")
 
 
 def nested(values: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return the values of a row, by the names of columns whose paths were checked, as an object."""
+    """Return the values of a row, by the names of columns whose paths were checked, as a nested object."""
     row: dict[str, object] = {}
     for name, value in values:
         *outer, last = name.split(".")

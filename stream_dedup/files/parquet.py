@@ -1,6 +1,6 @@
-"""Rows of Parquet as JSON; a row with a value that Python cannot tell is told, and the next one read.
+"""Rows of Parquet as JSON; a row with a value that Python cannot represent is reported, and the next one read.
 
-Knows tables and their types, and takes pyarrow, an extra; knows nothing of articles.
+Knows tables and their types, and needs pyarrow, an extra; knows nothing of articles.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -19,16 +19,16 @@ _Shape = Callable[[Iterable[tuple[str, object]]], dict[str, object]]
 
 
 class ParquetError(Exception):
-    """A file is no table, or its columns cannot be told apart. The message says what is wrong."""
+    """A file is not a table, or several columns have the same name. The message says what is wrong."""
 
 
 class Row(NamedTuple):
     """A row.
 
     Attributes:
-        value: the row as JSON, by the names of the columns; a name with dots is a path of nested objects.
-        fault: why it is no record, None where it is one.
-        total: rows of the file.
+        value: the row as JSON, by column name; a name with dots is a path into nested objects.
+        fault: why it is not a record, None if it is one.
+        total: rows in the file.
     """
 
     value: bytes
@@ -55,7 +55,7 @@ def rows_of_table(path: Path) -> Iterator[Row]:
 
 
 def _shape_of(names: Collection[str]) -> _Shape:
-    """Return what makes an object of a row: names with dots are paths, where none of them leads to another column."""
+    """Return what turns a row into an object: names with dots are paths, unless one of them leads to another column."""
     try:
         check_paths(names)
     except ColumnsError:
@@ -64,7 +64,7 @@ def _shape_of(names: Collection[str]) -> _Shape:
 
 
 def _rows_of_batch(batch: pa.RecordBatch, shape: _Shape) -> Iterator[tuple[dict[str, object], str | None]]:
-    """Yield the rows of a part of a table, each with what is wrong with it: a time that Python cannot tell."""
+    """Yield the rows of part of a table, each with what is wrong with it: a time that Python cannot represent."""
     names = batch.schema.names
     faults: dict[int, str] = {}
     columns = [_values(_converted(column), name, faults) for name, column in zip(names, batch.columns, strict=True)]
@@ -78,7 +78,7 @@ def _converted(column: "pa.Array[Any]") -> "pa.Array[Any]":
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """Return a type with microseconds for nanoseconds and known time zones, wherever in it: Python has no others."""
+    """Return a type with microseconds for nanoseconds and known time zones, at any depth: Python has no others."""
     if isinstance(kind, pa.StructType):
         return pa.struct([field.with_type(_in_microseconds(field.type)) for field in kind])
     if isinstance(kind, pa.MapType):
@@ -94,7 +94,7 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def _known_zone(name: str | None) -> str | None:
-    """Return a time zone, UTC for one that Python does not know: the moments are the same."""
+    """Return a time zone, or UTC for one that Python does not know: the moments are the same."""
     try:
         pa.scalar(0, pa.timestamp("s", name)).as_py()
     except pa.ArrowInvalid:
@@ -103,12 +103,12 @@ def _known_zone(name: str | None) -> str | None:
 
 
 def _values(column: "pa.Array[Any]", name: str, faults: dict[int, str]) -> list[object]:
-    """Return the values of a column, None for one that Python cannot tell, and note the rows of these."""
+    """Return the values of a column, None for one that Python cannot represent, and note the rows of these."""
     values: list[object] = []
     try:
         return list(column.to_pylist())
     except pa.ArrowException:
-        raise  # it is about the column
+        raise  # it concerns the whole column
     except (ValueError, OverflowError):
         for place, cell in enumerate(column):
             try:
@@ -120,11 +120,11 @@ def _values(column: "pa.Array[Any]", name: str, faults: dict[int, str]) -> list[
 
 
 def _plain(value: object) -> object:
-    """Return as JSON can hold it what Parquet holds and JSON lacks."""
+    """Return a JSON form of a Parquet value of a type that JSON lacks."""
     if not isinstance(value, bytes):
         return str(value)
     try:
         return value.decode()
     except UnicodeDecodeError:
-        # No text: where one is wanted, it must not be taken for one.
+        # Not text, and must not pass for text where that is required.
         return {"bytes": value.hex()}

@@ -1,6 +1,6 @@
-"""How far a run over files has come, as the state remembers it with the articles: so each record counts once.
+"""How far a run over files has come, kept in the state along with the articles, so that each record counts once.
 
-Knows the files of a run and what the state keeps of them; knows nothing of records or of what they hold.
+Knows the files of a run and what the state keeps about them; knows nothing of records or their contents.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from stream_dedup.files.readers import FileFormatError, shown
 from stream_dedup.files.results import NAMES
 from stream_dedup.index.records.ledger import Positions
 
-# What stands under the name of the results, and under that of each file.
+# What is stored under the name of the results, and under that of each file.
 _STAGE, _FILES = 0, 1
 _RECORDS, _SIZE, _CHANGED = 0, 1, 2
 _GOING_ON, _FINISHED = 1, 2
@@ -24,9 +24,9 @@ class Start:
     """Where a run begins.
 
     Attributes:
-        new: whether it is no unfinished one that goes on.
+        new: False if it resumes an unfinished one.
         kept: bytes of each result file that are there already, by name.
-        done: number of the last record of each file that needs no reading any more, 0 for none.
+        done: number of the last record of each file that need not be read any more, 0 for none.
     """
 
     new: bool
@@ -35,15 +35,15 @@ class Start:
 
 
 def new_start(files: int) -> Start:
-    """Return where a run over so many files begins that is new."""
+    """Return where a new run over the given number of files begins."""
     return Start(new=True, kept=dict.fromkeys(NAMES, 0), done=[0] * files)
 
 
 class Place:
-    """The place of a run among the positions of a state, under the names of its results and its files.
+    """What a run stores among the positions of a state, under the names of its results and its files.
 
     Args:
-        paths: files that are read, in order.
+        paths: files to read, in order.
         out: directory of the results.
     """
 
@@ -55,10 +55,10 @@ class Place:
         self._files = int.from_bytes(digest.digest())
 
     def start(self, known: Positions) -> Start:
-        """Return where the run begins, by the positions that the state knows.
+        """Return where the run begins, according to the positions in the state.
 
         Raises:
-            FileFormatError: an unfinished run with these results was over other files.
+            FileFormatError: an unfinished run with these results was over other files, or one has changed since.
         """
         if known.get((self._out, _STAGE)) != _GOING_ON:
             return new_start(len(self._paths))
@@ -67,7 +67,7 @@ class Place:
         return Start(new=False, kept=kept, done=[known[name, _RECORDS] for name in self._inputs])
 
     def begun(self) -> Positions:
-        """Return the positions of a run that begins."""
+        """Return the positions of a run at its beginning."""
         begun = {(self._out, _STAGE): _GOING_ON, (self._out, _FILES): self._files}
         begun |= self.after(dict.fromkeys(NAMES, 0))
         for name, path in zip(self._inputs, self._paths, strict=True):
@@ -76,12 +76,12 @@ class Place:
         return begun
 
     def after(self, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
-        """Return the positions behind a batch.
+        """Return the positions after a batch.
 
         Args:
             lengths: of the result files, by name.
-            file: number of the file that it is of, from 0; None for none.
-            record: number of its last record.
+            file: number of the batch's file, from 0; None for none.
+            record: number of the batch's last record.
         """
         positions = {(f"{self._out}/{name}", 0): length for name, length in lengths.items()}
         if file is not None:
@@ -89,31 +89,31 @@ class Place:
         return positions
 
     def finished(self) -> Positions:
-        """Return the positions of a run that has come to its end."""
+        """Return the positions of a finished run."""
         return {(self._out, _STAGE): _FINISHED}
 
     def _check_inputs(self, known: Positions) -> None:
         if known[self._out, _FILES] != self._files:
             raise FileFormatError(
-                f"{self._out} holds the results of an unfinished run over other files: go on with the same ones in the "
-                "same order, or choose another --out"
+                f"{self._out} holds the results of an unfinished run over other files: resume it with the same files "
+                "in the same order, or choose another --out"
             )
         for name, path in zip(self._inputs, self._paths, strict=True):
             if (known[name, _SIZE], known[name, _CHANGED]) != _identity(path):
                 raise FileFormatError(
                     f"{path} has changed since the unfinished run whose results are in {self._out} read it: choose "
-                    "another --out, and another --state, which knows what was judged by then"
+                    "another --out and another --state, since this state contains what was judged before"
                 )
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return size and time of the last change of a file, by which another one is told from it."""
+    """Return the size and modification time of a file, by which a changed file is recognised."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 
 
 def runs_of(known: Positions) -> list[dict[str, object]]:
-    """Return how far runs have come: for each file `results`, whether these are `finished`, `file` and `lines` done."""
+    """Return the progress of runs: for each file `results`, whether these are `finished`, `file`, and `lines` done."""
     outs = sorted({name for name, _ in known if (f"{name}/{NAMES[0]}", 0) in known})
     return [
         {"results": out, "finished": known[out, _STAGE] == _FINISHED, "file": file, "lines": lines}

@@ -1,6 +1,6 @@
-"""Records out of files: JSONL and CSV (plain, .gz, .zst), Parquet, and JSONL on standard input.
+"""Records from files: JSONL and CSV (plain, .gz, .zst), Parquet, and JSONL on standard input.
 
-Knows names of files, packing and lines; rows of CSV and of tables have files of their own. Knows nothing of articles.
+Knows file names, compression and lines; rows of CSV and of tables have their own modules. Knows nothing of articles.
 """
 
 import gzip
@@ -24,8 +24,8 @@ else:
 
 STANDARD_INPUT = Path("-")
 _LINES_BYTES = 1 << 20  # read at once
-_LONGEST_LINE = 256 << 20  # bytes: a whole file may be one line, and larger than the memory
-_SHOWN_BYTES = 1 << 10  # of a line that is longer
+_LONGEST_LINE = 256 << 20  # bytes: a whole file may be one line, and larger than memory
+_SHOWN_BYTES = 1 << 10  # of a longer line
 _BEGIN_BYTES = 1 << 10
 _BOM = b"\xef\xbb\xbf"
 
@@ -39,9 +39,9 @@ class Record:
     """One record.
 
     Attributes:
-        value: the record as JSON: the line itself where the file has lines of JSON; of a faulty one what stands there.
+        value: the record as JSON: the line itself if the file has lines of JSON; for a faulty one, its raw content.
         number: of the line, or of the row; the first is 1.
-        fault: why it is no record, None where it is one.
+        fault: why it is not a record, None if it is one.
     """
 
     value: bytes
@@ -51,7 +51,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a file has been read: `done` of `total`, in bytes or in rows; 0 where nobody knows how much there is."""
+    """How far a file has been read: `done` of `total`, in bytes or in rows; 0 where that is unknown."""
 
     done: int
     total: int
@@ -61,7 +61,7 @@ Reader = Callable[[Path], Iterator[tuple[Record, Progress]]]
 
 
 def shown(path: Path | str) -> str:
-    """Return the name of a file as text: what of it is no UTF-8 is written out."""
+    """Return the name of a file as text, with bytes that are not UTF-8 escaped."""
     return str(path).encode(errors="backslashreplace").decode()
 
 
@@ -70,10 +70,10 @@ def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
 
     Args:
         path: of the file.
-        flags: columns of CSV that hold true or false, which it has no values for.
+        flags: columns of CSV that hold true or false, for which CSV has no type.
 
     Raises:
-        FileFormatError: the name ends in nothing that can be read.
+        FileFormatError: the name does not end in a known format.
     """
     if path == STANDARD_INPUT:
         return _read_standard_input
@@ -85,16 +85,16 @@ def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
     if kind == ".parquet" and not packed:
         return _read_parquet
     raise FileFormatError(
-        f"{path}: cannot tell the format; known are .jsonl, .ndjson and .csv, each also with .gz or .zst, and "
+        f"{path}: cannot tell the format; supported are .jsonl, .ndjson and .csv, each also with .gz or .zst, and "
         ".parquet; - is JSONL on standard input"
     )
 
 
 def check_regular(path: Path) -> None:
-    """Check that a file is there, and can be read more than once.
+    """Check that a file exists and can be read more than once.
 
     Raises:
-        FileFormatError: it is not, or cannot.
+        FileFormatError: it does not, or cannot.
     """
     if path.is_dir():
         raise FileFormatError(f"{path} is a directory: name a file in it")
@@ -105,7 +105,7 @@ def check_regular(path: Path) -> None:
 
 
 def check_begin(path: Path) -> None:
-    """Look at how a regular file begins, where its name leaves open what it holds.
+    """Check how a regular file begins if its name leaves open what it contains.
 
     Raises:
         FileFormatError: it is one large array, or cannot be read.
@@ -115,11 +115,13 @@ def check_begin(path: Path) -> None:
     with _opened(path) as (content, _):
         begin = content.read(_BEGIN_BYTES)
     if begin.removeprefix(_BOM).lstrip().startswith(b"["):
-        raise FileFormatError(f"{path} holds an array, but one object a line is wanted: jq -c '.[]' makes it so")
+        raise FileFormatError(
+            f"{path} holds an array, but one object per line is required: convert it with jq -c '.[]'"
+        )
 
 
 def _kind(path: Path) -> tuple[str, bool]:
-    """Return the suffix that names the format, that before .gz or .zst if need be, and whether the file is packed."""
+    """Return the suffix that names the format, before any .gz or .zst, and whether the file is compressed."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     packed = bool(suffixes) and suffixes[-1] in {".gz", ".zst"}
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes and not packed else ""
@@ -128,7 +130,7 @@ def _kind(path: Path) -> tuple[str, bool]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
-    """Open a file: its content unpacked, and the file itself, whose position tells the progress."""
+    """Open a file: its decompressed content, and the file itself, whose position gives the progress."""
     try:
         with path.open("rb") as raw:
             if path.suffix.lower() == ".gz":
@@ -142,24 +144,24 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a packed file holds, up to where it is damaged: a larger read would meet the damage first."""
+    """The content of a compressed file, up to where it is damaged: a larger read would hit the damage first."""
 
     def __init__(self, content: IO[bytes]) -> None:
         self._content = cast("io.BufferedIOBase", content)
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, room: Any) -> int:  # noqa: ANN401  # whatever has a buffer
-        """Read what is unpacked already, or the next part."""
+        """Read what has been decompressed already, or the next part."""
         return self._content.readinto1(room)
 
 
 def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
     if sys.stdin is None:
         raise FileFormatError("-: standard input is closed")
-    # Not by `sys.stdin`, which Python closes at its end: it would wait for, or abort, a thread that reads it.
+    # Not via `sys.stdin`, which Python closes at exit: it would wait for a thread that reads it, or abort.
     with open(sys.stdin.fileno(), "rb", closefd=False) as lines:
         for record in _lines_of(lines):
             yield record, Progress(0, 0)
@@ -169,7 +171,7 @@ def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:
     check_begin(path)
     total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
-        at = raw.tell if raw.seekable() else int  # the type is called for 0: a pipe has no place
+        at = raw.tell if raw.seekable() else int  # `int()` is 0: a pipe has no position
         lines = io.BufferedReader(_Unpacked(content), _LINES_BYTES) if content is not raw else content
         for record in _lines_of(lines):
             yield record, Progress(at(), total)
@@ -210,7 +212,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[Record, Progress]]:
     try:
         from stream_dedup.files.parquet import ParquetError, rows_of_table  # noqa: PLC0415  # of an extra, and large
     except ImportError:
-        raise FileFormatError(f"{path}: reading Parquet takes pyarrow: pip install pyarrow") from None
+        raise FileFormatError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
     try:
         for number, row in enumerate(rows_of_table(path), 1):
             yield Record(row.value, number, row.fault), Progress(number, row.total)

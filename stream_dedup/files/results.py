@@ -1,4 +1,4 @@
-"""The result files of a run: whole batches only, whatever ends it.
+"""The result files of a run: whole batches only, however it ends.
 
 Knows lines and lengths; knows nothing of articles or of the state.
 """
@@ -16,20 +16,20 @@ NAMES = UNIQUE, LINKS, DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
 
 
 def any_judged(out: Path) -> bool:
-    """Tell whether there is anything but dead letters in results."""
+    """Return whether there is anything but dead letters in results."""
     return any((out / name).stat().st_size for name in NAMES if name != DEAD)
 
 
 class ResultFile:
-    """A file to which lines are added, a batch at a time.
+    """A file that lines are appended to, a batch at a time.
 
     Args:
         path: of the file.
-        kept: bytes of it that stay; what is behind them is cut off.
+        kept: bytes of it to keep; the rest is cut off.
         sync: whether each batch waits for the disk.
 
     Raises:
-        FileFormatError: it is shorter than what was kept of it.
+        FileFormatError: it is shorter than what is to be kept.
         OSError: it cannot be opened.
     """
 
@@ -39,21 +39,21 @@ class ResultFile:
         self._lines: list[bytes] = []
         if kept > (path.stat().st_size if path.exists() else 0):
             raise FileFormatError(
-                f"{path}: of {kept} bytes that an unfinished run has written some are gone; begin anew, with "
+                f"{path}: some of the {kept} bytes that an unfinished run wrote are gone; start over with "
                 "another --out and another --state"
             )
         self._file = path.open("r+b" if path.exists() else "xb", buffering=0)
         self.cut_to(kept)
 
     def add(self, line: bytes) -> None:
-        """Add a line, which `write` writes."""
+        """Add a line for `write` to write."""
         self._lines += line, b"\n"
 
     def write(self) -> None:
         """Write what was added.
 
         Raises:
-            OSError: it cannot be written; it names the file.
+            OSError: it cannot be written; the error names the file.
         """
         rest = memoryview(b"".join(self._lines))
         self._lines.clear()
@@ -67,29 +67,29 @@ class ResultFile:
             raise OSError(error.errno, error.strerror, str(self._path)) from None
 
     def cut_to(self, length: int) -> None:
-        """Cut off what is behind so many bytes, and go on there."""
+        """Cut the file off after `length` bytes, and continue there."""
         self._file.truncate(length)
         self._file.seek(length)
         self.length = length
 
     def close(self) -> None:
-        """Close it; what was added since the last `write` is lost."""
+        """Close the file; what was added since the last `write` is lost."""
         self._file.close()
 
 
 class Results:
     """The three result files, open. A batch is written, then the state remembers it, then it is `kept`.
 
-    Where the run ends before the state was asked to remember a batch, its lines are cut off: who reads the files finds
-    just what the state knows. Where it ends while the state is asked, the state alone can tell; see `cut_to`.
+    If the run ends before the state was asked to remember a batch, the batch's lines are cut off, so that the files
+    contain just what the state knows. If it ends while the state is asked, only the state can tell; see `cut_to`.
 
     Args:
-        out: directory, made if it does not exist.
-        kept: bytes of each file that an unfinished run has left, by name; 0 for all of a new one.
+        out: directory, created if it does not exist.
+        kept: bytes of each file that an unfinished run left, by name; 0 for each in a new run.
         sync: whether each batch waits for the disk.
 
     Raises:
-        FileFormatError: the results of an unfinished run are not what they were.
+        FileFormatError: a result file of an unfinished run is shorter than it was.
         OSError: a file cannot be opened.
     """
 
@@ -106,7 +106,7 @@ class Results:
         self._kept: Sequence[int] | None = self._lengths()
 
     def write(self) -> Mapping[str, int]:
-        """Write what was added to the files; return how long each is then, by name.
+        """Write what was added to the files; return their lengths after that, by name.
 
         Raises:
             OSError: one cannot be written.
@@ -116,7 +116,7 @@ class Results:
         return dict(zip(NAMES, self._lengths(), strict=True))
 
     def remembering(self) -> None:
-        """From here on nobody but the state can tell whether it remembers what was written."""
+        """Note that from here on only the state can tell whether it remembers what was written."""
         self._kept = None
 
     def kept(self) -> None:
@@ -130,7 +130,7 @@ class Results:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the files, without what the state does not know."""
+        """Close the files after cutting off what the state does not know."""
         try:
             if self._kept is not None:
                 for file, length in zip(self._files, self._kept, strict=True):
@@ -147,11 +147,11 @@ class Results:
 
 
 def check_new(out: Path) -> None:
-    """Check that there are no results in a directory.
+    """Check that a directory contains no results.
 
     Raises:
-        FileExistsError: there are.
+        FileExistsError: it does.
     """
     for name in NAMES:
         if (out / name).exists():
-            raise FileExistsError(errno.EEXIST, "there already", str(out / name))
+            raise FileExistsError(errno.EEXIST, "already exists", str(out / name))

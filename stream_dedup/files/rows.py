@@ -1,4 +1,4 @@
-"""Rows of CSV as JSON; a row that is none is told, and the next one read.
+"""Rows of CSV as JSON; a faulty row is reported, and the next one read.
 
 Knows headings, quotes and UTF-8; knows nothing of files.
 """
@@ -15,23 +15,23 @@ from stream_dedup.counted import counted
 from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 
 _LONGEST = 64 << 20  # characters of one field, and of one line; the csv module's own limit is 128 KiB
-_SKIPPED = 1 << 20  # characters that are read at once of what a line has more
-_SHOWN = 1 << 10  # characters of a line that is longer
+_SKIPPED = 1 << 20  # characters of the rest of a longer line, read at once
+_SHOWN = 1 << 10  # characters of a longer line
 _LINE_ENDS = "\r", "\n"
-_OTHER_MARKS = "\t;|"  # by which some programs separate columns
+_OTHER_MARKS = "\t;|"  # some programs separate columns with these
 _FLAGS: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
 class CsvError(Exception):
-    """A heading is none. The message says what is wrong."""
+    """A heading is invalid. The message says what is wrong."""
 
 
 class _Lines:
-    """The lines of a text, and those that the row at hand was read from.
+    """The lines of a text, and those that the current row was read from.
 
     Attributes:
-        of_row: lines of the row at hand.
-        again: lines that a faulty row ran over, which are read once more.
+        of_row: lines of the current row.
+        again: lines that a faulty row ran over, to be read again.
     """
 
     def __init__(self, text: io.TextIOWrapper) -> None:
@@ -47,7 +47,7 @@ class _Lines:
             yield line
 
     def _next(self) -> str:
-        """Return the next line; of one that is too long no more than tells that it is."""
+        """Return the next line; of one that is too long, only enough to show that it is."""
         line = self._text.readline(_LONGEST + 1)
         if _is_too_long(line):
             while (rest := self._text.readline(_SKIPPED)) and not rest.endswith(_LINE_ENDS):
@@ -55,12 +55,12 @@ class _Lines:
         return line
 
     def row(self) -> bytes:
-        """Return what stands in the row at hand; of a line that is too long its beginning."""
+        """Return the content of the current row; of a line that is too long, its beginning."""
         row = "".join(self.of_row)
         return (row[:_SHOWN] if _is_too_long(row) else row).encode(errors="surrogateescape")
 
     def put_back(self) -> None:
-        """Keep the first line of the row at hand alone, the others are read once more."""
+        """Keep only the first line of the current row; the others are read again."""
         self.again.extendleft(reversed(self.of_row[1:]))
         del self.of_row[1:]
 
@@ -72,36 +72,36 @@ def _is_too_long(line: str) -> bool:
 def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
     """Yield the rows of CSV in UTF-8, without blank ones.
 
-    Each is an object by the names of the heading, without empty fields; a name with dots is a path of nested objects.
-    Where it is no row, it is what stands there, beside what is wrong with it.
+    Each is an object, keyed by the names in the heading, without empty fields; a name with dots is a path into nested
+    objects. A faulty row is its raw content, with what is wrong with it.
 
     Args:
         content: the text in UTF-8, with or without a byte order mark.
-        flags: names of columns whose `true`, `false`, `1` and `0`, in any case, are no text.
+        flags: names of columns whose `true`, `false`, `1` and `0`, in any case, are booleans.
 
     Raises:
-        CsvError: the heading is none.
+        CsvError: the heading is invalid.
     """
     csv.field_size_limit(_LONGEST)
-    # What is no UTF-8 becomes surrogates, which JSON refuses: the row is told, not the file.
+    # Invalid UTF-8 becomes surrogates, which JSON refuses: the row is reported, not the file.
     text = io.TextIOWrapper(content, "utf-8-sig", errors="surrogateescape", newline="")
     try:
         yield from _rows(_Lines(text), flags)
     finally:
-        # Else it would close what is not its own.
+        # Otherwise it would close `content`, which is not its own.
         text.detach()
 
 
 def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | None]]:
     reader = csv.reader(lines, strict=True)
     try:
-        heading = next(filter(None, reader), [])  # as of rows, blank ones do not count
+        heading = next(filter(None, reader), [])  # as with rows, blank ones do not count
     except csv.Error as error:
-        raise CsvError(f"its first line is no heading of CSV: {error}") from None
+        raise CsvError(f"its first line is not a CSV heading: {error}") from None
     _check_heading(heading)
     flagged = [name in flags for name in heading]
     while True:
-        # Of a text that a quote has torn a line may look like a row; one that is whole has a field for each column.
+        # A line of a text torn apart by a quote may look like a row; a whole row has a field for each column.
         least = len(heading) if lines.again else 0
         lines.of_row.clear()
         try:
@@ -113,7 +113,7 @@ def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | 
         except ValueError as error:
             yield lines.row(), str(error)
         except csv.Error as error:
-            # A quote that nothing closes would take all rows behind it.
+            # An unclosed quote would swallow all rows after it.
             lines.put_back()
             yield lines.row(), str(error)
             reader = csv.reader(lines, strict=True)
@@ -130,17 +130,17 @@ def _check_heading(heading: Sequence[str]) -> None:
     try:
         "".join(heading).encode()
     except UnicodeEncodeError:
-        raise CsvError("its heading is no UTF-8") from None
+        raise CsvError("its heading is not valid UTF-8") from None
 
 
 def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str], least: int) -> bytes:
-    """Return a row of so many fields at least as JSON.
+    """Return a row of at least `least` fields as JSON.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it has too few or too many fields, or is not valid UTF-8.
     """
     if not least <= len(row) <= len(heading):
-        raise ValueError(f"it has {counted(len(row), 'field')}, the heading {len(heading)}")
+        raise ValueError(f"it has {counted(len(row), 'field')}, but the heading has {len(heading)}")
     fields = nested(
         (name, _FLAGS.get(text.strip().lower(), text) if flag else text)
         for name, flag, text in zip(heading, flagged, row, strict=False)
@@ -149,4 +149,4 @@ def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str],
     try:
         return orjson.dumps(fields)
     except orjson.JSONEncodeError:
-        raise ValueError("it is no UTF-8") from None
+        raise ValueError("it is not valid UTF-8") from None

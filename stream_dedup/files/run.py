@@ -34,7 +34,7 @@ from stream_dedup.told import link_fields, withdrawal_fields
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What became of the records of a run: `unique`, the relations, and `dead`, by count; the dead by reason too."""
+    """What became of a run's records: counts of `unique`, `withdrawn`, `dead` and the relations; the dead by reason."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -45,10 +45,10 @@ class Summary:
 
 
 def check_files(paths: Sequence[Path]) -> None:
-    """Check that files are there and of formats that can be read.
+    """Check that files exist and have formats that can be read.
 
     Raises:
-        FileFormatError: one is not.
+        FileFormatError: one does not.
     """
     for path in paths:
         if path.is_dir():
@@ -60,7 +60,7 @@ def check_files(paths: Sequence[Path]) -> None:
 
 
 def are_regular(paths: Sequence[Path]) -> bool:
-    """Tell whether all of some files can be read again: none is a pipe."""
+    """Return whether all files can be read again: none is a pipe."""
     return all(path != STANDARD_INPUT and path.is_file() for path in paths)
 
 
@@ -75,23 +75,23 @@ def dedup_files(
 ) -> None:
     """Judge the records of files in order and write the results.
 
-    A state remembers with the articles how far the run has come. However it ends, the same call on the same state goes
-    on behind that, and the results are those of a run that nothing has ended. What comes by a pipe cannot be read
-    again: such a run is begun anew.
+    The state remembers how far the run has come, along with the articles. However it ends, the same call on the same
+    state resumes there, and the results are those of an uninterrupted run. Input from a pipe cannot be read again: such
+    a run starts over.
 
     Args:
         paths: the files.
-        out: directory of the results, made if it does not exist.
-        engine: judges; its state goes on from file to file.
+        out: directory of the results, created if it does not exist.
+        engine: judges; its state carries over from file to file.
         settings: field names, bounds and batch size.
         report: called now and then with the file and how far it has been read.
-        summary: counts what is written, also where this fails.
-        look: called between batches, and while none comes; may raise to end the run. A handler of signals may not, as
-            compiled loops do not bear it.
+        summary: counts what is written, even if the run fails.
+        look: called between batches and while waiting for one; may raise to end the run. A signal handler must not
+            raise, since compiled loops cannot cope with that.
 
     Raises:
-        FileFormatError: a file cannot be read; what stands before that is written.
-        FileExistsError: there are results in `out` already, and not those of an unfinished run.
+        FileFormatError: a file cannot be read; the results of everything before that are written.
+        FileExistsError: `out` already contains results, and not those of an unfinished run.
         OSError: the results cannot be written.
         StoreError: the state cannot be read or written.
     """
@@ -101,12 +101,12 @@ def dedup_files(
     start = place.start(engine.positions()) if place is not None else new_start(len(paths))
     if start.new:
         check_new(out)
-        # Before there are files: else those of a run that ended here would be in the way.
+        # Before the files exist: otherwise those of a run that ended here would be in the way.
         engine.apply(engine.decide([]).change, place.begun() if place is not None else {})
     with Results(out, start.kept, sync=settings.state.sync) as results:
         run = _Run(engine, results, summary, place)
         reading = Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
-        # Closed before the engine is, whatever ends the run.
+        # Closed before the engine is, however the run ends.
         with closing(one_ahead(reading, look)) as batches:
             for batch in batches:
                 run.batch(batch)
@@ -121,7 +121,7 @@ class _Run:
         engine: judges.
         results: open.
         summary: counts.
-        place: what the state is to remember of the run; None: nothing.
+        place: what the state is to remember of the run; None for nothing.
     """
 
     def __init__(self, engine: Deduplicator, results: Results, summary: Summary, place: Place | None) -> None:
@@ -131,7 +131,7 @@ class _Run:
         self._place = place
 
     def batch(self, batch: Batch) -> None:
-        """Judge the records of a file and write what became of them, then let the state remember it."""
+        """Judge the records of a batch and write what became of them, then have the state remember it."""
         counted = Summary()
         for record, error in batch.dead:
             self._dead(batch.path, record, error, counted)
@@ -149,7 +149,7 @@ class _Run:
         self._summary.reasons.update(counted.reasons)
 
     def finish(self) -> None:
-        """Let the state remember that there is no more to come."""
+        """Have the state remember that the run is finished."""
         self._apply(self._engine.decide([]).change, self._place.finished() if self._place else {})
 
     def _apply(self, change: Change, positions: Positions) -> None:

@@ -141,7 +141,7 @@ def test_array_is_told_before_anything_is_read(begin: bytes, name: str, tmp_path
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     for read in (lambda: check_files([path]), lambda: list(reader_for(path)(path))):
-        with pytest.raises(FileFormatError, match=r"one object a line is wanted: jq -c '\.\[\]'"):
+        with pytest.raises(FileFormatError, match=r"one object per line is required: convert it with jq -c '\.\[\]'"):
             read()
     named_lines = path.rename(tmp_path / f"a.jsonl{path.suffix if name.endswith('.gz') else ''}")
     check_files([named_lines])
@@ -298,7 +298,7 @@ def test_broken_file_is_named(name: str, content: bytes, tmp_path: Path) -> None
 
 _SOUND = '1,"一行\n两行"\n'.encode(), '3,"又一""行"'.encode()
 _CSV_FAULTS = {
-    "too many fields": (b"2,a,b\n", "it has 3 fields, the heading 2"),
+    "too many fields": (b"2,a,b\n", "it has 3 fields, but the heading has 2"),
     "text behind a quote": (b'2,"x"y\n', "expected after"),
     "another encoding": ("2,你好\n".encode("gbk"), "no UTF-8"),
 }
