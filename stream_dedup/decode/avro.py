@@ -1,6 +1,6 @@
-"""Avro records, each read by the schema that it was written with.
+"""Avro records, each read with the schema that it was written with.
 
-Knows fastavro and what it makes of logical types; knows nothing of how schemas come here.
+Knows fastavro and how it handles logical types; knows nothing of where schemas come from.
 """
 
 import io
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import fastavro
 from confluent_kafka.schema_registry import Schema
-from fastavro import _read_py as slow_reader  # the same in Python: it hears when records nest too deeply
+from fastavro import _read_py as slow_reader  # the same in Python: it notices records that nest too deeply
 from fastavro.read import LOGICAL_READERS
 from fastavro.schema import SchemaParseException, UnknownType
 
@@ -26,9 +26,9 @@ _Logical = Callable[[Any, Any, Any], object]
 
 
 def _telling(name: str, read: _Logical) -> _Logical:
-    """Return a reader of a logical type that has a text for what Python has no value of, as the end of all time.
+    """Return a reader of a logical type that gives a text for what Python cannot represent, such as the end of time.
 
-    The field may be one that nobody reads. A time that is wanted is refused by its text.
+    The field may be one that nobody reads. If a time is needed, the text is refused.
     """
 
     def told(value: Any, writer: Any = None, reader: Any = None) -> object:  # noqa: ANN401  # fastavro's own types
@@ -52,7 +52,7 @@ class AvroFormat:
     """Avro in Confluent's wire format.
 
     Args:
-        registry: has the schemas.
+        registry: provides the schemas.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -60,7 +60,7 @@ class AvroFormat:
         self._schemas = Schemas(registry, "AVRO", self._ready)
 
     def fields(self, value: bytes, headers: Sequence[Header]) -> Fields:
-        """Return the record that a value holds; see `Format`."""
+        """Return the record in a value; see `Format`."""
         frame = frame_of(value, headers)
         schema, read = self._schemas.ready(frame.schema)
         stream = io.BytesIO(frame.payload)
@@ -68,12 +68,14 @@ class AvroFormat:
             record = read(stream, schema, None)
         except Exception as error:  # noqa: BLE001  # fastavro lets through whatever a wrong byte leads to
             fault = str(error) or type(error).__name__
-            raise UndecodableError(Reason.INVALID_RECORD, f"no record of schema {frame.schema}: {fault}") from None
+            raise UndecodableError(Reason.INVALID_RECORD, f"not a record of schema {frame.schema}: {fault}") from None
         behind = len(frame.payload) - stream.tell()
         if behind:
-            raise UndecodableError(Reason.INVALID_RECORD, f"{behind} bytes behind the record of schema {frame.schema}")
+            raise UndecodableError(Reason.INVALID_RECORD, f"{behind} bytes after the record of schema {frame.schema}")
         if not isinstance(record, Mapping):
-            raise UndecodableError(Reason.NOT_AN_OBJECT, f"schema {frame.schema} is of {kind_of(record)}, not a record")
+            raise UndecodableError(
+                Reason.NOT_AN_OBJECT, f"schema {frame.schema} describes {kind_of(record)}, not a record"
+            )
         return record
 
     def _ready(self, schema: Schema) -> _Ready:
@@ -83,15 +85,15 @@ class AvroFormat:
                 fastavro.parse_schema(json.loads(one.schema_str or ""), names)
             parsed = fastavro.parse_schema(json.loads(schema.schema_str or ""), names)
         except (SchemaParseException, UnknownType) as error:
-            raise ValueError(f"no schema of Avro: {error}") from None
-        # fastavro's compiled reader has no bound: a record that nests some thousand times ends the process.
+            raise ValueError(f"not an Avro schema: {error}") from None
+        # fastavro's compiled reader has no limit: a record nested some thousand levels deep crashes the process.
         recursive = _recursive(parsed, names)
         return _Ready(parsed, slow_reader.schemaless_reader if recursive else fastavro.schemaless_reader)
 
 
 def _recursive(schema: Any, names: Mapping[str, Any]) -> bool:  # noqa: ANN401  # any of Avro's
-    """Tell whether a type has itself among its parts."""
-    sound: set[str] = set()  # types that have not
+    """Return whether a type contains itself."""
+    sound: set[str] = set()  # types that do not
 
     def within(part: Any, inside: tuple[str, ...]) -> bool:  # noqa: ANN401  # the same
         if isinstance(part, str):

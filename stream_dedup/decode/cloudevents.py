@@ -1,4 +1,4 @@
-"""CloudEvents on Kafka, in binary and in structured mode: attributes beside the data.
+"""CloudEvents on Kafka, in binary and in structured mode: attributes alongside the data.
 
 Knows the protocol binding (https://github.com/cloudevents/spec, Kafka, 1.0.2); knows nothing of what attributes are
 used for.
@@ -15,7 +15,7 @@ from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.scope import Header
 
 _PREFIX = "ce_"
-_STRUCTURED = "application/cloudevents"  # what the content type of an event in structured mode begins with
+_STRUCTURED = "application/cloudevents"  # the content type of an event in structured mode begins with this
 _JSON = "application/cloudevents+json"
 _REQUIRED = ("id", "source", "type")
 _VERSION = "1."
@@ -35,12 +35,12 @@ class Event:
 
 
 def event_of(value: bytes, headers: Sequence[Header]) -> Event | None:
-    """Return the event that a message holds, None if it is no event.
+    """Return the event in a message, None if it is not an event.
 
-    Where the content type says that the value is an event, the headers `ce_...` are not looked at: they are copies.
+    If the content type says that the value is an event, the headers `ce_...` are ignored: they are copies.
 
     Raises:
-        UndecodableError: it should be one, and breaks the specification.
+        UndecodableError: it claims to be one, but violates the specification.
     """
     known = {name: content for name, content in headers if content is not None}
     media = known.get("content-type", b"").split(b";")[0].strip().lower().decode("utf-8", "replace")
@@ -54,18 +54,18 @@ def _binary(value: bytes, headers: Mapping[str, bytes]) -> Event:
     try:
         attributes = {name: content.decode() for name, content in named.items()}
     except UnicodeDecodeError as error:
-        raise _broken(f"an attribute is no UTF-8: {error}") from None
+        raise _broken(f"an attribute is not valid UTF-8: {error}") from None
     return Event(_checked(attributes), value)
 
 
 def _structured(value: bytes, media: str) -> Event:
     if media != _JSON:
-        raise _broken(f"{media}: of events in structured mode {_JSON} is understood")
+        raise _broken(f"{media}: in structured mode only {_JSON} is supported")
     members = exact_object(value)
     data, encoded = members.pop("data", None), members.pop("data_base64", None)
     attributes = _checked({_PREFIX + name: content for name, content in members.items()})
     if data is not None and encoded is not None:
-        raise _broken("data and data_base64: there may be one of them")
+        raise _broken("data and data_base64: only one of them is allowed")
     if encoded is not None:
         return Event(attributes, _decoded(encoded))
     if not isinstance(data, Mapping):
@@ -83,7 +83,7 @@ def _decoded(encoded: object) -> bytes:
 def _checked(attributes: Fields) -> Fields:
     version = attributes.get(_PREFIX + "specversion")
     if not isinstance(version, str) or not version.startswith(_VERSION):
-        raise _broken(f"specversion is {str(version)[:20]!r}, 1.0 is understood")
+        raise _broken(f"specversion is {str(version)[:20]!r}, only 1.x is supported")
     for name in _REQUIRED:
         content = attributes.get(_PREFIX + name)
         if not isinstance(content, str) or not content:
@@ -92,4 +92,4 @@ def _checked(attributes: Fields) -> Fields:
 
 
 def _broken(how: str) -> UndecodableError:
-    return UndecodableError(Reason.INVALID_EVENT, f"no CloudEvent: {how}")
+    return UndecodableError(Reason.INVALID_EVENT, f"not a CloudEvent: {how}")

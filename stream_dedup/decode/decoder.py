@@ -1,4 +1,4 @@
-"""A message to an article or a withdrawal, within the bounds that are set.
+"""A message to an article or a withdrawal, within the configured bounds.
 
 Knows what each field means and how large it may be; knows nothing of paths, of JSON's grammar or of Kafka.
 """
@@ -16,7 +16,7 @@ from stream_dedup.decode.scope import Header, ScopeReader
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.normal import Normaliser
 
-_LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs hold a whole picture
+_LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs contain a whole picture
 
 
 class Decoder:
@@ -24,7 +24,7 @@ class Decoder:
 
     Args:
         settings: field paths and bounds.
-        max_output_bytes: what the outputs take, value, key and headers together; None for no bound.
+        max_output_bytes: what the outputs accept, value, key and headers together; None for no bound.
     """
 
     def __init__(self, settings: InputSettings, max_output_bytes: int | None = None) -> None:
@@ -43,19 +43,19 @@ class Decoder:
         headers: Sequence[Header] = (),
         beside: int = 0,
     ) -> Article | Withdrawal:
-        """Return the article that a message holds, or the withdrawal of one.
+        """Return the article in a message, or the withdrawal of one.
 
         Args:
             value: in the decoder's format; None withdraws the article whose id is the key.
             now_ms: the clock, milliseconds since 1970 in UTC.
             origin: where the message came from.
-            key: of the message; looked at where there is no value.
-            headers: of the message, of which one may hold the scope; of several of one name the last one counts.
-            beside: bytes of the message beside its value: those of its key and headers.
+            key: of the message; used if there is no value.
+            headers: of the message, one of which may hold the scope; if a name occurs several times, the last counts.
+            beside: bytes of the message other than its value: those of its key and headers.
 
         Raises:
             UndecodableError: it holds neither, or one that is out of bounds.
-            RegistryError: the schema registry refuses, or is asked no more, where the format wants one.
+            RegistryError: the format needs a schema registry, and that refuses or was closed.
         """
         if origin is not None and not self._is_time(origin.timestamp_ms, now_ms):
             origin = replace(origin, timestamp_ms=None)
@@ -65,13 +65,13 @@ class Decoder:
         return self.article(self._fields(value, origin, headers), now_ms, origin, headers)
 
     def _fields(self, value: bytes, _origin: Origin | None, _headers: Sequence[Header]) -> Fields:
-        """Return the object that a value holds; here of JSON in UTF-8."""
+        """Return the object in a value; here JSON in UTF-8."""
         return json_fields(value, self._paths)
 
     def _is_time(self, timestamp_ms: int | None, now_ms: int) -> bool:
-        """Tell whether a message can have been sent then: where it cannot, the stream's time must not go there.
+        """Return whether a message can have been sent then: otherwise it must not move the stream's time there.
 
-        Microseconds that were taken for milliseconds would age all that is remembered.
+        Microseconds taken for milliseconds would age everything that is remembered.
         """
         return timestamp_ms is None or EARLIEST_MS <= timestamp_ms <= now_ms + 1000 * self._settings.max_future_seconds
 
@@ -81,13 +81,14 @@ class Decoder:
             raise UndecodableError(Reason.TOO_LARGE, f"{size} bytes, at most {most} are decoded")
         if most_out is not None and size + beside > most_out:
             raise UndecodableError(
-                Reason.TOO_LARGE, f"{size} bytes, {beside} with them: the topic of unique articles takes {most_out}"
+                Reason.TOO_LARGE,
+                f"{size} bytes and {beside} of key and headers: the topic of unique articles takes {most_out}",
             )
 
     def article(
         self, fields: Fields, now_ms: int, origin: Origin | None = None, headers: Sequence[Header] = ()
     ) -> Article | Withdrawal:
-        """Return the article that a JSON object holds, or the withdrawal of one; see `decode`."""
+        """Return the article in an object, or the withdrawal of one; see `decode`."""
         scope = self._scopes.scope(fields, headers)
         if self._paths.flag(fields, "deleted"):
             return self._withdrawal(fields, origin, scope)
@@ -96,7 +97,8 @@ class Decoder:
             raise UndecodableError(Reason.MISSING_FIELD, f"no {self._paths.path('body')}")
         if len(body) > self._settings.max_body_chars:
             raise UndecodableError(
-                Reason.TOO_LARGE, f"a body of {len(body)} characters, at most {self._settings.max_body_chars}"
+                Reason.TOO_LARGE,
+                f"a body of {len(body)} characters, at most {self._settings.max_body_chars}",
             )
         if _blank(body):
             raise UndecodableError(Reason.EMPTY_BODY, "the body is empty or blank")
@@ -127,7 +129,7 @@ class Decoder:
         if not 0 < len(name.encode()) <= self._settings.max_id_bytes:
             raise UndecodableError(
                 Reason.NULL_VALUE,
-                "the message has no value; to withdraw an article its key must be the article's id, "
+                "the message has no value; to withdraw an article, its key must be the article's id, "
                 f"1 to {self._settings.max_id_bytes} bytes of UTF-8",
             )
         return checked_name(name, "id", Reason.INVALID_ID, self._settings.max_id_bytes)
@@ -136,7 +138,7 @@ class Decoder:
         name, url = self._id(fields), encodable(self._paths.text(fields, "url") or "")
         if not name and not url:
             paths = f"{self._paths.path('id')} and no {self._paths.path('url')}"
-            raise UndecodableError(Reason.MISSING_FIELD, f"no {paths}: which article is withdrawn?")
+            raise UndecodableError(Reason.MISSING_FIELD, f"no {paths}: one of them must name the article to withdraw")
         return Withdrawal(name or _id_after_url(url), url[:_LONGEST_NAME], origin, scope)
 
     def _id(self, fields: Fields) -> str:
@@ -150,13 +152,13 @@ class Decoder:
         if milliseconds - now_ms > 1000 * self._settings.max_future_seconds:
             raise UndecodableError(
                 Reason.FUTURE_TIME,
-                f"published_at = {value!r} is over {self._settings.max_future_seconds} s ahead of the clock",
+                f"published_at = {value!r} is more than {self._settings.max_future_seconds} s ahead of the clock",
             )
         return milliseconds
 
 
 def _blank(body: str) -> bool:
-    """Tell whether a body shows nothing: no character, or only invisible ones and tags."""
+    """Return whether a body shows nothing: it is empty, or has only invisible characters and tags."""
     if body.isspace() or not body:
         return True
     if not body.lstrip().startswith(("<", "&")) and any(map(str.isalnum, body)):
@@ -166,7 +168,7 @@ def _blank(body: str) -> bool:
 
 
 def _derived_id(url: str, source: str, title: str, body: str) -> str:
-    """Name an article that has no id: after its URL, else after its content and source."""
+    """Return an id for an article without one: from its URL, else from its content and source."""
     return _id_after_url(url) if url else "content:" + _digest(f"{source}\n{title}\n{body}")
 
 

@@ -1,4 +1,4 @@
-"""Fields of an object by their paths: texts, names and flags, or what they are instead.
+"""Fields of an object by their paths: texts, names and flags, or an error that says what they are instead.
 
 Knows paths and types; knows nothing of what a field means.
 """
@@ -16,7 +16,7 @@ Fields = Mapping[str, Any]
 
 
 class Paths:
-    """Where each field stands.
+    """Where each field is.
 
     Args:
         paths: dotted, by the name of the field; a field with an empty one is always missing.
@@ -27,11 +27,11 @@ class Paths:
         self._outer = {name: path[0] for name, path in self._paths.items() if len(path) == 1}
 
     def path(self, field: str) -> str:
-        """Return where a field stands, dotted."""
+        """Return the dotted path of a field."""
         return ".".join(self._paths.get(field, ()))
 
     def value(self, fields: Fields, field: str) -> object:
-        """Return the value of a field, None where it is missing."""
+        """Return the value of a field, None if it is missing."""
         if outer := self._outer.get(field):
             return fields.get(outer)
         return self._inner_value(fields, self._paths.get(field, ()))
@@ -45,7 +45,7 @@ class Paths:
         return value
 
     def text(self, fields: Fields, field: str) -> str | None:
-        """Return a field that is a string, None where it is missing.
+        """Return a field that is a string, None if it is missing.
 
         Raises:
             UndecodableError: it is of another type.
@@ -56,7 +56,7 @@ class Paths:
         return self._text_of(field, value)
 
     def flag(self, fields: Fields, field: str) -> bool:
-        """Return a field that is a boolean, False where it is missing.
+        """Return a field that is a boolean, False if it is missing.
 
         Raises:
             UndecodableError: it is of another type.
@@ -67,16 +67,16 @@ class Paths:
         raise self._wrong_type(field, value, "a boolean")
 
     def name(self, fields: Fields, field: str, fault: Reason, most_bytes: int) -> str:
-        """Return a field that names something, a string or an integer, without blanks around it; empty where missing.
+        """Return a field that names something, a string or an integer, without blanks around it; empty if missing.
 
         Args:
             fields: the object.
-            field: which.
-            fault: what it is called where it is no name.
-            most_bytes: of UTF-8.
+            field: its name.
+            fault: the reason to give if it is not a valid name.
+            most_bytes: maximum length in UTF-8.
 
         Raises:
-            UndecodableError: it is of another type, or no name; see `checked_name`.
+            UndecodableError: it is of another type, or not a valid name; see `checked_name`.
         """
         value = self.value(fields, field)
         if value is None:
@@ -86,7 +86,7 @@ class Paths:
         return checked_name(str(value).strip(), field, fault, most_bytes)
 
     def _text_of(self, field: str, value: object) -> str:
-        """Return a text of a typed format."""
+        """Return a text from a value of a typed format."""
         if not isinstance(value, bytes):
             raise self._wrong_type(field, value, "a string")
         try:
@@ -95,7 +95,7 @@ class Paths:
             raise UndecodableError(Reason.INVALID_UTF8, f"{self.path(field)}: {error}") from None
 
     def _name_of(self, field: str, value: object) -> str:
-        """Return a name of a typed format."""
+        """Return a name from a value of a typed format."""
         if isinstance(value, UUID):
             return str(value)
         if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
@@ -109,23 +109,23 @@ class Paths:
 
 
 def checked_name(name: str, what: str, fault: Reason, most_bytes: int) -> str:
-    """Return an id or a scope as it is.
+    """Return an id or a scope unchanged if it is valid.
 
     Args:
-        name: which may be empty.
-        what: of the two.
-        fault: what it is called where it is no name.
-        most_bytes: of UTF-8.
+        name: the id or scope; may be empty.
+        what: which of the two it is.
+        fault: the reason to give if it is not valid.
+        most_bytes: maximum length in UTF-8.
 
     Raises:
-        UndecodableError: it is too long, cannot be UTF-8, or holds what stands between a scope and an id.
+        UndecodableError: it is too long, cannot be encoded as UTF-8, or contains the separator of scope and id.
     """
     if name != encodable(name):
-        raise UndecodableError(fault, f"the {what} has half of a surrogate pair")
+        raise UndecodableError(fault, f"the {what} contains half a surrogate pair")
     if len(name.encode()) > most_bytes:
         raise UndecodableError(fault, f"the {what} has {len(name.encode())} bytes, at most {most_bytes}")
     if SEPARATOR in name:
-        raise UndecodableError(fault, f"the {what} has a U+001F, which stands between scope and id")
+        raise UndecodableError(fault, f"the {what} contains U+001F, which separates scope and id")
     return name
 
 

@@ -1,6 +1,6 @@
-"""JSON with a schema, checked against it.
+"""JSON with a schema, validated against it.
 
-Knows JSON Schema and how a fault is told; knows nothing of how schemas come here.
+Knows JSON Schema and how a fault is reported; knows nothing of where schemas come from.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from stream_dedup.decode.schemas import Schemas, frame_of, references
 from stream_dedup.decode.scope import Header
 from stream_dedup.registry.client import Registry
 
-_LONGEST_FAULT = 200  # characters: it repeats what it is about
+_LONGEST_FAULT = 200  # characters: it repeats the value that it is about
 
 
 class JsonSchemaFormat:
     """JSON in Confluent's wire format.
 
     Args:
-        registry: has the schemas.
+        registry: provides the schemas.
         paths: of the fields.
-        validate: whether values are checked; otherwise no schema is looked at.
+        validate: whether values are checked; otherwise schemas are ignored.
     """
 
     def __init__(self, registry: Registry, paths: Paths, *, validate: bool) -> None:
@@ -42,7 +42,7 @@ class JsonSchemaFormat:
         self._schemas = Schemas(registry, "JSON", self._ready)
 
     def fields(self, value: bytes, headers: Sequence[Header]) -> Fields:
-        """Return the object that a value holds; see `Format`."""
+        """Return the object in a value; see `Format`."""
         frame = frame_of(value, headers)
         fields = self._json.fields(frame.payload, ())
         if self._validate:
@@ -57,15 +57,15 @@ class JsonSchemaFormat:
         try:
             kind.check_schema(document)
         except SchemaError as error:
-            raise ValueError(f"no schema of JSON: {error.message[:_LONGEST_FAULT]}") from None
-        # With documents of its own, it fetches none from where a schema says.
+            raise ValueError(f"not a JSON Schema: {error.message[:_LONGEST_FAULT]}") from None
+        # With its own documents it fetches none from the addresses that a schema names.
         return kind(document, registry=Documents().with_resources(resources))
 
 
 def _document(schema: Schema) -> dict[str, Any]:
     document = orjson.loads(schema.schema_str or "")
     if not isinstance(document, dict):
-        raise TypeError("the schema is no object")
+        raise TypeError("the schema is not an object")
     return document
 
 
@@ -73,10 +73,10 @@ def _check(fields: Fields, validator: Validator, name: str) -> None:
     try:
         fault = next(iter(validator.iter_errors(fields)), None)
     except Unresolvable as error:
-        raise UndecodableError(Reason.UNKNOWN_SCHEMA, f"{name} refers to what is not there: {error}") from None
-    except Exception as error:  # noqa: BLE001  # what nests too deeply, patterns and numbers that Python refuses
+        raise UndecodableError(Reason.UNKNOWN_SCHEMA, f"{name} refers to something that is missing: {error}") from None
+    except Exception as error:  # noqa: BLE001  # values nested too deeply, patterns and numbers that Python refuses
         why = str(error) or type(error).__name__
-        raise UndecodableError(Reason.INVALID_RECORD, f"it cannot be checked against {name}: {why}") from None
+        raise UndecodableError(Reason.INVALID_RECORD, f"the value cannot be checked against {name}: {why}") from None
     if fault is not None:
-        told = f"{fault.json_path} breaks {fault.validator!r} of {name}: {fault.message[:_LONGEST_FAULT]}"
+        told = f"{fault.json_path} violates {fault.validator!r} of {name}: {fault.message[:_LONGEST_FAULT]}"
         raise UndecodableError(Reason.INVALID_RECORD, told)

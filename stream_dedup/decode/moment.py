@@ -1,4 +1,4 @@
-"""Times of publication as crawlers write them.
+"""Publication times as crawlers write them.
 
 Knows ISO 8601, seconds and milliseconds, and the times of typed formats; knows nothing of clocks.
 """
@@ -16,21 +16,21 @@ _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, 
 
 
 def milliseconds_of(value: object, utc_offset: str) -> int:
-    """Return a time as milliseconds since 1970 in UTC: ISO 8601, a number of seconds or milliseconds, or a time.
+    """Return a time as milliseconds since 1970 in UTC: from ISO 8601, a number of seconds or milliseconds, or a date.
 
     Args:
-        value: of the field.
-        utc_offset: of times that do not name theirs.
+        value: of the field; a date may have a time of day.
+        utc_offset: of times that do not name their own.
 
     Raises:
-        UndecodableError: it is no time.
+        UndecodableError: it is not a time.
     """
     number = _number(value)
     if number is not None and math.isfinite(number):
         milliseconds = round(number if abs(number) >= _MILLISECONDS_FROM else number * 1000)
     elif isinstance(value, str):
         milliseconds = _iso_milliseconds(value, utc_offset)
-    elif isinstance(value, date):  # a datetime is one, too
+    elif isinstance(value, date):  # a datetime is one as well
         milliseconds = _iso_milliseconds(value.isoformat(), utc_offset)
     elif isinstance(value, Decimal) and value.is_finite():
         return milliseconds_of(float(value), utc_offset)
@@ -42,7 +42,7 @@ def milliseconds_of(value: object, utc_offset: str) -> int:
 
 
 def _number(value: object) -> float | None:
-    """Return a number that stands for a time, also in a string; eight digits in a string are a date."""
+    """Return a number that represents a time, even in a string; but eight digits in a string are a date."""
     if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"[0-9]{8}", value.strip())):
         return None
     try:

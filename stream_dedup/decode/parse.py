@@ -1,4 +1,4 @@
-"""Bytes to a JSON object, also where they are JSON that orjson refuses.
+"""Bytes to a JSON object, including JSON that orjson refuses.
 
 Knows JSON and what crawlers make of it; knows nothing of fields.
 """
@@ -27,10 +27,10 @@ _KINDS: dict[type, str] = {
 
 
 def json_object(value: bytes) -> dict[str, Any]:
-    """Return the object that bytes hold.
+    """Return the JSON object in some bytes.
 
     Raises:
-        UndecodableError: they hold none.
+        UndecodableError: they contain none.
     """
     try:
         fields = orjson.loads(value)
@@ -40,15 +40,15 @@ def json_object(value: bytes) -> dict[str, Any]:
 
 
 def exact_object(value: bytes) -> dict[str, Any]:
-    """Return the object that bytes hold, with integers of any length as they are; see `json_object`."""
+    """Return the JSON object in some bytes, with integers of any length kept exactly; see `json_object`."""
     return _checked_object(lenient_json(value))
 
 
 def lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
-    r"""Parse JSON that orjson refuses: half of an emoji as \ud83d, which crawlers cut, or huge integers.
+    r"""Parse JSON that orjson refuses: half of an emoji such as \ud83d, where crawlers cut a text, or huge integers.
 
     Raises:
-        UndecodableError: it is none.
+        UndecodableError: it is not JSON.
     """
     try:
         return json.loads(value.decode(), parse_constant=_refuse_constant, parse_int=_integer)
@@ -59,7 +59,7 @@ def lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
 
 
 def kind_of(value: object) -> str:
-    """Return what a value is, in JSON's words where it has one."""
+    """Return what a value is, in JSON's terms if it has one for it."""
     for kind, words in _KINDS.items():
         if isinstance(value, kind):
             return words
@@ -73,9 +73,9 @@ def _checked_object(fields: object) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int | float:
-    """Parse an integer; one of thousands of digits, which Python refuses to parse, is as good as infinite."""
+    """Parse an integer; one of thousands of digits, which Python refuses to parse, counts as infinite."""
     return int(digits) if len(digits) < _LONGEST_INTEGER else math.inf
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

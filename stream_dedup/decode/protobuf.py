@@ -1,6 +1,6 @@
-"""Messages of Protobuf, by the descriptors that a registry has of them.
+"""Protobuf messages, read with the descriptors in a registry.
 
-Knows descriptors, and which of a message's fields are there; knows nothing of how schemas come here.
+Knows descriptors, and which of a message's fields are present; knows nothing of where schemas come from.
 """
 
 import base64
@@ -23,7 +23,7 @@ from stream_dedup.decode.scope import Header
 from stream_dedup.registry.client import Registry
 
 _FORM = "serialized"  # a descriptor instead of the text of a .proto file
-_FILE = "stream_dedup.schema.proto"  # any name: the registry keeps none
+_FILE = "stream_dedup.schema.proto"  # any name will do: the registry keeps none
 _SHIPPED = re.compile(r"(google/(?:protobuf|type)|confluent)/([a-z_]+)\.proto")
 _CONFLUENT = "confluent_kafka.schema_registry.confluent"  # where the modules of its types are
 _WRAPPERS = frozenset(
@@ -38,7 +38,7 @@ class ProtobufFormat:
     """Protobuf in Confluent's wire format.
 
     Args:
-        registry: has the schemas.
+        registry: provides the schemas.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -46,13 +46,13 @@ class ProtobufFormat:
         self._schemas = Schemas(registry, "PROTOBUF", self._ready, _FORM)
 
     def fields(self, value: bytes, headers: Sequence[Header]) -> Fields:
-        """Return the message that a value holds; see `Format`."""
+        """Return the message in a value; see `Format`."""
         frame = frame_of(value, headers, indexed=True)
         message = self._schemas.ready(frame.schema).message(frame.indexes)
         try:
             message.ParseFromString(frame.payload)
         except DecodeError as error:
-            fault = f"no message {message.DESCRIPTOR.full_name} of schema {frame.schema}: {error}"
+            fault = f"not a message {message.DESCRIPTOR.full_name} of schema {frame.schema}: {error}"
             raise UndecodableError(Reason.INVALID_RECORD, fault) from None
         return MessageFields(message)
 
@@ -63,7 +63,7 @@ class ProtobufFormat:
                 _add(pool, name, one)
             _add(pool, _FILE, schema)
         except (DecodeError, TypeError) as error:
-            raise ValueError(f"no descriptor of Protobuf: {error}") from None
+            raise ValueError(f"not a Protobuf descriptor: {error}") from None
         return _File(pool.FindFileByName(_FILE))
 
 
@@ -72,10 +72,10 @@ class _File:
 
     def __init__(self, descriptor: FileDescriptor) -> None:
         self._descriptor = descriptor
-        self._classes: dict[tuple[int, ...], type[Message]] = {}  # by their places
+        self._classes: dict[tuple[int, ...], type[Message]] = {}  # by their indexes
 
     def message(self, indexes: tuple[int, ...]) -> Message:
-        """Return an empty message, by its place among the others.
+        """Return an empty message, by its indexes from the outermost message inwards.
 
         Raises:
             UndecodableError: the file has none there.
@@ -88,14 +88,14 @@ class _File:
 
 
 class MessageFields(Mapping[str, object]):
-    """The fields of a message that are there, by the names of their .proto file.
+    """The fields that are present in a message, by their names in its .proto file.
 
-    A field without presence (of proto3, not `optional`) is there unless it has its default, which nothing tells from
-    none at all; another one where it was set, or its file declares a default. Nothing is converted before it is asked
-    for.
+    A field without presence (in proto3, not `optional`) is present unless it has its default value, which is
+    indistinguishable from absence; any other field is if it was set, or its file declares a default. Nothing is
+    converted before it is read.
 
     Args:
-        message: whose fields.
+        message: the message.
     """
 
     def __init__(self, message: Message) -> None:
@@ -121,7 +121,7 @@ class MessageFields(Mapping[str, object]):
         return sum(1 for _ in self)
 
 
-def _repeated(field: Any, value: Any) -> object:  # noqa: ANN401  # a descriptor has two types, by how protobuf is built
+def _repeated(field: Any, value: Any) -> object:  # noqa: ANN401  # a descriptor's type depends on how protobuf was built
     kind = field.message_type
     if kind is None or not kind.GetOptions().map_entry:
         return [_single(field, one) for one in value]
@@ -147,7 +147,7 @@ def _single(field: Any, value: Any) -> object:  # noqa: ANN401  # the same
 
 
 def _free(value: Any) -> object:  # noqa: ANN401  # a Struct, a ListValue or a Value
-    """Return what a value of any kind holds, also where JSON has no number for it: it may be none that is read."""
+    """Return the content of a value of any kind, even a number that JSON lacks: the field may be one nobody reads."""
     match value.DESCRIPTOR.name:
         case "Struct":
             return {name: _free(one) for name, one in value.fields.items()}
@@ -157,13 +157,13 @@ def _free(value: Any) -> object:  # noqa: ANN401  # a Struct, a ListValue or a V
     if kind in {"struct_value", "list_value"}:
         return _free(getattr(value, kind))
     if kind == "number_value":
-        # All numbers are floats there, those of ids too.
+        # All numbers in it are floats, ids included.
         return int(value.number_value) if value.number_value.is_integer() else value.number_value
     return None if kind in {None, "null_value"} else getattr(value, kind)
 
 
 def _descriptor(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
-    """Return a message of a file, by its place among the others.
+    """Return a message of a file, by its indexes from the outermost message inwards.
 
     Raises:
         UndecodableError: the file has none there.
@@ -186,7 +186,7 @@ def _add(pool: DescriptorPool, name: str, schema: Schema) -> None:
 
 
 def _add_shipped(pool: DescriptorPool, name: str) -> None:
-    """Add a file that comes with the libraries, and those that it needs; one of the schema's references is there."""
+    """Add a file that comes with the libraries, and those it needs; the schema's own references are there already."""
     match = _SHIPPED.fullmatch(name)
     if match is None:
         return

@@ -1,6 +1,6 @@
 """Why a message cannot be judged.
 
-Knows the reasons, which dead letters and metrics name; knows nothing of how they are found.
+Knows the reasons, as named in dead letters and metrics; knows nothing of how they are determined.
 """
 
 from enum import StrEnum
@@ -33,7 +33,7 @@ class Reason(StrEnum):
 
 
 class UndecodableError(Exception):
-    """A message that is no article and no withdrawal, or one that nothing can be done with.
+    """A message is neither an article nor a withdrawal, or is one that cannot be processed.
 
     Args:
         reason: which rule it breaks.

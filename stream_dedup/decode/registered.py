@@ -1,4 +1,4 @@
-"""The formats whose schemas stand in a registry.
+"""The formats whose schemas are in a registry.
 
 Knows which class reads which format; the packages of the extra `registry` are needed from here on.
 """
@@ -16,9 +16,9 @@ def registered_format(name: FormatName, paths: Paths, registry: Registry, *, val
     """Return a format.
 
     Args:
-        name: of the format; not that of JSON without a schema.
+        name: of the format; any but JSON without a schema.
         paths: of the fields.
-        registry: has the schemas.
+        registry: provides the schemas.
         validate: whether JSON is checked against its schema.
     """
     if name == "avro":

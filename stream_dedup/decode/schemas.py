@@ -1,4 +1,4 @@
-"""Schemas of a registry, made ready to read values with: by id, those used last.
+"""Schemas of a registry, prepared for reading values: by id, the most recently used ones are kept.
 
 Knows which schemas are kept and for how long; knows no format.
 """
@@ -17,18 +17,18 @@ from stream_dedup.registry.errors import RegistryError
 from stream_dedup.registry.frame import Frame, FrameError, framed
 
 _KEPT = 1_000  # schemas
-_USELESS_SECONDS = 10.0  # until the registry is asked again for a schema that was of no use
+_USELESS_SECONDS = 10.0  # until the registry is asked again for a schema that could not be used
 
 _Ready = TypeVar("_Ready")
 
 
 class Schemas(Generic[_Ready]):
-    """Schemas by id; safe between threads, one of which waits for the other.
+    """Schemas by id; thread-safe: while one thread asks the registry, the others wait.
 
     Args:
-        registry: has them.
-        kind: of schemas, as the registry calls it: `AVRO`, `PROTOBUF` or `JSON`.
-        ready: makes a schema ready; whatever it raises says that it cannot be used.
+        registry: provides them.
+        kind: of the schemas, in the registry's terms: `AVRO`, `PROTOBUF` or `JSON`.
+        ready: prepares a schema; whatever it raises means that the schema cannot be used.
         form: in which the registry is asked for them.
     """
 
@@ -44,11 +44,11 @@ class Schemas(Generic[_Ready]):
         self._useless: TTLCache[Key, str] = TTLCache(_KEPT, _USELESS_SECONDS)
 
     def ready(self, key: Key) -> _Ready:
-        """Return a schema.
+        """Return a prepared schema.
 
         Raises:
-            UndecodableError: there is none of that name and kind, or it cannot be used.
-            RegistryError: the registry refuses, or is asked no more.
+            UndecodableError: there is none with that id and kind, or it cannot be used.
+            RegistryError: the registry refuses, or was closed.
         """
         with self._lock:
             known = self._known.get(key)
@@ -63,22 +63,22 @@ class Schemas(Generic[_Ready]):
                 return self._make_ready(self._of_kind(self._registry.schema(key, self._form)))
             except RegistryError:
                 raise
-            except Exception as error:  # noqa: BLE001  # whatever a schema that is none leads a library to
+            except Exception as error:  # noqa: BLE001  # whatever an invalid schema makes a library raise
                 why = self._useless[key] = f"schema {key}: {error or type(error).__name__}"
         raise UndecodableError(Reason.UNKNOWN_SCHEMA, why)
 
     def _of_kind(self, schema: Schema) -> Schema:
         kind = schema.schema_type or "AVRO"
         if kind != self._kind:
-            raise ValueError(f"it is of {kind}, this topic's values are of {self._kind}")
+            raise ValueError(f"it is {kind}, but this topic's values are {self._kind}")
         return schema
 
 
 def frame_of(value: bytes, headers: Sequence[Header], *, indexed: bool = False) -> Frame:
-    """Return what a message holds, and its schema; see `framed`.
+    """Return the value of a message and its schema; see `framed`.
 
     Raises:
-        UndecodableError: it does not say which schema.
+        UndecodableError: it does not name its schema.
     """
     try:
         return framed(value, headers, indexed=indexed)
@@ -87,18 +87,18 @@ def frame_of(value: bytes, headers: Sequence[Header], *, indexed: bool = False) 
 
 
 def references(schema: Schema, registry: Registry, form: str | None = None) -> dict[str, Schema]:
-    """Return the schemas that a schema refers to, and those that they refer to, by the names of the references.
+    """Return the schemas that a schema refers to, directly or indirectly, by the names of the references.
 
-    What others refer to stands before them.
+    Each comes after those that it refers to.
 
     Raises:
-        UnknownSchemaError: one is not there.
-        RegistryError: the registry refuses, or is asked no more.
+        UnknownSchemaError: one does not exist.
+        RegistryError: the registry refuses, or was closed.
     """
     found: dict[str, Schema] = {}
     for reference in schema.references or ():
         if reference.name is None or reference.subject is None or reference.version is None:
-            raise ValueError("a reference without a name, a subject or a version")
+            raise ValueError("a reference lacks a name, a subject or a version")
         if reference.name not in found:
             referred = registry.version(reference.subject, reference.version, form)
             found |= references(referred, registry, form)

@@ -1,6 +1,6 @@
-"""The scope of a message: that of a header, or else of a field.
+"""The scope of a message: from a header, or else from a field.
 
-Knows where a scope may stand; knows nothing of what is compared within it.
+Knows where a scope may be; knows nothing of what is compared within it.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class ScopeReader:
     """Finds the scopes of messages.
 
     Args:
-        settings: where they stand, and what becomes of a message without one.
+        settings: where they are, and what becomes of a message without one.
         paths: of the fields.
     """
 
@@ -28,14 +28,14 @@ class ScopeReader:
         self._paths = paths
 
     def scope(self, fields: Fields, headers: Sequence[Header]) -> str:
-        """Return the scope that a header holds, or else the field; empty where there is none.
+        """Return the scope in the header, or else in the field; empty if there is none.
 
         Args:
-            fields: of the message; none where it has no value.
-            headers: of the message; of several of one name the last one counts.
+            fields: of the message; empty if it has no value.
+            headers: of the message; if a name occurs several times, the last counts.
 
         Raises:
-            UndecodableError: what stands there is no scope, or there is none and there must be.
+            UndecodableError: the scope is invalid, or it is missing but required.
         """
         if not self._used:
             return ""
@@ -49,7 +49,7 @@ class ScopeReader:
         try:
             scope = values[-1].decode().strip() if values and values[-1] is not None else ""
         except UnicodeDecodeError:
-            raise UndecodableError(Reason.INVALID_SCOPE, f"the header {self._header} is no UTF-8") from None
+            raise UndecodableError(Reason.INVALID_SCOPE, f"the header {self._header} is not valid UTF-8") from None
         return checked_name(scope, "scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
 
     def _places(self) -> str:

@@ -1,4 +1,4 @@
-"""Messages in other formats than JSON, and CloudEvents: to an article or a withdrawal.
+"""Messages in formats other than JSON, and CloudEvents: to an article or a withdrawal.
 
 Knows which topic has which format; knows nothing of how one is read.
 """
@@ -24,8 +24,8 @@ class WireDecoder(Decoder):
 
     Args:
         settings: field paths, formats and bounds.
-        max_output_bytes: as of `Decoder`.
-        make: makes the formats that want a schema registry; may be left out where there is none.
+        max_output_bytes: as for `Decoder`.
+        make: creates the formats that need a schema registry; may be left out if there is none.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class WireDecoder(Decoder):
     def article(
         self, fields: Fields, now_ms: int, origin: Origin | None = None, headers: Sequence[Header] = ()
     ) -> Article | Withdrawal:
-        """Return the article that an object holds; an event in structured mode has its trace context among its own."""
+        """Return the article in an object; an event in structured mode has its trace context among its attributes."""
         if self._events and origin is not None and origin.trace is None:
             trace = trace_from(fields.get("ce_traceparent"), fields.get("ce_tracestate"))
             origin = replace(origin, trace=trace) if trace is not None else origin
@@ -52,7 +52,7 @@ class WireDecoder(Decoder):
             return self._format(topic).fields(value, headers)
         data = event.data
         fields = self._format(topic).fields(data, headers) if isinstance(data, bytes) else data
-        # An attribute goes before a field of the same name.
+        # An attribute takes precedence over a field of the same name.
         return ChainMap(dict(event.attributes), fields)  # type: ignore[arg-type]  # it is only read
 
     def _format(self, topic: str) -> Format:
