@@ -1,4 +1,4 @@
-"""Shapes as records of Avro.
+"""Shapes as Avro records.
 
 Knows Avro's types; knows nothing of what a field means.
 """
@@ -22,12 +22,12 @@ _TYPES: Mapping[Kind, Any] = {
 
 
 def schema_of(shape: Shape) -> str:
-    """Return a shape's schema, JSON."""
+    """Return a shape's schema as JSON."""
     return json.dumps(_record(shape))
 
 
 def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
-    """Return what writes a record, out of its fields as in JSON."""
+    """Return a function that writes a record, given its fields as in JSON."""
     schema = fastavro.parse_schema(_record(shape))
     moments = [field.name for field in shape.fields if field.kind is Kind.MOMENT]
 

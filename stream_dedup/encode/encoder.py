@@ -1,4 +1,4 @@
-"""What every format of outputs has in common, and JSON.
+"""What all formats of outputs have in common, and JSON.
 
 Knows what is encoded; knows no schema.
 """
@@ -10,14 +10,14 @@ import orjson
 
 
 class Encoder(Protocol):
-    """Turns links (announcements are some, too) and clusters into values of messages."""
+    """Turns links (announcements included) and clusters into values of messages."""
 
     def link(self, fields: Mapping[str, Any], /) -> bytes:
-        """Return a link, out of its fields as in JSON."""
+        """Return a link, given its fields as in JSON."""
         ...
 
     def cluster(self, fields: Mapping[str, Any], /) -> bytes:
-        """Return a cluster, out of its fields as in JSON."""
+        """Return a cluster, given its fields as in JSON."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Shapes as schemas of JSON.
+"""Shapes as JSON schemas.
 
 Knows the types of JSON Schema; knows nothing of what a field means. The values are those of JSON without a schema.
 """
@@ -18,7 +18,7 @@ _TYPES: Mapping[Kind, dict[str, str]] = {
 
 
 def schema_of(shape: Shape) -> str:
-    """Return a shape's schema, JSON."""
+    """Return a shape's schema as JSON."""
     return json.dumps({"$schema": "http://json-schema.org/draft-07/schema#", "title": shape.name, **_object(shape)})
 
 

@@ -1,4 +1,4 @@
-"""Links as they are in JSON, out of what a typed format gives.
+"""Links as they are in JSON, from what a typed format gives.
 
 Knows fields and kinds; knows no format.
 """
@@ -14,7 +14,7 @@ _ONLY_WHERE_TOLD = frozenset({"reason", "scope"})
 
 
 def plain_link(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a link or an announcement: with null for what it does not tell, and times as ISO 8601."""
+    """Return a link or an announcement, with null for missing fields and times as ISO 8601."""
     link = {}
     for field in LINK.fields:
         value = fields.get(field.name)

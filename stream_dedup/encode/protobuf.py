@@ -1,4 +1,4 @@
-"""Shapes as messages of Protobuf.
+"""Shapes as Protobuf messages.
 
 Knows descriptors; knows nothing of what a field means.
 """
@@ -30,7 +30,7 @@ def schema_of(shape: Shape) -> str:
 
 
 def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
-    """Return what writes a message, out of its fields as in JSON."""
+    """Return a function that writes a message, given its fields as in JSON."""
     pool = DescriptorPool()
     pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
     pool.Add(_file(shape))
@@ -45,7 +45,7 @@ def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
 
 
 def _file(shape: Shape) -> descriptor_pb2.FileDescriptorProto:
-    """Return a file whose first message is a shape; its own shapes come behind it."""
+    """Return a file whose first message is a shape; the shapes within it follow."""
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{NAMESPACE}/{shape.name.lower()}.proto",
         package=NAMESPACE,
@@ -74,6 +74,6 @@ def _add_message(message: descriptor_pb2.DescriptorProto, shape: Shape) -> None:
         added.type = _TYPES[field.kind]
         if field.kind is Kind.MOMENT:
             added.type_name = _TIMESTAMP
-        elif not field.required:  # `optional`: a null is told from an empty text or a nought
+        elif not field.required:  # `optional`: distinguishes null from an empty text or a zero
             added.proto3_optional, added.oneof_index = True, len(message.oneof_decl)
             message.oneof_decl.add(name=f"_{field.name}")

@@ -1,4 +1,4 @@
-"""Outputs in the formats whose schemas stand in a registry.
+"""Outputs in the formats whose schemas are in a registry.
 
 Knows subjects and how values name their schema; the packages of the extra `registry` are needed from here on.
 """
@@ -20,7 +20,7 @@ Values = Mapping[str, Any]
 
 
 class _Making(NamedTuple):
-    """How a format is made: its kind in the registry, its schema of a shape, and what writes a value of it."""
+    """How a format is made: its kind in the registry, its schema for a shape, and what writes a shape's values."""
 
     kind: str
     schema: Callable[[Shape], str]
@@ -46,7 +46,7 @@ class RegisteredEncoder:
 
     Args:
         settings: format and topics.
-        registry: gives the schemas their ids, and is asked once.
+        registry: gives the schemas their ids, and is asked only once.
 
     Raises:
         RegistryError: it refuses, or lacks a schema that is not to be registered.

@@ -1,7 +1,7 @@
-"""What links and clusters look like: the one list of their fields out of which every format's schema is made.
+"""What links and clusters look like: the one list of their fields that every format's schema is made from.
 
-Knows names and kinds of fields; knows no format. A field's place is its number in Protobuf: new ones come last, and
-none goes.
+Knows names and kinds of fields; knows no format. A field's position is its number in Protobuf: new ones come last,
+and none is removed.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ class Field:
 
     Attributes:
         name: as in JSON.
-        kind: what it holds; a shape: a list of these.
-        required: whether it is always there; else it may be null or missing.
+        kind: what it holds; a shape stands for a list of these.
+        required: whether it is always there; otherwise it may be null or missing.
     """
 
     name: str
