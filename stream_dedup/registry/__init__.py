@@ -1,4 +1,4 @@
-"""A schema registry: schemas by their ids, ids of schemas, and how values name theirs.
+"""A schema registry: schemas by id, ids of schemas, and how values name their schema.
 
 Knows Confluent's wire format and the registry's outages; knows nothing of articles, or of what a schema describes.
 """

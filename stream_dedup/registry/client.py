@@ -1,6 +1,6 @@
-"""The registry as the service asks it: again and again while it is out of reach.
+"""The service's client of the registry: it keeps asking while the registry is unreachable.
 
-Knows confluent-kafka's client and which of its errors pass; knows no format and no schema.
+Knows confluent-kafka's client and which of its errors are temporary; knows no format and no schema.
 """
 
 import ssl
@@ -15,13 +15,13 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from stream_dedup.registry.errors import RegistryError, RegistryUnreachableError, UnknownSchemaError
 from stream_dedup.settings import SettingsError
 
-_TIMEOUT_SECONDS = 3.0  # of a request, which a stop has to wait for; the client has none by itself
+_TIMEOUT_SECONDS = 3.0  # of a request, which a stop has to wait for; the client has no default
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 15.0
 _SLICE_SECONDS = 1.0  # of a pause
-_NOT_FOUND = 404  # the registry's own codes of it are 40401, 40402, ...: another 404 is not the registry's
+_NOT_FOUND = 404  # the registry's own codes for it are 40401, 40402, ...: any other 404 is not from the registry
 _NUMBERS = frozenset({"timeout", "cache.capacity", "cache.latest.ttl.sec"})
-# The client would sleep through its retries, deaf to a stop: the service makes its own.
+# The client would sleep between retries and ignore a stop, so the service does its own.
 _OWN = ("max.retries", "retries.wait.ms", "retries.max.wait.ms")
 
 Key = int | str  # of a schema: its id, or its GUID in hexadecimal digits
@@ -31,17 +31,17 @@ _Answer = TypeVar("_Answer")
 def make_client(properties: Mapping[str, str]) -> SchemaRegistryClient:
     """Return a client of the registry; nothing is sent yet.
 
-    Without `ssl.ca.location` the system's own list of authorities is trusted, as librdkafka does for brokers.
+    Without `ssl.ca.location` the system's certificate authorities are trusted, as librdkafka does for brokers.
 
     Args:
-        properties: of confluent-kafka's client, with `url`.
+        properties: of confluent-kafka's client, including `url`.
 
     Raises:
-        SettingsError: it does not take them.
+        SettingsError: the client does not accept them.
     """
     for name in _OWN:
         if name in properties:
-            raise SettingsError(f"registry.{name}: the service asks again by itself for as long as it takes")
+            raise SettingsError(f"registry.{name}: remove it, since the service itself retries for as long as it takes")
     try:
         given = {name: _number(name, value) if name in _NUMBERS else value for name, value in properties.items()}
         ours = {"timeout": _TIMEOUT_SECONDS, "max.retries": 0, **_authorities(properties)}
@@ -54,18 +54,18 @@ def _number(name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise SettingsError(f"registry.{name} = {value!r} is no number") from None
+        raise SettingsError(f"registry.{name} = {value!r} is not a number") from None
 
 
 def _authorities(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return where the system's list of authorities is."""
+    """Return where the system's certificate authorities are, as a property of the client."""
     paths = ssl.get_default_verify_paths()
     known = paths.cafile or paths.capath
     if known is not None:
         return {"ssl.ca.location": known}
     if "https://" in properties["url"] and "ssl.ca.location" not in properties:
         raise SettingsError(
-            f"registry.ssl.ca.location: name a file of certificates, there is none at {paths.openssl_cafile}"
+            f"registry.ssl.ca.location: set it to a file of CA certificates, there is none at {paths.openssl_cafile}"
         )
     return {}
 
@@ -74,9 +74,9 @@ class Registry:
     """Schemas and their ids.
 
     Args:
-        client: asks.
-        while_waiting: called with the reason about every second while the registry is out of reach; may raise.
-        then: called once that is over, by an answer or because it is waited for no more.
+        client: sends the requests.
+        while_waiting: called with the reason about every second while the registry is unreachable; may raise.
+        then: called once that is over, because of an answer or because the wait was given up.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Registry:
         self._closed = threading.Event()
 
     def close(self) -> None:
-        """Ask no more: whoever waits for an answer gives up. May be called from another thread."""
+        """Stop asking: whoever waits for an answer gives up. May be called from another thread."""
         self._closed.set()
 
     def schema(self, key: Key, form: str | None = None) -> Schema:
@@ -99,7 +99,7 @@ class Registry:
 
         Args:
             key: of the schema.
-            form: in which it is written, where there are several.
+            form: in which it is written, if there are several.
 
         Raises:
             UnknownSchemaError: there is none.
@@ -110,16 +110,16 @@ class Registry:
         return self._answer(lambda: self._client.get_schema_by_guid(key, fmt=form))
 
     def version(self, subject: str, version: int, form: str | None = None) -> Schema:
-        """Return a schema to which another one refers; see `schema`."""
+        """Return a schema that another one refers to; see `schema`."""
         return self._answer(lambda: self._client.get_version(subject, version, deleted=True, fmt=form)).schema
 
     def identify(self, subject: str, schema: Schema, *, register: bool) -> int:
         """Return the id of a schema.
 
         Args:
-            subject: under which it stands.
-            schema: what it is.
-            register: whether it is registered where it is not there.
+            subject: that it belongs to.
+            schema: the schema.
+            register: whether it is registered if it is not there.
 
         Raises:
             UnknownSchemaError: it is not there and is not to be registered.
@@ -129,7 +129,7 @@ class Registry:
             return self._answer(lambda: self._client.register_schema(subject, schema))
         found = self._answer(lambda: self._client.lookup_schema(subject, schema))
         if found.schema_id is None:
-            raise UnknownSchemaError(f"the registry gives no id to the schema of {subject}")
+            raise UnknownSchemaError(f"the registry gave no id for the schema of {subject}")
         return found.schema_id
 
     def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
@@ -151,7 +151,7 @@ class Registry:
 
         Args:
             ask: sends the question.
-            is_there: whether the registry has just been found at its url.
+            is_there: whether the registry was just found at its URL.
         """
         try:
             return ask()
@@ -160,19 +160,19 @@ class Registry:
                 return _outage(error)
             if is_there:
                 raise UnknownSchemaError(f"the registry has no such path ({error.error_message})") from None
-            # Once more, since it may have come up in between.
+            # Once more, since it may have come up in the meantime.
             return self._try(ask, is_there=True) if self._is_there() else _outage(error)
         except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
-            return RegistryUnreachableError(f"no schema registry: {type(error).__name__}: {error}")
+            return RegistryUnreachableError(f"no answer from the schema registry: {type(error).__name__}: {error}")
         finally:
-            # What is kept is for its users to say: the client would keep every schema for good.
+            # What is kept is up to the callers: the client would keep every schema forever.
             self._client.clear_caches()  # type: ignore[no-untyped-call]  # the library's
 
     def _is_there(self) -> bool:
-        """Tell whether there is a registry at the url, by what every registry answers."""
+        """Return whether there is a registry at the URL, by a request that every registry answers."""
         try:
             return isinstance(self._client.get_schema_types(), list)
-        except Exception:  # noqa: BLE001  # as in `_try`: whoever answers is no registry, or none that can
+        except Exception:  # noqa: BLE001  # as in `_try`: what answers is not a registry, or not a working one
             return False
 
     def _wait(self, seconds: float, outage: RegistryUnreachableError) -> None:
@@ -187,21 +187,21 @@ class Registry:
 
 
 def _is_bare(error: SchemaRegistryError) -> bool:
-    """Tell whether nothing is found for a reason that is none of the registry's: the path is wrong, or it lacks it."""
+    """Return whether it is a 404 that says nothing about a schema: wrong path, or not from a registry."""
     return error.http_status_code == _NOT_FOUND and not _is_unknown(error)
 
 
 def _is_unknown(error: SchemaRegistryError) -> bool:
-    """Tell whether the registry itself says that there is no such schema."""
+    """Return whether the registry itself says that there is no such schema."""
     return (error.error_code or 0) // 100 == _NOT_FOUND
 
 
 def _outage(error: SchemaRegistryError) -> RegistryUnreachableError:
-    """Return what passes.
+    """Return the error to wait out.
 
     Raises:
         UnknownSchemaError: there is no such schema.
-        RegistryError: it is of no use to ask again.
+        RegistryError: asking again is pointless.
     """
     status, code = error.http_status_code, error.error_code
     if _is_unknown(error):

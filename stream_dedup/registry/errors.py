@@ -1,15 +1,15 @@
-"""What a schema registry may say instead of an answer.
+"""What a schema registry may give instead of an answer.
 
 Knows kinds of faults; knows nothing of HTTP.
 """
 
 
 class RegistryError(Exception):
-    """The registry refuses something for good, or is asked no more. The message says what to do."""
+    """The registry refuses something for good, or was closed. The message says what to do."""
 
 
 class RegistryUnreachableError(RegistryError):
-    """The registry gives no answer, or none that makes sense: it passes, so it is asked again."""
+    """The registry gives no answer, or none that makes sense: this is temporary, so it is asked again."""
 
 
 class UnknownSchemaError(Exception):

@@ -1,6 +1,6 @@
-"""Confluent's wire format: which schema a value is of, and where the value itself begins.
+"""Confluent's wire format: which schema a value has, and where the value itself begins.
 
-Knows the bytes before a value and the header that may stand for them; knows no format.
+Knows the bytes before a value and the header that may replace them; knows no format.
 """
 
 import struct
@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 from stream_dedup.registry.client import Key
 
-HEADER = "__value_schema_id"  # of newer producers, which leave the value as it is
+HEADER = "__value_schema_id"  # set by newer producers, which leave the value unchanged
 _MAGIC_ID, _MAGIC_GUID = 0, 1
-_LARGEST_ID = 2**31 - 1  # registries count in signed integers of 32 bits
+_LARGEST_ID = 2**31 - 1  # registries count in signed 32-bit integers
 _ID_END, _GUID_END = 5, 17
 _MOST_INDEXES = 64  # messages within messages
 _LONGEST_VARINT = 5  # bytes of an index
 
 
 class FrameError(ValueError):
-    """A value does not say of which schema it is."""
+    """A value does not name its schema."""
 
 
 class Frame(NamedTuple):
@@ -27,7 +27,7 @@ class Frame(NamedTuple):
 
     Attributes:
         schema: of the value.
-        indexes: which of a file's messages it is, from the outermost one inwards; none but for Protobuf.
+        indexes: which of a file's messages it is, from the outermost one inwards; empty except for Protobuf.
         payload: the value itself.
     """
 
@@ -37,15 +37,15 @@ class Frame(NamedTuple):
 
 
 def framed(value: bytes, headers: Sequence[tuple[str, bytes | None]] = (), *, indexed: bool = False) -> Frame:
-    """Return what a message holds, by the header of a schema or else by the value's first bytes.
+    """Return the value of a message and its schema, which the header names or else the value's first bytes.
 
     Args:
         value: of the message.
         headers: of the message.
-        indexed: whether indexes of a message follow the schema.
+        indexed: whether the indexes of a Protobuf message follow the schema.
 
     Raises:
-        FrameError: it does not say which schema.
+        FrameError: it does not name its schema.
     """
     for name, content in headers:
         if name == HEADER and content is not None:
@@ -56,7 +56,7 @@ def framed(value: bytes, headers: Sequence[tuple[str, bytes | None]] = (), *, in
 
 
 def prefix(schema_id: int, indexes: Sequence[int] = ()) -> bytes:
-    """Return what stands before a value of a schema; with indexes where it is a message of Protobuf."""
+    """Return the bytes before a value of a schema; with indexes if it is a Protobuf message."""
     head = struct.pack(">BI", _MAGIC_ID, schema_id)
     if not indexes:
         return head
@@ -72,7 +72,7 @@ def _read(head: bytes, *, indexed: bool) -> tuple[Key, tuple[int, ...], int]:
         key, behind = str(uuid.UUID(bytes=head[1:_GUID_END])), _GUID_END
     else:
         shown = head[:_ID_END].hex(" ") or "nothing"
-        raise FrameError(f"{len(head)} bytes that begin with {shown}: no magic byte 0 with the id of a schema")
+        raise FrameError(f"{len(head)} bytes that begin with {shown}: no magic byte 0 followed by the id of a schema")
     if not indexed:
         return key, (), behind
     return key, *_indexes(head, behind)
@@ -80,14 +80,14 @@ def _read(head: bytes, *, indexed: bool) -> tuple[Key, tuple[int, ...], int]:
 
 def _checked_id(schema_id: int) -> int:
     if schema_id > _LARGEST_ID:
-        raise FrameError(f"{schema_id} is no id of a schema, which are at most {_LARGEST_ID}")
+        raise FrameError(f"{schema_id} is not the id of a schema: these are at most {_LARGEST_ID}")
     return schema_id
 
 
 def _indexes(head: bytes, place: int) -> tuple[tuple[int, ...], int]:
     count, place = _zigzag(head, place)
     if not 0 <= count <= _MOST_INDEXES:
-        raise FrameError(f"{count} indexes of messages, at most {_MOST_INDEXES}")
+        raise FrameError(f"{count} indexes of a message, at most {_MOST_INDEXES}")
     indexes = []
     for _ in range(count):
         index, place = _zigzag(head, place)
@@ -101,12 +101,12 @@ def _zigzag(head: bytes, place: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << 7 * shift
         if byte < 0x80:  # noqa: PLR2004  # the bit that says that another byte follows
             return (number >> 1) ^ -(number & 1), place + shift + 1
-    raise FrameError("the indexes of a message are cut off")
+    raise FrameError("the indexes of a message are truncated")
 
 
 def _varint(number: int) -> bytes:
-    rest, head = number << 1, bytearray()  # zigzag of what is not negative
-    while rest > 0x7F:  # noqa: PLR2004  # seven bits a byte
+    rest, head = number << 1, bytearray()  # zigzag of a non-negative number
+    while rest > 0x7F:  # noqa: PLR2004  # seven bits per byte
         head.append(rest & 0x7F | 0x80)
         rest >>= 7
     return bytes([*head, rest])

@@ -250,8 +250,8 @@ def test_frames(indexes: tuple[int, ...], tail: bytes) -> None:
         (b"\0\0\0\x01", "no magic byte"),
         (b"\x02\0\0\0\x01", "no magic byte"),
         (b"\x01" + bytes(15), "no magic byte"),
-        (b"\0\x80\0\0\0", "2147483648 is no id"),
-        (b"\0\xff\xff\xff\xff", "4294967295 is no id"),
+        (b"\0\x80\0\0\0", "2147483648 is not the id"),
+        (b"\0\xff\xff\xff\xff", "4294967295 is not the id"),
     ],
 )
 def test_what_is_no_frame(head: bytes, fault: str) -> None:
