@@ -1,4 +1,4 @@
-"""Near-duplicate detection for streams of articles, Chinese ones first of all.
+"""Near-duplicate detection for streams of articles, especially Chinese ones.
 
 The names below are the embedded API; the service and the command line are built on the same engine.
 """
@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  # as the language has it, PEP 562
-    """Load the engine, with its compiled loops, where it is wanted: settings and the command line go without it."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # the signature of PEP 562
+    """Load the engine and its compiled loops on first use: settings and the command line do without them."""
     if name != "Deduplicator":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stream_dedup.engine.dedup import Deduplicator  # noqa: PLC0415  # see above

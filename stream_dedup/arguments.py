@@ -1,6 +1,6 @@
-"""Whether what a caller hands in is of the types that it has to be, told in words where it is not.
+"""Checks of the types of what callers pass in, with messages that name the value and what is expected.
 
-Knows types and values as messages show them; knows nothing of what is done with them.
+Knows types, and how messages show values; knows nothing of what the values are for.
 """
 
 from collections.abc import Sequence
@@ -11,49 +11,49 @@ _LONGEST = 80  # characters of a value
 
 
 def check_texts(of: object, names: Sequence[str]) -> None:
-    """Check that attributes are texts.
+    """Check that attributes are strings.
 
     Args:
-        of: what has them, and an attribute `id`.
+        of: the object, which also has an attribute `id`.
         names: of the attributes.
 
     Raises:
-        TypeError: one is none.
+        TypeError: one is not a string.
     """
     for name in names:
         if not isinstance(getattr(of, name), str):
-            raise TypeError(f"{_field(of, name)}: a text is wanted, a str")
+            raise TypeError(f"{_field(of, name)}: it must be a string (str)")
 
 
 def check_type(of: object, name: str, kind: type, wanted: str) -> None:
     """Check that an attribute is None or of a type.
 
     Args:
-        of: what has it, and an attribute `id`.
+        of: the object, which also has an attribute `id`.
         name: of the attribute.
         kind: the type.
-        wanted: the same in words.
+        wanted: the type in words.
 
     Raises:
         TypeError: it is neither.
     """
     value = getattr(of, name)
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{_field(of, name)}: {wanted} is wanted, or None")
+        raise TypeError(f"{_field(of, name)}: it must be {wanted} or None")
 
 
 def check_whole(of: object, name: str, wanted: str) -> None:
-    """Check that an attribute is None or a whole number, Python's or NumPy's; see `check_type`."""
+    """Check that an attribute is None or an integer, Python's or NumPy's; see `check_type`."""
     if type(getattr(of, name)) is not int:
         check_type(of, name, Integral, wanted)
 
 
 def check_encodable(of: object, names: Sequence[str]) -> None:
-    """Check that attributes can be UTF-8.
+    """Check that attributes can be encoded as UTF-8.
 
     Args:
-        of: what has them, and an attribute `id`.
-        names: of the attributes, which are texts.
+        of: the object, which also has an attribute `id`.
+        names: of the attributes, which are strings.
 
     Raises:
         ValueError: one cannot.
@@ -62,33 +62,33 @@ def check_encodable(of: object, names: Sequence[str]) -> None:
         try:
             getattr(of, name).encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"{_field(of, name)} cannot be UTF-8: {error.reason}") from None
+            raise ValueError(f"{_field(of, name)}: it cannot be encoded as UTF-8: {error.reason}") from None
 
 
 def check_items(items: object, kinds: tuple[type, ...], wanted: str) -> None:
-    """Check that items are a sequence of some types.
+    """Check that an argument is a sequence whose items have one of some types.
 
     Args:
-        items: whatever came.
+        items: the argument.
         kinds: the types.
-        wanted: one of them in words.
+        wanted: what an item must be, in words.
 
     Raises:
-        TypeError: it is no sequence, or an item is of none of the types.
+        TypeError: it is not a sequence, or an item has none of the types.
     """
     if isinstance(items, str | bytes) or not isinstance(items, Sequence):
         several = (
-            "put a single one into a list" if isinstance(items, kinds) else "make a list of what can be gone through"
+            "wrap a single item in a list" if isinstance(items, kinds) else "turn an iterable into a list first"
         )
-        raise TypeError(f"{shown(items)}: a sequence is wanted, of which each is {wanted}; {several}")
+        raise TypeError(f"{shown(items)}: expected a sequence in which each item is {wanted}; {several}")
     for place, item in enumerate(items):
         if not isinstance(item, kinds):
-            raise TypeError(f"item {place} is {shown(item)}: {wanted} is wanted")
+            raise TypeError(f"item {place} is {shown(item)}: {wanted} is expected")
 
 
 def shown(value: Any) -> str:  # noqa: ANN401  # whatever came
-    """Return a value as a message shows it, not too long, with its type."""
-    return f"{_short(value)}, of the type {type(value).__name__}"
+    """Return a value as messages show it: shortened, with its type."""
+    return f"{_short(value)}, of type {type(value).__name__}"
 
 
 def _short(value: Any) -> str:  # noqa: ANN401  # whatever came
@@ -97,7 +97,7 @@ def _short(value: Any) -> str:  # noqa: ANN401  # whatever came
 
 
 def _field(of: Any, name: str) -> str:  # noqa: ANN401  # whatever has the attribute
-    """Return which field of which article or withdrawal it is, and its value."""
+    """Return the name and value of a field, and the article or withdrawal that it belongs to."""
     kind = type(of).__name__.lower()
     which = f"an {kind}" if name == "id" else f"the {kind} {_short(of.id)}"
     return f"{name} of {which} is {shown(getattr(of, name))}"

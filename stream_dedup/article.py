@@ -1,6 +1,6 @@
 """What comes in and what goes out: articles, withdrawals, decisions and links.
 
-Knows what they are made of; knows nothing of how an article is decoded, a decision is reached or a link is told.
+Knows what they consist of; knows nothing of how an article is decoded, a decision reached or a link published.
 """
 
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from stream_dedup.arguments import check_encodable, check_texts, check_type, che
 from stream_dedup.scope import check_name, name_of
 from stream_dedup.trace import Trace
 
-EARLIEST_MS = -2_208_988_800_000  # 1900: times before it, and from the year 10000 on, are taken for mistakes
+EARLIEST_MS = -2_208_988_800_000  # 1900: earlier times, and those from the year 10000 on, are errors
 LATEST_MS = 253_402_300_800_000
-_MAX_NAME_BYTES = 65_519  # of scope and id: with what a key of the changelog has beside them 65,535
-_MAX_SOURCE_CHARACTERS = 16_383  # of which any take 65,535 bytes at most
+_MAX_NAME_BYTES = 65_519  # of scope and id; with the rest of a changelog key they make 65,535
+_MAX_SOURCE_CHARACTERS = 16_383  # which take at most 65,535 bytes, whatever they are
 _TEXTS = ("id", "body", "title", "url", "source", "scope")  # of an article
-_STORED = ("url", "source")  # as UTF-8; so are id and scope, while title and body may hold half an emoji
+_STORED = ("url", "source")  # as UTF-8, like id and scope; title and body may contain half an emoji
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Origin:
     """Where a message came from.
 
     Attributes:
-        topic: of the input.
+        topic: input topic.
         partition: of the topic.
         offset: in the partition.
-        timestamp_ms: the message's own time, milliseconds since 1970 in UTC; None where it has none that can be.
-        trace: the trace context that it came with; no part of what is remembered.
+        timestamp_ms: the message's timestamp, milliseconds since 1970 in UTC; None if missing or impossible.
+        trace: the trace context that it came with; not stored.
     """
 
     topic: str
@@ -44,19 +44,20 @@ class Article:
 
     Raises:
         TypeError: a field is of another type.
-        ValueError: the id is empty, or the body is blank; id, scope or source is too long; id or scope holds a U+001F;
-            one of these, the URL or the source cannot be UTF-8; the event time is not between 1900 and 10000.
+        ValueError: the id is empty, or the body is blank; id, scope or source is too long; id or scope contains U+001F;
+            id, scope, URL or source cannot be encoded as UTF-8; the event time is not between the years 1900 and 10000.
 
     Attributes:
-        id: unique name within the scope, 1 to 65,519 bytes of UTF-8 with that; the same id again is a redelivery or a
+        id: unique within the scope, 1 to 65,519 bytes of UTF-8 together with it; the same id again is a redelivery or a
             revision.
         body: the text that is compared; not blank.
-        title: words of it count in profiles with a title factor.
+        title: its words count in weight profiles with a title factor.
         url: where it was published.
         source: who published it, at most 16,383 characters.
-        published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None where unknown.
+        published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None if unknown.
         origin: the message that carried it.
-        scope: within which alone it is compared, at most 256 bytes of UTF-8; those without one are one of their own.
+        scope: at most 256 bytes of UTF-8; an article is compared only with those of the same scope. Articles without
+            one form a scope of their own.
     """
 
     id: str
@@ -72,39 +73,43 @@ class Article:
         check_texts(self, _TEXTS)
         check_whole(self, "published_ms", "a whole number, milliseconds since 1970 in UTC,")
         if self.published_ms is not None and not EARLIEST_MS <= self.published_ms < LATEST_MS:
-            raise ValueError(f"published_ms of article {self.id!r} is {self.published_ms}, not between 1900 and 10000")
+            raise ValueError(
+                f"published_ms of article {self.id!r} is {self.published_ms}, not between the years 1900 and 10000"
+            )
         check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id, _MAX_NAME_BYTES)
         check_encodable(self, _STORED)
         if len(self.source) > _MAX_SOURCE_CHARACTERS:
             raise ValueError(
-                f"the source of article {self.id!r} has {len(self.source)} characters, at most {_MAX_SOURCE_CHARACTERS}"
+                f"the source of article {self.id!r} has {len(self.source)} characters, "
+                f"more than the maximum of {_MAX_SOURCE_CHARACTERS}"
             )
         if not self.body or self.body.isspace():
             raise ValueError(f"the body of article {self.id!r} is blank")
 
     @property
     def name(self) -> str:
-        """What it is known by: its id, behind its scope if it has one."""
+        """The name it is stored under: its id, preceded by its scope if it has one."""
         return name_of(self.scope, self.id)
 
     @property
     def site(self) -> str:
-        """Who puts lines around it: its source, else the host of its URL; empty where neither is known."""
+        """The site whose boilerplate surrounds it: its source, else the host of its URL; empty if neither is known."""
         return self.source or _host(self.url)
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A request to forget an article: a message without a value under its id, or with a flag that says so.
+    """A request to forget an article: a message with its id as the key and no value, or with the flag for deletion.
 
     Raises:
         TypeError: a field is of another type.
-        ValueError: the id is empty; id or scope is too long or holds a U+001F; one of these or the URL cannot be UTF-8.
+        ValueError: the id is empty; id or scope is too long or contains U+001F; id, scope or URL cannot be encoded as
+            UTF-8.
 
     Attributes:
-        id: of the article, or the one that an article without id would have after its URL.
-        url: of the article; used where no article of the id is known.
+        id: of the article, or the id that an article without one gets from its URL.
+        url: of the article; used if no article with the id is known.
         origin: the message that carried it.
         scope: of the article.
     """
@@ -122,47 +127,47 @@ class Withdrawal:
 
     @property
     def name(self) -> str:
-        """What the article is known by: its id, behind its scope if it has one."""
+        """The name the article is stored under: its id, preceded by its scope if it has one."""
         return name_of(self.scope, self.id)
 
 
 class Relation(StrEnum):
     """What a copy is to the article that it copies."""
 
-    EXACT = "exact"  # the same text but for case, punctuation, width, script and invisible characters
+    EXACT = "exact"  # the same text except for case, punctuation, width, script and invisible characters
     NEAR = "near"  # nearly the same text
-    CONTAINED = "contained"  # a cut copy: most of it stands in the other article
-    CONTAINS = "contains"  # a round-up: most of the other article stands in it
-    REVISION = "revision"  # the same id again with another text
+    CONTAINED = "contained"  # a cut copy: most of it is in the other article
+    CONTAINS = "contains"  # a round-up: most of the other article is in it
+    REVISION = "revision"  # the same id again with a different text
     REDELIVERY = "redelivery"  # the same id again with the same text
 
 
 class Ground(StrEnum):
     """Why two texts are, or are not, copies."""
 
-    EXACT = "exact"  # as the relation of the same name, and so the next three
+    EXACT = "exact"  # like the relation of the same name, as are the next three
     NEAR = "near"
     CONTAINED = "contained"
     CONTAINS = "contains"
-    NO_CONTENT = "no_content"  # of one nothing is left but what sites put around articles
-    TOO_SHORT = "too_short"  # one is so short that it is compared as a whole only
-    TEMPLATE = "template"  # alike, but numbers or names of places differ
-    TOO_LITTLE = "too_little"  # is in both
+    NO_CONTENT = "no_content"  # one consists only of what sites put around articles
+    TOO_SHORT = "too_short"  # one is so short that it is only compared as a whole
+    TEMPLATE = "template"  # alike, but numbers or place names differ
+    TOO_LITTLE = "too_little"  # of the text is in both
 
 
 class Announcement(StrEnum):
-    """What the topic of duplicates tells beside links, in the same field."""
+    """What the topic of duplicates announces besides links, in the field `relation`."""
 
-    WITHDRAWN = "withdrawn"  # the article was withdrawn; `duplicate_of` is what its cluster is called by now
-    SUCCESSION = "succession"  # the cluster of that canonical article is called by another one now
+    WITHDRAWN = "withdrawn"  # the article was withdrawn; `duplicate_of` is now its cluster's canonical article
+    SUCCESSION = "succession"  # the cluster of that canonical article now has a different one
 
 
 class SuccessionReason(StrEnum):
-    """Why a cluster is called by another article."""
+    """Why a cluster has a new canonical article."""
 
     WITHDRAWN = "withdrawn"  # the canonical article was withdrawn
-    POLICY = "policy"  # a better one by `cluster.canonical` has come
-    MOVED = "moved"  # the canonical article has another text now, which belongs elsewhere
+    POLICY = "policy"  # an article arrived that `cluster.canonical` prefers
+    MOVED = "moved"  # the canonical article was revised, and its new text belongs elsewhere
 
 
 class Source(StrEnum):
@@ -182,10 +187,10 @@ class Link:
         duplicate_of: id of the cluster's canonical article.
         matched: id of the article that matched.
         relation: what the copy is to the matched article.
-        jaccard: estimated Jaccard of the two sets of n-grams, 0 to 1; None where an earlier version of the same id
-            was itself a copy, so that nothing is kept to compare with. So for the next two.
+        jaccard: estimated Jaccard similarity of the two sets of n-grams, 0 to 1; None if an earlier version of the
+            same id was itself a copy, so that nothing was kept to compare with. The same holds for the next two.
         containment: estimated share of the smaller set that is in the other, 0 to 1.
-        hamming: bits in which the two fingerprints differ, 0 to 64.
+        hamming: number of bits in which the two fingerprints differ, 0 to 64.
         source: which index found it.
     """
 
@@ -204,8 +209,8 @@ class Decision:
 
     Attributes:
         article: the article.
-        unique: whether it goes on as new; False where `link` is of a relation that counts as a duplicate.
-        fingerprint: 64-bit SimHash; None for a copy that was not cut into words.
+        unique: whether it is passed on as new; False if the relation of `link` counts as a duplicate.
+        fingerprint: 64-bit SimHash; None for a copy that was not segmented into words.
         epoch: number of the IDF epoch that the fingerprint's weights come from.
         link: the relation to an earlier article, if there is one.
         indexed: whether later articles can be found to be copies of this one.
@@ -226,7 +231,7 @@ class Withdrawn:
     Attributes:
         withdrawal: the request.
         id: of the article that was withdrawn.
-        canonical: id of the article that its cluster is called by now; None where nothing is left of it.
+        canonical: id of its cluster's canonical article from now on; None if nothing is left of the cluster.
     """
 
     withdrawal: Withdrawal
@@ -236,10 +241,10 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A message that is sound, but about which there is nothing to decide.
+    """A valid message about which there is nothing to decide.
 
     Attributes:
-        item: what it asked for.
+        item: the article or withdrawal in it.
         reason: `unknown_article` or `too_late`.
         detail: the same in words.
     """
@@ -251,11 +256,11 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """A cluster is called by another canonical article from now on.
+    """A cluster has a different canonical article from now on.
 
     Attributes:
-        old: id of the canonical article until now.
-        new: id of that from now on.
+        old: id of the previous canonical article.
+        new: id of the new one.
         reason: why.
         scope: of both.
     """
@@ -269,5 +274,5 @@ class Succession:
 def _host(url: str) -> str:
     try:
         return urlsplit(url).netloc.lower()
-    except ValueError:  # half an address of IPv6
+    except ValueError:  # a truncated IPv6 address
         return ""

@@ -1,4 +1,4 @@
-"""What is closed when its context is left.
+"""Objects that are closed when their context is left.
 
 Knows contexts; knows nothing of what is released.
 """
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class SelfClosing(ABC):
-    """A context manager of itself: `close` comes at the end, whatever happened."""
+    """A context manager that calls its own `close` at the end, whatever happened."""
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -19,7 +19,7 @@ class SelfClosing(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it. An error of the closing does not hide the one that led to it."""
+        """Close it. An error from closing does not hide one raised within the context."""
         with suppress(*() if error is None else (Exception,)):
             self.close()
 

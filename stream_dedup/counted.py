@@ -1,6 +1,6 @@
-"""A number with what it counts, as messages tell it: `1 article`, `2 articles`.
+"""A number with what it counts, as messages say it: `1 article`, `2 articles`.
 
-Knows one and more; knows nothing of messages.
+Knows singular and plural; knows nothing of messages.
 """
 
 
@@ -9,7 +9,7 @@ def counted(count: int, one: str, more: str = "") -> str:
 
     Args:
         count: the number.
-        one: what is counted, of one.
-        more: the same of more; as of one with an s behind it if not given.
+        one: what is counted, in the singular.
+        more: the plural; empty if it only adds an s.
     """
     return f"{count:,} {one if count == 1 else more or f'{one}s'}"

@@ -1,4 +1,4 @@
-"""Scopes: articles are compared, and ids and URLs mean something, within a scope alone.
+"""Scopes: articles are compared only within a scope, and ids and URLs are only meaningful within one.
 
 Knows how a scope and an id become one name, and a scope a number; knows nothing of where a scope comes from.
 """
@@ -6,13 +6,13 @@ Knows how a scope and an id become one name, and a scope a number; knows nothing
 from functools import lru_cache
 from hashlib import blake2b
 
-SEPARATOR = "\x1f"  # Unicode's unit separator: in no scope and no id, so that two names never meet
+SEPARATOR = "\x1f"  # Unicode's unit separator: allowed in no scope and no id, so names never collide
 MAX_SCOPE_BYTES = 256
-_CACHED = 1 << 14  # hashes kept, of scopes that came lately
+_CACHED = 1 << 14  # hashes of recent scopes
 
 
 def name_of(scope: str, article_id: str) -> str:
-    """Return the name under which an article is known: its id, behind its scope if it has one."""
+    """Return the name an article is stored under: its id, preceded by its scope if it has one."""
     return f"{scope}{SEPARATOR}{article_id}" if scope else article_id
 
 
@@ -22,7 +22,7 @@ def id_of(name: str) -> str:
 
 
 def scope_of(name: str) -> str:
-    """Return the scope in a name, empty where there is none."""
+    """Return the scope in a name, empty if there is none."""
     return name.rpartition(SEPARATOR)[0]
 
 
@@ -38,21 +38,23 @@ def check_name(scope: str, article_id: str, most_bytes: int) -> None:
     Args:
         scope: may be empty.
         article_id: may not.
-        most_bytes: that the two of them may have, with the separator, in UTF-8.
+        most_bytes: maximum length of both together with the separator, in UTF-8.
 
     Raises:
-        ValueError: one of them is too long, holds the separator or cannot be UTF-8, or the id is empty.
+        ValueError: one of them is too long, contains the separator or cannot be encoded as UTF-8, or the id is empty.
     """
     try:
         size, before = len(article_id.encode()), len(name_of(scope, "").encode())
     except UnicodeEncodeError as error:
-        raise ValueError(f"the id {article_id[:40]!r}{_of_scope(scope)} cannot be UTF-8: {error.reason}") from None
+        raise ValueError(
+            f"the id {article_id[:40]!r}{_of_scope(scope)} cannot be encoded as UTF-8: {error.reason}"
+        ) from None
     if scope:
         _check_scope(scope)
     if not 1 <= size <= most_bytes - before:
         raise ValueError(f"the id {article_id[:40]!r} has {size} bytes, not 1 to {most_bytes - before}")
     if SEPARATOR in article_id:
-        raise ValueError(f"the id {article_id[:40]!r} has a U+001F, which stands between scope and id")
+        raise ValueError(f"the id {article_id[:40]!r} contains U+001F, which separates scope and id")
 
 
 def _of_scope(scope: str) -> str:
@@ -64,4 +66,4 @@ def _check_scope(scope: str) -> None:
     if size > MAX_SCOPE_BYTES:
         raise ValueError(f"the scope {scope[:40]!r} has {size} bytes, at most {MAX_SCOPE_BYTES} are allowed")
     if SEPARATOR in scope:
-        raise ValueError(f"the scope {scope[:40]!r} has a U+001F, which stands between scope and id")
+        raise ValueError(f"the scope {scope[:40]!r} contains U+001F, which separates scope and id")

@@ -1,6 +1,6 @@
-"""Temporary directories that are gone with their process: what a killed one has left the next one removes.
+"""Temporary directories that go with their process: what a killed process leaves behind, the next one removes.
 
-Knows names and locks; knows nothing of what lies in them.
+Knows names and locks; knows nothing of what is in them.
 """
 
 import fcntl
@@ -14,15 +14,15 @@ from tempfile import TemporaryDirectory, gettempdir
 from weakref import WeakSet
 
 _PREFIX = "stream-dedup-"
-_YOUNG_SECONDS = 60.0  # for a directory to be locked by whoever has just made it
+_YOUNG_SECONDS = 60.0  # allowed for a new directory to be locked by the process that made it
 
 
 class Scratch(TemporaryDirectory[str]):
     """A temporary directory, locked as long as its process lives.
 
     Args:
-        purpose: part of its name; those of the same purpose whose processes are gone are removed.
-        parent: in which it is made; None for the system's directory of temporary files.
+        purpose: part of its name; directories with the same purpose whose processes are gone are removed.
+        parent: directory to create it in; None for the system's temporary directory.
     """
 
     def __init__(self, purpose: str, parent: Path | None = None) -> None:
@@ -33,7 +33,7 @@ class Scratch(TemporaryDirectory[str]):
         _own.add(self)
 
     def cleanup(self) -> None:
-        """Remove it. Doing so twice does no harm."""
+        """Remove it. Harmless if done twice."""
         super().cleanup()
         if self._lock >= 0:
             os.close(self._lock)
@@ -44,7 +44,7 @@ _own: WeakSet[Scratch] = WeakSet()
 
 
 def remove_own() -> None:
-    """Remove those of this process, which is about to end. What is written to meanwhile is left to the next start."""
+    """Remove those of this process, which is about to end. One that is still being written to is left to the next."""
     for scratch in list(_own):
         with suppress(OSError):
             scratch.cleanup()
@@ -54,11 +54,11 @@ def remove_abandoned(purpose: str, parent: Path | None = None) -> None:
     """Remove temporary directories whose processes are gone.
 
     Args:
-        purpose: theirs.
-        parent: in which they were made, as of `Scratch`.
+        purpose: of the directories.
+        parent: directory they were created in, as in `Scratch`.
     """
     for folder in (parent or Path(gettempdir())).glob(f"{_prefix(purpose)}*"):
-        # One that is removed by its own process meanwhile, or cannot be, is not ours to care for.
+        # One that its own process removes meanwhile, or that cannot be removed, is not our concern.
         with suppress(OSError), _unlocked(folder):
             shutil.rmtree(folder)
 
@@ -69,10 +69,10 @@ def _prefix(purpose: str) -> str:
 
 @contextmanager
 def _unlocked(folder: Path) -> Iterator[None]:
-    """Hold a directory that nobody else does.
+    """Lock a directory that nobody else has locked.
 
     Raises:
-        OSError: somebody does, it was made a moment ago, or it is none of this user's.
+        OSError: somebody has, it was created a moment ago, or it belongs to another user.
     """
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -1,4 +1,4 @@
-"""How a command ends by SIGTERM and Ctrl-C: at once, or in its own way.
+"""How a command ends on SIGTERM and Ctrl-C: at once, or in its own way.
 
 Knows signals, the terminal's cursor and temporary directories; knows no command.
 """
@@ -15,40 +15,40 @@ from stream_dedup.scratch import remove_own
 Handler = Callable[[int, object], object]
 
 _ENDING = signal.SIGTERM, signal.SIGINT
-_SHOW_CURSOR = b"\x1b[?25h\r\n"  # behind whatever was being drawn
+_SHOW_CURSOR = b"\x1b[?25h\r\n"  # below whatever was being drawn
 _STDOUT, _STDERR = 1, 2
 
 
 def heed(handler: Handler, *numbers: signal.Signals) -> Mapping[signal.Signals, Any]:
-    """Have a handler hear signals, both that end a command unless some are named; return what heard them before.
+    """Install a handler for signals, by default SIGTERM and SIGINT; return the previous handlers.
 
-    One that is ignored stays so: a shell starts its background jobs with Ctrl-C ignored.
+    A signal that is ignored stays ignored: a shell starts its background jobs with Ctrl-C ignored.
     """
     heard = [number for number in numbers or _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heard}
 
 
 def end_at_once() -> None:
-    """Have SIGTERM and Ctrl-C end the process where it is, unless the command heeds them in its own way.
+    """Let SIGTERM and Ctrl-C end the process wherever it is, unless the command handles them in its own way.
 
-    An exception would be lost, or end in a crash, amid a compiled loop or an import.
+    In a compiled loop or an import, an exception would be lost or end in a crash.
     """
     heed(leave_by)
 
 
 def leave_by(number: int, _frame: object = None) -> NoReturn:
-    """End the process by a signal, as `leave` does."""
+    """End the process because of a signal, as `leave` does."""
     leave(128 + number, b"error: interrupted\n" if number == signal.SIGINT else b"")
 
 
 def leave(code: int, told: bytes = b"") -> NoReturn:
-    """End the process without an exception; temporary directories are removed, and the terminal is as it was.
+    """End the process without an exception; temporary directories are removed and the terminal is restored.
 
-    Nothing here waits for a lock, which whoever was interrupted may hold, or for a terminal that takes nothing.
+    Nothing here waits for a lock, which the interrupted code may hold, or for a terminal that accepts no output.
 
     Args:
-        code: of the exit.
-        told: on standard error.
+        code: exit code.
+        told: text for standard error.
     """
     try:
         for place, text in ((_STDOUT, b""), (_STDERR, told)):
@@ -64,13 +64,13 @@ def _write(place: int, text: bytes) -> None:
 
 
 def end_by(number: int, _frame: object = None) -> NoReturn:
-    """End by a signal, with all that is to be cleaned up."""
+    """End because of a signal, cleaning up on the way out."""
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @contextmanager
 def heeding(handler: Handler) -> Iterator[None]:
-    """Have a handler hear what ends a command as long as the context lasts; see `heed`."""
+    """Handle the signals that end a command while the context lasts; see `heed`."""
     before = heed(handler)
     try:
         yield
@@ -80,5 +80,5 @@ def heeding(handler: Handler) -> Iterator[None]:
 
 
 def ending_in_order() -> AbstractContextManager[None]:
-    """End by SIGTERM and Ctrl-C with all that is to be cleaned up, where no compiled loop runs."""
+    """Clean up when ended by SIGTERM or Ctrl-C; only for where no compiled loop runs."""
     return heeding(end_by)

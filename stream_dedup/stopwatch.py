@@ -11,7 +11,7 @@ class Stopwatch:
         self._last = time.perf_counter()
 
     def lap(self, stage: str) -> None:
-        """Put the time since the last lap down to a stage."""
+        """Add the time since the last lap to a stage."""
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now

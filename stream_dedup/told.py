@@ -1,6 +1,6 @@
-"""Links and announcements as they are told: on the topic of duplicates, in files and by whoever answers questions.
+"""Links and announcements as they are published: on the topic of duplicates, in files and in answers to queries.
 
-Knows the names and forms of fields; knows nothing of topics, or of what the fields are written in.
+Knows the names and values of fields; knows nothing of topics, or of the format that the fields are written in.
 """
 
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawal
 
-_SECONDS_KEPT = 1 << 12  # in words: articles of a moment come together
+_SECONDS_KEPT = 1 << 12  # cached as text: articles of the same second arrive together
 _FRACTIONS = tuple([f".{millisecond:03d}Z" for millisecond in range(1000)])
 _NO_LINK = dict.fromkeys(
     (
@@ -36,17 +36,17 @@ _NO_LINK = dict.fromkeys(
 
 
 def fingerprint_hex(fingerprint: int | None) -> str | None:
-    """Return a fingerprint as 16 hexadecimal digits, None where there is none."""
+    """Return a fingerprint as 16 hexadecimal digits, None if there is none."""
     return f"{fingerprint:016x}" if fingerprint is not None else None
 
 
 def link_fields(decision: Decision, link: Link, decided_ms: int) -> dict[str, Any]:
-    """Return the link of a decision: what a message on the topic of duplicates tells.
+    """Return the link of a decision as the fields of a message on the topic of duplicates.
 
     Args:
         decision: what was decided.
         link: its link.
-        decided_ms: when, milliseconds since 1970 in UTC.
+        decided_ms: time of the decision, milliseconds since 1970 in UTC.
     """
     article = decision.article
     origin = article.origin
@@ -74,20 +74,20 @@ def link_fields(decision: Decision, link: Link, decided_ms: int) -> dict[str, An
 
 
 def scope_json(scope: str) -> dict[str, str]:
-    """Return the field that tells a scope: none where there is no scope."""
+    """Return the field for a scope; none if there is no scope."""
     return {"scope": scope} if scope else {}
 
 
 def withdrawal_fields(
     withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int
 ) -> dict[str, Any]:
-    """Return what is told of a withdrawn article, with the fields of a link, on the same topic.
+    """Return the announcement of a withdrawn article, with the fields of a link, for the same topic.
 
     Args:
-        withdrawn: id under which the article was known.
+        withdrawn: id of the article.
         withdrawal: the request.
-        duplicate_of: id of its cluster's canonical article by now; None where nothing is left of the cluster.
-        decided_ms: when, milliseconds since 1970 in UTC.
+        duplicate_of: id of its cluster's canonical article from now on; None if nothing is left of the cluster.
+        decided_ms: time of the decision, milliseconds since 1970 in UTC.
     """
     origin = withdrawal.origin
     return {
@@ -106,11 +106,11 @@ def withdrawal_fields(
 
 
 def succession_fields(succession: Succession, decided_ms: int) -> dict[str, Any]:
-    """Return what is told of a change of the canonical article: the fields of a link, and `reason`.
+    """Return the announcement of a change of canonical article: the fields of a link, and `reason`.
 
     Args:
         succession: what changed.
-        decided_ms: when, milliseconds since 1970 in UTC.
+        decided_ms: time of the decision, milliseconds since 1970 in UTC.
     """
     return {
         **_NO_LINK,
@@ -124,12 +124,12 @@ def succession_fields(succession: Succession, decided_ms: int) -> dict[str, Any]
 
 
 def rounded(share: float | None) -> float | None:
-    """Return a share as it is told, None where it is unknown."""
+    """Return a share as it is published, with four decimal places; None if it is unknown."""
     return None if share is None else round(share, 4)
 
 
 def iso(milliseconds: int | None, precision: str = "milliseconds") -> str | None:
-    """Return a time as ISO 8601 in UTC; None for one that is unknown or out of bounds.
+    """Return a time as ISO 8601 in UTC; None if it is unknown or out of bounds.
 
     Args:
         milliseconds: since 1970 in UTC.

@@ -1,4 +1,4 @@
-"""The trace context of a message: W3C's `traceparent` and `tracestate`, or what a CloudEvent has of them.
+"""The trace context of a message: W3C's `traceparent` and `tracestate`, as headers or as CloudEvents attributes.
 
 Knows the two headers and what is valid in them; knows nothing of spans.
 """
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _PARENT, _STATE = "traceparent", "tracestate"
-_EXTENSION = "ce_"  # the same as attributes of a CloudEvent: https://github.com/cloudevents/spec, distributed tracing
+_EXTENSION = "ce_"  # the same as CloudEvents attributes: https://github.com/cloudevents/spec, distributed tracing
 _NAMES = frozenset({_PARENT, _STATE, _EXTENSION + _PARENT, _EXTENSION + _STATE})
-# https://www.w3.org/TR/trace-context: version, trace, span, flags; a version after 00 may have more behind them.
+# https://www.w3.org/TR/trace-context: version, trace, span, flags; versions after 00 may append more fields.
 _VALID = re.compile(
     r"(00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]*)?"
 )
-_LONGEST_PARENT, _LONGEST_STATE = 256, 2_048  # characters: W3C wants 512 of the state to get through
+_LONGEST_PARENT, _LONGEST_STATE = 256, 2_048  # characters; W3C requires at least 512 of the state to be passed on
 _SAMPLED = 1
 
 
@@ -24,7 +24,7 @@ class Trace:
 
     Attributes:
         parent: `traceparent`, valid.
-        state: `tracestate`; empty where there is none.
+        state: `tracestate`; empty if there is none.
     """
 
     parent: str
@@ -37,12 +37,12 @@ class Trace:
 
     @property
     def span_id(self) -> int:
-        """64 bits: of the span that the message was sent in."""
+        """64 bits: the span in which the message was sent."""
         return int(self.parent[36:52], 16)
 
     @property
     def sampled(self) -> bool:
-        """Whether whoever sent the message records the trace."""
+        """Whether the sender of the message records the trace."""
         return bool(int(self.parent[53:55], 16) & _SAMPLED)
 
     def headers(self) -> list[tuple[str, bytes]]:
@@ -52,10 +52,10 @@ class Trace:
 
 
 def trace_of(headers: Sequence[tuple[str, bytes | None]]) -> Trace | None:
-    """Return the trace context of a message, None where there is none that is valid.
+    """Return the trace context of a message, None if it has no valid one.
 
-    The headers of Kafka go before the attributes of a CloudEvent in binary mode, which tell where the event began; of
-    several headers of a name the last one counts.
+    Kafka headers take precedence over the attributes of a CloudEvent in binary mode, which say where the event began.
+    Of several headers with the same name, the last one counts.
 
     Args:
         headers: of the message.
@@ -67,11 +67,11 @@ def trace_of(headers: Sequence[tuple[str, bytes | None]]) -> Trace | None:
 
 
 def trace_from(parent: object, state: object) -> Trace | None:
-    """Return a trace context from its two values, None where the first one is not valid.
+    """Return a trace context from its two values, None if the first one is not valid.
 
     Args:
         parent: `traceparent`.
-        state: `tracestate`; one that is too long, or no text, is left out.
+        state: `tracestate`; dropped if it is too long or not printable ASCII text.
     """
     if not isinstance(parent, str) or len(parent) > _LONGEST_PARENT or not _VALID.fullmatch(parent):
         return None

@@ -533,9 +533,9 @@ def test_a_cluster_is_told_as_on_its_topic(client: TestClient) -> None:
 
 def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
     """An address that others reach is refused without one, and a short one is; neither shows it."""
-    with pytest.raises(ValueError, match=r"api\.host = '0\.0\.0\.0' can be reached from elsewhere"):
+    with pytest.raises(ValueError, match=r"api\.host = '0\.0\.0\.0' can be reached from other machines"):
         _settings(tmp_path, host="0.0.0.0")  # noqa: S104  # that is what is refused
-    with pytest.raises(ValueError, match="fewer than 16"):
+    with pytest.raises(ValueError, match="fewer than the required 16"):
         _settings(tmp_path, host="0.0.0.0", token="short-secret")  # noqa: S104, S106  # the same
     assert _settings(tmp_path, host="0.0.0.0", token=_TOKEN).api.port == 9109  # noqa: S104  # allowed
     assert _TOKEN not in repr(_settings(tmp_path, token=_TOKEN))

@@ -311,13 +311,13 @@ def test_failed_write_changes_nothing(engine_with: EngineWith) -> None:
 
 _WITHDRAWAL = Withdrawal("a")
 _NO_ITEMS: list[tuple[object, str]] = [
-    ("abc", "'abc', of the type str: a sequence is wanted"),
-    ({"id": "1", "body": "正文"}, "of the type dict: a sequence is wanted"),
-    (articles()[0], "of the type Article: a sequence is wanted, .*; put a single one into a list"),
-    (iter(articles()), "a sequence is wanted, .*; make a list"),
-    (None, "None, of the type NoneType: a sequence is wanted"),
-    ([articles()[0], "abc"], "item 1 is 'abc', of the type str: an Article"),
-    ([{"id": "1", "body": "正文"}], "item 0 is {'id': '1', 'body': '正文'}, of the type dict: an Article"),
+    ("abc", "'abc', of type str: expected a sequence"),
+    ({"id": "1", "body": "正文"}, "of type dict: expected a sequence"),
+    (articles()[0], "of type Article: expected a sequence .*; wrap a single item in a list"),
+    (iter(articles()), "expected a sequence .*; turn an iterable into a list"),
+    (None, "None, of type NoneType: expected a sequence"),
+    ([articles()[0], "abc"], "item 1 is 'abc', of type str: an Article"),
+    ([{"id": "1", "body": "正文"}], "item 0 is {'id': '1', 'body': '正文'}, of type dict: an Article"),
 ]
 
 
@@ -337,7 +337,7 @@ def test_what_is_no_sequence_of_items_is_refused(
 def test_what_is_no_article_is_not_added(item: object, engine_with: EngineWith) -> None:
     """The error names what came and the class that is wanted."""
     engine, _ = engine_with(0)
-    with pytest.raises(TypeError, match=rf"of the type {type(item).__name__}: `add` needs an Article"):
+    with pytest.raises(TypeError, match=rf"of type {type(item).__name__}: `add` needs an Article"):
         engine.add(item)  # type: ignore[arg-type]
 
 

@@ -401,7 +401,7 @@ def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path)
     assert (result.exit_code, "none.txt: there is no such file" in _one_line(result.stderr)) == (2, True)
     second.write_bytes("你好".encode("gbk"))
     result = invoke("explain", first, second)
-    assert (result.exit_code, "b.txt is no UTF-8" in _one_line(result.stderr)) == (2, True)
+    assert (result.exit_code, "b.txt is not valid UTF-8" in _one_line(result.stderr)) == (2, True)
     (tmp_path / "blank.txt").write_text(" \n\u3000", "utf-8")
     result = invoke("explain", first, tmp_path / "blank.txt")
     assert (result.exit_code, "blank.txt is blank" in " ".join(result.stderr.split())) == (2, True)
@@ -463,10 +463,10 @@ def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_
     command = {"--out": tmp_path / "out", "--state": tmp_path / "state", option: ""}
     result = invoke("dedup", articles, *(part for pair in command.items() for part in pair))
     assert result.exit_code == 2
-    assert "a path is wanted; `.` is the directory where you are" in _one_line(result.stderr)
+    assert "the path is empty; for the current directory, write `.`" in _one_line(result.stderr)
 
 
-@pytest.mark.parametrize(("directory", "told"), [("", "a path is wanted"), ("\udcff", "it is no UTF-8")])
+@pytest.mark.parametrize(("directory", "told"), [("", "the path is empty"), ("\udcff", "it is not valid UTF-8")])
 def test_snapshot_into_what_is_no_path_is_refused(directory: str, told: str, invoke: Invoke) -> None:
     """As for `dedup`: an empty one would copy the state to where one is, and RocksDB takes UTF-8 alone."""
     result = invoke("state", "snapshot", directory)

@@ -119,8 +119,8 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
         (("--pairs", _ROOT / "tests"), "is a directory: name a file in it"),
         (("--pairs", "-"), "- cannot be read more than once: name a file"),
         (("--markdown", __file__), "is a file, where a directory is wanted"),
-        (("--markdown", ""), "a path is wanted"),
-        (("-o", ""), "a path is wanted"),
+        (("--markdown", ""), "the path is empty"),
+        (("-o", ""), "the path is empty"),
         (("-o", __file__), "is a file, where a directory is wanted"),
     ],
 )

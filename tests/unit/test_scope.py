@@ -47,16 +47,16 @@ def test_scope_is_64_bits_of_blake2b() -> None:
 @pytest.mark.parametrize(
     ("scope", "name", "said"),
     [
-        ("a\x1fb", "n", "the scope 'a\\x1fb' has a U+001F"),
-        ("a", "n\x1fm", "the id 'n\\x1fm' has a U+001F"),
-        ("", "n\x1fm", "the id 'n\\x1fm' has a U+001F"),
+        ("a\x1fb", "n", "the scope 'a\\x1fb' contains U+001F"),
+        ("a", "n\x1fm", "the id 'n\\x1fm' contains U+001F"),
+        ("", "n\x1fm", "the id 'n\\x1fm' contains U+001F"),
         ("长" * 86, "n", "has 258 bytes, at most 256"),
         ("", "", "the id '' has 0 bytes, not 1 to 65519"),
         ("a", "", "has 0 bytes, not 1 to 65517"),
         ("a", "n" * 65_518, "has 65518 bytes, not 1 to 65517"),
         ("s" * 70_000, "n", "has 70000 bytes, at most 256"),
-        ("\ud83d", "n", "the id 'n' of the scope '\\ud83d' cannot be UTF-8: surrogates not allowed"),
-        ("", "\ud83d", "the id '\\ud83d' cannot be UTF-8: surrogates not allowed"),
+        ("\ud83d", "n", "the id 'n' of the scope '\\ud83d' cannot be encoded as UTF-8: surrogates not allowed"),
+        ("", "\ud83d", "the id '\\ud83d' cannot be encoded as UTF-8: surrogates not allowed"),
     ],
 )
 def test_what_could_be_mistaken_is_refused(

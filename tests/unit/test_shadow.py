@@ -91,18 +91,18 @@ def test_thresholds_of_the_shadow_are_those_in_force_but_for_some() -> None:
             ["shadow.verify.near_jacard=0.5"],
             r"shadow\.verify\.near_jacard = '0.5': no such setting; did you mean shadow\.verify\.near_jaccard\?",
         ),
-        (["shadow.verify.foo=2"], r"shadow\.verify\.foo = '2': no such setting; there are: near_jaccard, "),
+        (["shadow.verify.foo=2"], r"shadow\.verify\.foo = '2': no such setting; available: near_jaccard, "),
         (
             ["shadow.verify.foo=2", "shadow.verify.near_jaccard=7"],
             r"(?s)near_jaccard = '7': .*\(.*\)\n *shadow\.verify\.foo = '2': no such setting",
         ),
         (
             ["shadow.enabled=true", "shadow.verify.near_jaccard=0.5", "shadow.topic=articles.dead"],
-            "the topics that are written to must differ",
+            "the topics written to must all differ",
         ),
         (
             ["shadow.enabled=true", "shadow.verify.near_jaccard=0.5", "input.topics=^articles\\..*"],
-            "takes in",
+            "matches",
         ),
     ],
 )
