@@ -1,4 +1,4 @@
-"""The settings: what there is, where values come from, and their reference page.
+"""The settings: which there are, where their values come from, and their reference page.
 
 Knows names, bounds and precedence; knows nothing of who uses them.
 """

@@ -1,4 +1,4 @@
-"""What the engine decides by: text, weights, fingerprints, thresholds, and how long articles are remembered.
+"""The settings that decisions depend on: text, weights, fingerprints, thresholds, how long articles are remembered.
 
 Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
 """
@@ -74,7 +74,7 @@ class TextSettings(Group):
     )
 
 
-IDF_FLOOR, IDF_CEILING = 0.5, 9.0  # nats; of the profile `default`, the paper's has none
+IDF_FLOOR, IDF_CEILING = 0.5, 9.0  # nats, of the profile `default`; the paper's has none
 
 
 class WeightSettings(Group):
@@ -121,7 +121,7 @@ class WeightSettings(Group):
         return self
 
 
-_MOST_DOUBLINGS = 40  # of the first epoch: beyond any number of articles
+_MOST_DOUBLINGS = 40  # of the first epoch's length: more than any number of articles
 
 
 class IdfSettings(Group):
@@ -151,7 +151,7 @@ class IdfSettings(Group):
     )
 
     def articles_of(self, epoch: int) -> int:
-        """Return how many articles are judged with an epoch, by its number."""
+        """Return how many articles are judged within an epoch, given its number."""
         return min(self.epoch_articles, self.first_epoch_articles << min(epoch, _MOST_DOUBLINGS))
 
 
@@ -366,12 +366,12 @@ class ClusterSettings(Group):
     @model_validator(mode="after")
     def _sources_named(self) -> Self:
         if self.canonical == "preferred_source" and not self.preferred_sources:
-            raise ValueError("cluster.canonical = preferred_source wants cluster.preferred_sources")
+            raise ValueError("cluster.canonical = preferred_source requires cluster.preferred_sources")
         return self
 
 
 class EngineSettings(Group):
-    """What the engine needs; the rest of the settings is the service's."""
+    """The engine's settings; all others belong to the service."""
 
     text: TextSettings = TextSettings()
     weights: WeightSettings = WeightSettings()
@@ -391,6 +391,6 @@ class EngineSettings(Group):
         ):
             if self.landmarks.keys > most:
                 raise ValueError(
-                    f"landmarks.keys = {self.landmarks.keys} is more than {name} = {most}, the most that there can be"
+                    f"landmarks.keys = {self.landmarks.keys} is more than {name} = {most}, the maximum of landmarks"
                 )
         return self

@@ -1,6 +1,6 @@
-"""How faults of settings are told: a line each with the setting, its value, what is allowed and what is near.
+"""Messages about invalid settings: a line each with the setting, its value, what is allowed and similar names.
 
-Knows what pydantic finds wrong; knows nothing of where values come from.
+Knows pydantic's errors; knows nothing of where values come from.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ from stream_dedup.settings.kinds import PASSED_ON, FaultsBelowError, form_of, gr
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
-_NEAR = 0.75  # of names that have nothing but letters in common: less is chance
-_MOST_NEAR = 3  # names that are suggested
-_NO_TABLE = ("model_type", "dict_type")  # what pydantic calls a value where a table should be
+_NEAR = 0.75  # similarity of whole names, by difflib: less is coincidence
+_MOST_NEAR = 3  # names suggested
+_NO_TABLE = ("model_type", "dict_type")  # pydantic's errors for a value where a table is expected
 _Path = tuple[str, ...]
 
 
 def describe_faults(error: ValidationError) -> Iterator[str]:
-    """Yield a line a fault: the setting, its value, what is wrong, and what the setting is for."""
+    """Yield one line per fault: the setting, its value, what is wrong, and what the setting is for."""
     yield from _described((), error)
 
 
@@ -38,10 +38,10 @@ def _described(prefix: _Path, error: ValidationError) -> Iterator[str]:
 
 
 def shown(names: Sequence[str], value: object) -> str:
-    """Return a value as it is written, unless a part of its name tells of a secret.
+    """Return a value as it is written, or a placeholder if a part of its name suggests a secret.
 
     Args:
-        names: the parts of the name.
+        names: parts of the setting's name.
         value: of the setting.
     """
     if any(map(resembles_secret, names)):
@@ -50,7 +50,7 @@ def shown(names: Sequence[str], value: object) -> str:
 
 
 def _unknown(path: _Path, value: object) -> Iterator[str]:
-    """Yield a line for each setting that there is not: a group that there is not may hold many."""
+    """Yield a line for each setting that does not exist: a group that does not exist may contain many."""
     leaves = list(_leaves(path, value))
     for names, leaf in leaves:
         yield f"{'.'.join(names)} = {shown(names, leaf)}: no such setting{_hint(names)}"
@@ -59,7 +59,7 @@ def _unknown(path: _Path, value: object) -> Iterator[str]:
 
 
 def _leaves(path: _Path, value: object) -> Iterator[tuple[_Path, object]]:
-    """Yield what stands in tables, and in lists of them, by its whole name."""
+    """Yield the values in tables, and in lists of tables, with their full names."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _leaves((*path, str(name)), inner)
@@ -83,10 +83,12 @@ def _reason(path: _Path, fault: ErrorDetails) -> str:
     if fault["type"] in _NO_TABLE:
         group = _group(path)
         inside = (
-            f", of {', '.join('.'.join([*path, name]) for name in group.model_fields)}" if group is not None else ""
+            f" with any of {', '.join('.'.join([*path, name]) for name in group.model_fields)}"
+            if group is not None
+            else ""
         )
         return f"it must be a table{inside}"
-    return fault["msg"].removeprefix("Value error, ")  # pydantic's name for a fault that we found
+    return fault["msg"].removeprefix("Value error, ")  # pydantic's prefix for errors of our own validators
 
 
 def _field(path: _Path) -> FieldInfo | None:
@@ -106,7 +108,7 @@ def _group(path: _Path) -> type[BaseModel] | None:
 
 
 def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the whole names of all settings in a group."""
+    """Yield the full names of all settings in a group."""
     for name, field in model.model_fields.items():
         group = group_of(field)
         yield from _names(group, f"{prefix}{name}.") if group is not None else [f"{prefix}{name}"]
@@ -118,11 +120,11 @@ def _hint(path: _Path) -> str:
         return f"; did you mean {' or '.join(near)}?"
     depth = next(depth for depth in range(len(path) - 1, -1, -1) if _group(path[:depth]) is not None)
     group = _group(path[:depth]) or Settings
-    return f"; there are{' the groups' if group is Settings else ''}: {', '.join(group.model_fields)}"
+    return f"; available{' groups' if group is Settings else ''}: {', '.join(group.model_fields)}"
 
 
 def _near(path: _Path) -> list[str]:
-    """Return the names that may be meant, the likeliest first."""
+    """Return the names that may have been meant, the likeliest first."""
     group, known = _group(path[:-1]), list(_names(Settings))
     if group is not None and (inside := get_close_matches(path[-1], group.model_fields, n=1)):
         return [".".join([*path[:-1], *inside])]

@@ -21,8 +21,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-PASSED_ON = ("kafka", "registry")  # groups of properties that are others', whose names hold dots
-# Kafka refuses a dot alone, and two.
+PASSED_ON = ("kafka", "registry")  # groups of other libraries' properties, whose names contain dots
+# Kafka rejects the names `.` and `..`.
 TOPIC = r"^(?:[a-zA-Z0-9._-]{3,249}|[a-zA-Z0-9._-]?[a-zA-Z0-9_-]|[a-zA-Z0-9_-]\.)$"
 
 
@@ -36,22 +36,22 @@ class Group(BaseModel):
     def _numbers_are_no_truths(cls, value: object, info: ValidationInfo) -> object:
         kind = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {int, float} & {kind, *get_args(kind)}:
-            raise ValueError("a number is wanted, not true or false")
+            raise ValueError("it must be a number, not true or false")
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class SomeOf:
-    """Marks a table that holds some settings of a group, under their names there."""
+    """Marks a table that contains some of a group's settings, under the names that they have there."""
 
     group: type[Group]
 
 
 class FaultsBelowError(ValueError):
-    """Settings in such a table are wrong.
+    """Settings in such a table are invalid.
 
     Args:
-        path: names of the table.
+        path: parts of the table's name.
         faults: what is wrong in it.
     """
 
@@ -62,7 +62,7 @@ class FaultsBelowError(ValueError):
 
 
 def group_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the group that a field is, or some settings of which it holds; None for a setting."""
+    """Return the group that a field is, or that it contains settings of; None for a setting."""
     kind = field.annotation
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
@@ -70,11 +70,11 @@ def group_of(field: FieldInfo) -> type[BaseModel] | None:
 
 
 class FileRelative:
-    """Marks a path which, where a settings file names it, is relative to that file."""
+    """Marks a path that, if a settings file contains it, is relative to that file."""
 
 
 def is_path(field: FieldInfo) -> bool:
-    """Tell whether a setting is a path, or none."""
+    """Tell whether a setting is a path, or a path or None."""
     of_parts = (getattr(part, "__metadata__", ()) for part in get_args(field.annotation))
     return any(isinstance(mark, FileRelative) for marks in (field.metadata, *of_parts) for mark in marks)
 
@@ -83,27 +83,27 @@ _Value = TypeVar("_Value")
 
 
 def no_empty_path(value: _Value) -> _Value:
-    """Return a value that is to be a path: a variable that is not set would be the directory where one is.
+    """Return the value of a path, unless it is empty: an unset shell variable would mean the current directory.
 
     Raises:
         ValueError: it is empty.
     """
     if value == "":
-        raise ValueError("a path is wanted; `.` is the directory where you are")
+        raise ValueError("the path is empty; for the current directory, write `.`")
     return value
 
 
 def in_utf_8(value: _Value) -> _Value:
-    """Return a value that is UTF-8 if it is text: other bytes fit into no JSON, no log and no client of Kafka.
+    """Return a value that is UTF-8 if it is text: JSON, logs and Kafka clients take no other bytes.
 
     Raises:
-        ValueError: it is not: Python has such bytes of the system as lone surrogates.
+        ValueError: it is not; Python represents other bytes from the system as lone surrogates.
     """
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ValueError("it is no UTF-8") from None
+            raise ValueError("it is not valid UTF-8") from None
     return value
 
 
@@ -111,12 +111,12 @@ SettingPath = Annotated[Path, BeforeValidator(no_empty_path), BeforeValidator(in
 
 
 def unit(name: str) -> dict[str, JsonValue]:
-    """Return what tells the unit of a setting, for the reference page."""
+    """Return the unit of a setting as its schema holds it, for the reference page."""
     return {"unit": name}
 
 
 def form(words: str) -> dict[str, JsonValue]:
-    """Return what tells in words which texts the pattern of a setting allows."""
+    """Return a description of what the pattern of a setting allows, as its schema holds it."""
     return {"form": words}
 
 
@@ -124,13 +124,13 @@ TOPIC_FORM = form("1 to 249 characters out of a-z, A-Z, 0-9, dot, underscore and
 
 
 def form_of(field: FieldInfo) -> str:
-    """Return in words which texts the pattern of a setting allows, empty where nothing is said."""
+    """Return the description of what the pattern of a setting allows, empty if there is none."""
     extra = field.json_schema_extra
     return str(extra.get("form", "")) if isinstance(extra, dict) else ""
 
 
 def split_commas(value: object) -> object:
-    """Take `a, b` for a list: the environment and flags hold text only."""
+    """Treat `a, b` as a list: the environment and flags contain only text."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -144,7 +144,7 @@ def flattened(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def split_pairs(value: object) -> object:
-    """Take `a = b, c = d` for a table: the environment holds text only."""
+    """Treat `a = b, c = d` as a table: the environment contains only text."""
     if isinstance(value, Mapping):
         return dict(flattened(value))
     if not isinstance(value, str):
@@ -152,12 +152,12 @@ def split_pairs(value: object) -> object:
     pairs = [part.partition("=") for part in value.split(",") if part.strip()]
     for name, equals, _ in pairs:
         if not equals:
-            raise ValueError(f"{name.strip()!r} is no pair: write name=value, name=value")
+            raise ValueError(f"{name.strip()!r} is not a pair: write name=value, name=value")
     return {name.strip(): item.strip() for name, _, item in pairs}
 
 
 def as_text(value: object) -> object:
-    """Take properties of a client as text, as the environment and flags hold them; the items of a list with commas."""
+    """Turn a client's properties into text, as in the environment and flags; list items are joined with commas."""
     if not isinstance(value, Mapping):
         return value
     return {name: _as_property(item) for name, item in value.items()}
@@ -177,34 +177,34 @@ def check_property_names(names: Iterable[str]) -> None:
     """
     for name in names:
         if not name.strip():
-            raise ValueError(f"{name!r} is no name of a property")
+            raise ValueError(f"{name!r} is not the name of a property")
 
 
 def check_pattern(pattern: str) -> None:
     """Check a regular expression.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not valid.
     """
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from None
 
 
 def check_url(setting: str, url: str, credentials: str) -> None:
-    """Check that a URL is one of HTTP and holds no credentials.
+    """Check that a URL is an HTTP URL without credentials.
 
     Args:
         setting: its name.
         url: its value.
-        credentials: where these belong.
+        credentials: the setting or variable where credentials belong.
 
     Raises:
         ValueError: it is not.
     """
-    # The url itself may hold what must not be shown.
+    # The messages leave out the URL, which may contain secrets.
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{setting} must begin with http:// or https://")
     if "@" in urlsplit(url).netloc:
-        raise ValueError(f"{setting} holds credentials: these belong into {credentials}")
+        raise ValueError(f"{setting} contains credentials: move them to {credentials}")

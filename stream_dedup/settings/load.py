@@ -1,6 +1,6 @@
 """Where settings come from: defaults < TOML file < environment < flags.
 
-Knows precedence and how each source is written; knows no single setting.
+Knows precedence and how each source is written; knows no individual setting.
 """
 
 import re
@@ -17,13 +17,13 @@ from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
-# What Kubernetes puts into each container about a service named stream-dedup.
+# Variables that Kubernetes sets in each container for a service named stream-dedup.
 _OF_KUBERNETES = re.compile(r"(?<!_)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
 Tree = dict[str, Any]
 
 
 class SettingsError(ValueError):
-    """Settings that cannot be used: a line a fault, each with the setting, its value and what is allowed."""
+    """Settings are invalid: one line per fault, each with the setting, its value and what is allowed."""
 
 
 def load_settings(
@@ -32,17 +32,18 @@ def load_settings(
     """Return the effective settings.
 
     Args:
-        file: TOML, a table a group. Relative paths in it are relative to it.
-        environment: `STREAM_DEDUP_GROUP__NAME=value`; for librdkafka's properties `STREAM_DEDUP_KAFKA__SASL_PASSWORD`
-            stands for `sasl.password`; so for the registry's. Other variables are ignored.
-        flags: `group.name=value`, the last word.
+        file: TOML, one table per group. Relative paths in it are relative to the file.
+        environment: `STREAM_DEDUP_GROUP__NAME=value`; in librdkafka's and the registry's properties, `_` stands for a
+            dot: `STREAM_DEDUP_KAFKA__SASL_PASSWORD` is `sasl.password`. Other variables are ignored.
+        flags: `group.name=value`; they take precedence.
 
     Raises:
-        SettingsError: something is unknown, of the wrong type or out of bounds; all faults are listed.
+        SettingsError: the file cannot be read, or settings are unknown, of the wrong type or out of bounds; all of
+            these are listed.
     """
     tree: Tree = {}
     faults: list[str] = []
-    # A file that cannot be read is told alone: what stands in it would be missed by the other settings.
+    # A file that cannot be read is the only fault reported: without its contents the other settings may seem wrong.
     for layer in (_from_file(file), _from_environment(environment or {}, faults), _from_flags(flags, faults)):
         _overlay(tree, layer)
     try:
@@ -58,11 +59,11 @@ def _from_file(file: Path | None) -> Tree:
     if file is None:
         return {}
     try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # editors of Windows begin it with a mark
+        tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # Windows editors put a mark at the beginning
     except OSError as error:
         raise SettingsError(f"settings file {file}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"settings file {file} is not TOML: {error}") from None
+        raise SettingsError(f"settings file {file} is not valid TOML: {error}") from None
     for group, name in _path_settings():
         table = tree.get(group)
         if isinstance(table, dict) and isinstance(table.get(name), str) and table[name]:
@@ -112,7 +113,7 @@ def _put(tree: Tree, path: Sequence[str], value: str, faults: list[str]) -> None
     for part in path[:-1]:
         inner = tree.setdefault(part, {})
         if not isinstance(inner, dict):
-            faults.append(f"{'.'.join(path)} = {shown(path, value)}: {part} has a value already, it is no group here")
+            faults.append(f"{'.'.join(path)} = {shown(path, value)}: {part} already has a value and is no group here")
             return
         tree = inner
     tree[path[-1]] = value

@@ -1,6 +1,6 @@
 """Which values must not be shown.
 
-Knows names that tell of a secret; knows nothing of where settings are shown.
+Knows names that suggest a secret; knows nothing of where settings are shown.
 """
 
 import re
@@ -12,7 +12,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _WORDS = ("password", "passwd", "passphrase", "secret", "token", "private", "assertion", "credential", "jaas")
-_ALIKE = 0.75  # of a word with one of these: a slip of the keyboard or two
+_ALIKE = 0.75  # similarity of a word to one of these: a typo or two
 
 
 def is_secret(name: str) -> bool:
@@ -21,6 +21,6 @@ def is_secret(name: str) -> bool:
 
 
 def resembles_secret(name: str) -> bool:
-    """Tell whether a name may mean a secret though it is misspelt: for messages about names that nobody knows."""
+    """Tell whether a name may be a misspelt name of a secret: for messages about unknown names."""
     words = re.split(r"[^a-z]+", name.lower())
     return is_secret(name) or any(get_close_matches(word, _WORDS, n=1, cutoff=_ALIKE) for word in words)

@@ -1,6 +1,6 @@
 """The settings as a page: every name with its default, its bounds and its meaning.
 
-Knows how to write settings down; knows no single setting.
+Knows how to write settings down; knows no individual setting.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def chosen_markdown(names: Sequence[str]) -> str:
     """Return a table of some settings, as Markdown.
 
     Raises:
-        KeyError: there is no setting of such a name.
+        KeyError: a name is not that of a setting.
     """
     fields = dict(_fields("", Settings))
     rows = (f"| `{name}` | {_shown(fields[name].get_default())} | {fields[name].description} |" for name in names)

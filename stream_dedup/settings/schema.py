@@ -1,4 +1,4 @@
-"""All settings of the service, and what must fit together among them.
+"""All settings of the service, and which of them must be consistent with each other.
 
 Knows groups of settings; knows nothing of where values come from or who uses them.
 """
@@ -67,7 +67,7 @@ class Settings(EngineSettings):
         wanting = {"input": self.input.wire_formats, "output": {self.output.format} - {"json"}}
         for group, formats in wanting.items():
             if formats and not self.registry.get("url"):
-                raise ValueError(f"{group}: the format {', '.join(sorted(formats))} wants registry.url")
+                raise ValueError(f"{group}: the format {', '.join(sorted(formats))} requires registry.url")
         return self
 
     @model_validator(mode="after")
@@ -79,10 +79,12 @@ class Settings(EngineSettings):
         for topic in self.input.topics:
             for name, output in outputs.items():
                 if takes_in(topic, output):
-                    raise ValueError(f"input.topics: {topic!r} takes in {name} = {output!r}: a loop")
+                    raise ValueError(
+                        f"input.topics: {topic!r} matches {name} = {output!r}: the service would read its own output"
+                    )
         if len(set(outputs.values())) < len(outputs):
             told = ", ".join(f"{name} = {topic}" for name, topic in outputs.items())
-            raise ValueError(f"the topics that are written to must differ, they are {told}")
+            raise ValueError(f"the topics written to must all differ, but they are {told}")
         return self
 
     @model_validator(mode="after")
@@ -91,7 +93,7 @@ class Settings(EngineSettings):
         hosts = {http.host, api.host}
         one_address = len(hosts) == 1 or hosts <= _LOCALHOST or hosts & _EVERY_ADDRESS
         if api.enabled and http.port == api.port != 0 and one_address:
-            raise ValueError(f"http.port and api.port are both {api.port}: one address takes one of them")
+            raise ValueError(f"http.port and api.port are both {api.port}: on the same address they must differ")
         return self
 
     @model_validator(mode="after")
@@ -101,7 +103,7 @@ class Settings(EngineSettings):
         except ValidationError as error:
             raise FaultsBelowError(("shadow", "verify"), error) from None
         if verify == self.verify and self.shadow.enabled:
-            raise ValueError("shadow.enabled = true, but no threshold in shadow.verify differs from that in force")
+            raise ValueError("shadow.enabled = true, but no threshold in shadow.verify differs from the one in force")
         return self
 
     def shadow_verify(self) -> VerifySettings:
@@ -114,7 +116,7 @@ class Settings(EngineSettings):
         return [self.api.token, *(value for name, value in properties if is_secret(name))]
 
     def redacted(self) -> dict[str, Any]:
-        """Return the settings as plain data, secrets replaced."""
+        """Return the settings as plain data, with secrets replaced."""
         plain = self.model_dump(mode="json")
         plain["api"]["token"] = REDACTED if self.api.token else ""
         for name, properties in (("kafka", self.kafka), ("registry", self.registry)):

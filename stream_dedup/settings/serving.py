@@ -1,4 +1,4 @@
-"""What the service serves and tells beside its outputs: metrics and health, API, shadow, logs, spans.
+"""What the service serves and reports besides its outputs: metrics and health, API, shadow, logs, spans.
 
 Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
 """
@@ -23,7 +23,7 @@ class HttpSettings(Group):
     )
     stuck_seconds: float = Field(
         60.0,
-        ge=3,  # waits for the broker go round about once a second, some every other
+        ge=3,  # loops that wait for the broker turn about once a second, some every two
         le=3600,
         json_schema_extra=unit("seconds"),
         description="How long the poll loop may be silent before /healthz fails and the stacks of all threads are "
@@ -71,9 +71,9 @@ class ApiSettings(Group):
     @model_validator(mode="after")
     def _token_guards(self) -> Self:
         if self.token and len(self.token) < _SHORTEST_TOKEN:
-            raise ValueError(f"api.token has {len(self.token)} characters, fewer than {_SHORTEST_TOKEN}")
+            raise ValueError(f"api.token has {len(self.token)} characters, fewer than the required {_SHORTEST_TOKEN}")
         if not self.token and self.host not in _LOOPBACK:
-            raise ValueError(f"api.host = {self.host!r} can be reached from elsewhere: that wants an api.token")
+            raise ValueError(f"api.host = {self.host!r} can be reached from other machines: set an api.token")
         return self
 
 
@@ -125,7 +125,7 @@ class TracingSettings(Group):
         description="Share of the commits without a sampled message that get a trace. Commits with one always do.",
     )
 
-    # Of the whole group, so that the value is not shown: it may hold what must not be.
+    # Validates the whole group, so that the error does not show the value, which may contain secrets.
     @model_validator(mode="after")
     def _endpoint_is_plain(self) -> Self:
         if self.endpoint:

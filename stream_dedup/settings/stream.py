@@ -21,17 +21,17 @@ from stream_dedup.settings.kinds import (
     unit,
 )
 
-OWN_HEADERS = "stream_dedup."  # what the names of headers that the service writes begin with
+OWN_HEADERS = "stream_dedup."  # prefix of the headers that the service writes
 FormatName = Literal["json", "avro", "protobuf", "json-schema"]
 
 
 def is_expression(wanted: str) -> bool:
-    """Tell whether one of `input.topics` is a regular expression, of Python's kind, and no name."""
+    """Tell whether one of `input.topics` is a Python regular expression and not a name."""
     return wanted.startswith("^")
 
 
 def takes_in(wanted: str, topic: str) -> bool:
-    """Tell whether one of `input.topics`, a name or a regular expression, takes in a topic."""
+    """Tell whether one of `input.topics`, a name or a regular expression, matches a topic."""
     return re.match(wanted, topic) is not None if is_expression(wanted) else wanted == topic
 
 
@@ -61,7 +61,7 @@ class FieldSettings(Group):
     @classmethod
     def _names_between_dots(cls, path: str) -> str:
         if path and not all(path.split(".")):
-            raise ValueError("a name is missing at a dot: `doc.text` is `text` in `doc`")
+            raise ValueError("a name is missing before or after a dot: `doc.text` is `text` in `doc`")
         return path
 
 
@@ -146,18 +146,18 @@ class InputSettings(Group):
     def _formats_of_topics(self) -> Self:
         for name in self.formats:
             if name not in self.topics and not any(takes_in(topic, name) for topic in self.topics):
-                raise ValueError(f"input.formats: {name!r} is none of input.topics ({', '.join(self.topics)})")
+                raise ValueError(f"input.formats: {name!r} is not one of input.topics ({', '.join(self.topics)})")
         return self
 
     def format_of(self, topic: str) -> FormatName:
-        """Return the format of a topic: its own, or that of the first regular expression that takes it in."""
+        """Return the format of a topic: its own, that of the first regular expression that matches, or the default."""
         if topic in self.formats:
             return self.formats[topic]
         return next((form for name, form in self.formats.items() if takes_in(name, topic)), self.format)
 
     @property
     def wire_formats(self) -> set[FormatName]:
-        """The formats of its topics that want a schema registry."""
+        """The formats of its topics that require a schema registry."""
         return {self.format, *self.formats.values()} - {"json"}
 
     @field_validator("scope_header")
@@ -170,14 +170,14 @@ class InputSettings(Group):
     @model_validator(mode="after")
     def _scopes_looked_for(self) -> Self:
         if self.scope_missing == "dead" and not (self.scope_header or self.fields.scope):
-            raise ValueError("input.scope_missing = dead wants input.scope_header or input.fields.scope")
+            raise ValueError("input.scope_missing = dead requires input.scope_header or input.fields.scope")
         return self
 
     @field_validator("topics")
     @classmethod
     def _no_topic_twice(cls, topics: list[str]) -> list[str]:
         if len(set(topics)) < len(topics):
-            raise ValueError("a topic stands there twice")
+            raise ValueError("a topic is listed twice")
         return topics
 
     @field_validator("topics")
@@ -187,7 +187,9 @@ class InputSettings(Group):
             if is_expression(topic):
                 check_pattern(topic)
             elif not re.fullmatch(TOPIC.strip("^$"), topic):
-                raise ValueError(f"{topic!r} is no topic name (letters, digits, . _ -) and no ^regular expression")
+                raise ValueError(
+                    f"{topic!r} is neither a topic name (letters, digits, . _ -) nor a ^regular expression"
+                )
         return topics
 
 
