@@ -77,9 +77,7 @@ def check_items(items: object, kinds: tuple[type, ...], wanted: str) -> None:
         TypeError: it is not a sequence, or an item has none of the types.
     """
     if isinstance(items, str | bytes) or not isinstance(items, Sequence):
-        several = (
-            "wrap a single item in a list" if isinstance(items, kinds) else "turn an iterable into a list first"
-        )
+        several = "wrap a single item in a list" if isinstance(items, kinds) else "turn an iterable into a list first"
         raise TypeError(f"{shown(items)}: expected a sequence in which each item is {wanted}; {several}")
     for place, item in enumerate(items):
         if not isinstance(item, kinds):

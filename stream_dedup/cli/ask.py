@@ -1,4 +1,4 @@
-"""The command line's questions: status, article, cluster, similar; and api, which answers them by HTTP.
+"""The commands that ask about a state: status, article, cluster, similar; and api, which answers over HTTP.
 
 Knows arguments and what is printed; knows nothing of how an answer is found.
 """
@@ -49,7 +49,7 @@ _Answered = TypeVar("_Answered", bound="Answer")
 
 def _id(text: str) -> str:
     if not 1 <= len(text) <= LONGEST_ID:
-        raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are taken")
+        raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are allowed")
     return checked_name(in_utf_8(text))
 
 
@@ -57,16 +57,16 @@ as_text = as_option(in_utf_8)
 as_id = as_option(_id)
 as_scope = as_option(lambda text: checked_scope(in_utf_8(text)))
 
-IdArgument = Annotated[str, typer.Argument(help="Of the article.", metavar="ID", parser=as_id)]
+IdArgument = Annotated[str, typer.Argument(help="Id of the article.", metavar="ID", parser=as_id)]
 ScopeOption = Annotated[
     str,
-    typer.Option("--scope", help="Of the article; none where there are no scopes.", metavar="SCOPE", parser=as_scope),
+    typer.Option("--scope", help="Scope of the article, if it has one.", metavar="SCOPE", parser=as_scope),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with the fields of the HTTP API.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with the fields of the HTTP API.")]
 
 
 def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
-    """Serve the HTTP API and its page on the state of a service, beside it."""
+    """Serve the HTTP API and its web page on the state of a service, in a process of its own."""
     settings = settings_of(config, flags)
     from stream_dedup.api.server import Server
     from stream_dedup.observe.strays import catch_strays
@@ -81,17 +81,17 @@ def status_command(
     watch: Annotated[
         float,
         typer.Option(
-            min=0, max=_DAY, help="Look again after so many seconds, until Ctrl-C; 0: once.", metavar="SECONDS"
+            min=0, max=_DAY, help="Update every SECONDS, until Ctrl-C; 0: show the status once.", metavar="SECONDS"
         ),
     ] = 0.0,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Show how far the service has come, and its rate, from two looks a second apart.
+    """Show the progress of the service, and its rate, measured over a second.
 
-    Read from state.directory, beside a running service or after it; decisions and waiting messages are asked from its
-    port (http.host, http.port) and are left out where none answers.
+    Reads the state in state.directory, whether the service is running or not. The numbers of decisions and of waiting
+    messages come from the service's port (http.host, http.port), and are left out if it does not answer.
     """
     settings = settings_of(config, flags)
     from stream_dedup.shown.answers import status_shown
@@ -114,9 +114,9 @@ def article_command(
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Show what became of an article.
+    """Show the decision on an article.
 
-    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    Reads the state in state.directory: of a service, running or not, or from `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
     from stream_dedup.shown.answers import article_shown
@@ -125,17 +125,17 @@ def article_command(
 
 
 def cluster_command(
-    article: Annotated[str, typer.Argument(help="Of any article of the cluster.", metavar="ID", parser=as_id)],
+    article: Annotated[str, typer.Argument(help="Id of any article in the cluster.", metavar="ID", parser=as_id)],
     scope: ScopeOption = "",
-    limit: Annotated[int, typer.Option(min=0, max=MOST_MEMBERS, help="Members that are shown.")] = 50,
-    offset: Annotated[int, typer.Option(min=0, max=MOST_SKIPPED, help="Members before these.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, max=MOST_MEMBERS, help="Maximum number of members shown.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, max=MOST_SKIPPED, help="Number of members skipped before them.")] = 0,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Show an article with all its copies, why each is one, and when they came.
+    """Show an article with all its copies, why each is one, and when they arrived.
 
-    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    Reads the state in state.directory: of a service, running or not, or from `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
     from stream_dedup.shown.answers import cluster_shown
@@ -146,28 +146,37 @@ def cluster_command(
 
 
 def similar_command(
-    file: Annotated[Path, typer.Argument(help="A text, UTF-8; - is standard input.", metavar="FILE", allow_dash=True)],
-    title: Annotated[str, typer.Option("--title", help="Its title.", metavar="TEXT", parser=as_text)] = "",
+    file: Annotated[
+        Path, typer.Argument(help="Text file in UTF-8; - for standard input.", metavar="FILE", allow_dash=True)
+    ],
+    title: Annotated[str, typer.Option("--title", help="Title of the text.", metavar="TEXT", parser=as_text)] = "",
     source: Annotated[
         str,
         typer.Option(
-            "--source", help="Who published it: the lines of that site are left out.", metavar="NAME", parser=as_text
+            "--source",
+            help="Publisher of the text: lines that this site puts around its articles are ignored.",
+            metavar="NAME",
+            parser=as_text,
         ),
     ] = "",
     url: Annotated[
-        str, typer.Option("--url", help="Where; its host stands in for the source.", metavar="URL", parser=as_text)
+        str,
+        typer.Option(
+            "--url", help="URL of the text; without --source, its host is the site.", metavar="URL", parser=as_text
+        ),
     ] = "",
     scope: Annotated[
-        str, typer.Option("--scope", help="Within which alone it is compared.", metavar="SCOPE", parser=as_scope)
+        str,
+        typer.Option("--scope", help="Compare only with articles of this scope.", metavar="SCOPE", parser=as_scope),
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, max=MOST_SIMILAR, help="Articles that are shown.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_SIMILAR, help="Maximum number of articles shown.")] = 10,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Show what a text is like among all that was judged, and what would be decided on it. It is not remembered.
+    """Show which known articles a text resembles, and what would be decided on it; the text is not stored.
 
-    Read from state.directory: that of a service, running or not, or one made by `stream-dedup dedup --state`.
+    Reads the state in state.directory: of a service, running or not, or from `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
     from stream_dedup.shown.answers import similar_shown
@@ -215,7 +224,7 @@ def _looked(desk: "Desk", seconds: float) -> "StatusAnswer":
 
 
 def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
-    """Show the status until Ctrl-C: on a terminal in its place, else one after the other."""
+    """Show the status until Ctrl-C: updated in place on a terminal, else one after the other."""
     from rich.live import Live
 
     from stream_dedup.shown.answers import status_shown

@@ -1,6 +1,6 @@
-"""What a shell is told that completes `--set`: names of settings, and the values of those that have a choice.
+"""Shell completion of `--set`: names of settings, and the values of those that have a fixed choice.
 
-Knows settings, and how bash takes a line apart; knows no command.
+Knows settings, and how bash splits a line into words; knows no command.
 """
 
 import re
@@ -17,17 +17,17 @@ _ASKED, _BY_BASH = "_STREAM_DEDUP_COMPLETE", "complete_bash"
 
 
 class _Choice(NamedTuple):
-    """The values that a setting may have, none where they are without number."""
+    """The values that a setting may have; empty if they cannot be listed."""
 
     values: list[str]
     several: bool = False
 
 
 def complete_setting(begun: str, setting: str = "") -> list[str]:
-    """Return what a setting that is being typed may become.
+    """Return the completions of a setting that is being typed.
 
     Args:
-        begun: a part of `group.name=value`, or of the value alone.
+        begun: the beginning of `group.name=value`, or of the value alone.
         setting: name of the setting in the latter case.
     """
     choices = dict(_choices(Settings))
@@ -36,21 +36,21 @@ def complete_setting(begun: str, setting: str = "") -> list[str]:
     name, equals, value = begun.partition("=")
     names = [name] if equals else [known for known in choices if known.startswith(name)]
     if len(names) == 1:
-        # A shell ends the word behind the only completion: a name is of no use there without a value.
+        # After an only completion the shell ends the word, so a name without a value would be useless.
         found = [f"{names[0]}={one}" for one in _values(choices.get(names[0], _Choice([])), value)]
         return found if found or equals else [f"{names[0]}="]
     return [f"{known}=" for known in names]
 
 
 def join_words(environ: MutableMapping[str, str]) -> str:
-    """Put together the words of a line that bash wants completed, to which `name=value` are three.
+    """Rejoin the words of a line that bash wants completed: bash splits `name=value` into three.
 
     Args:
-        environ: the environment of this process, where typer reads them.
+        environ: the environment of this process, where typer reads the words; changed in place.
 
     Returns:
-        Name of the setting whose value is being typed, which alone is the last word then and all that bash wants; else
-        nothing.
+        Name of the setting whose value is being typed: the last word is then the value alone, since that is all that
+        bash completes. Otherwise empty.
     """
     if environ.get(_ASKED) != _BY_BASH:
         return ""
@@ -71,18 +71,18 @@ def _values(choice: _Choice, begun: str) -> list[str]:
 
 
 def _choices(group: type[BaseModel]) -> Iterator[tuple[str, _Choice]]:
-    """Yield each setting of a group, and of those in it, with its choice."""
+    """Yield each setting of a group and of its subgroups, with its choice."""
     for name, field in group.model_fields.items():
         kind, inside = field.annotation, group_of(field)
         if inside is not None:
             yield from ((f"{name}.{inner}", choice) for inner, choice in _choices(inside))
-        # Names alone are no settings: `kafka` and its like are tables of properties.
+        # At the top level there are no single settings: `kafka` and `registry` are tables of properties.
         elif group is not Settings:
             several = get_origin(kind) is list
             yield name, _Choice(_allowed(get_args(kind)[0] if several else kind), several)
 
 
-def _allowed(kind: Any) -> list[str]:  # noqa: ANN401  # whatever stands behind a field's name
+def _allowed(kind: Any) -> list[str]:  # noqa: ANN401  # whatever a field's annotation may be
     if kind is bool:
         return ["true", "false"]
     if get_origin(kind) is Literal:

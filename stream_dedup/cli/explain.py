@@ -1,4 +1,4 @@
-"""The command line's `explain`: two texts out of files, or two articles of a service.
+"""The command `explain`: compares two texts in files, or two articles of a service.
 
 Knows arguments and what is printed; knows nothing of how texts are compared.
 """
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 def explain_command(
-    first: Annotated[Path | None, typer.Argument(help="A text, UTF-8.", metavar="A.txt")] = None,
-    second: Annotated[Path | None, typer.Argument(help="Another.", metavar="B.txt")] = None,
+    first: Annotated[Path | None, typer.Argument(help="Text file in UTF-8.", metavar="A.txt")] = None,
+    second: Annotated[Path | None, typer.Argument(help="Text file to compare it with.", metavar="B.txt")] = None,
     article: Annotated[
         str | None,
-        typer.Option("--id", help="An article of the service, instead of files.", metavar="ID", parser=as_id),
+        typer.Option("--id", help="Id of an article of the service, instead of files.", metavar="ID", parser=as_id),
     ] = None,
     other: Annotated[
         str | None,
         typer.Option(
             "--other",
-            help="The article to compare it with; else the one that it was linked to.",
+            help="Id of the article to compare it with; by default, the one that it was linked to.",
             metavar="ID",
             parser=as_id,
         ),
@@ -47,7 +47,7 @@ def explain_command(
         Path | None,
         typer.Option(
             "--state",
-            help="State whose document counts weigh the words of files.",
+            help="Directory of a state whose document counts weight the words of the files.",
             metavar="DIR",
             parser=database_path,
         ),
@@ -56,20 +56,20 @@ def explain_command(
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Tell why two texts are, or are not, duplicates.
+    """Explain why two texts are, or are not, duplicates.
 
-    With --id they are articles of the service of these settings, running or not: what is known of them is read from
-    state.directory, and their texts from the topics that they came by.
+    With --id they are articles of the service with these settings, running or not: the decisions are read from
+    state.directory, and the texts from the topics that the articles came from.
     """
     settings = settings_of(config, flags)
     if article is not None and (first is not None or state is not None):
-        fail("--id takes both articles from the service: give no files and no --state with it", EXIT_USAGE)
+        fail("--id takes both articles from the service: do not give files or --state as well", EXIT_USAGE)
     if article is not None:
         guarded(lambda: _explain_articles(settings, article, scope, other, as_json=as_json))
     elif first is None or second is None:
         fail("give two files, A.txt and B.txt, or --id ID", EXIT_USAGE)
     elif other is not None or scope:
-        fail("--other and --scope are of articles of the service: they want --id", EXIT_USAGE)
+        fail("--other and --scope refer to articles of the service: they require --id", EXIT_USAGE)
     else:
         guarded(lambda: _explain_files(settings, first, second, state, as_json=as_json))
 
@@ -110,7 +110,7 @@ def _epoch_of(settings: Settings, state: Path | None) -> "Epoch | None":
 
     if state is None:
         return None
-    # A service keeps its database in a directory of its settings.
+    # A service keeps its database in a subdirectory named after its settings.
     named = settings.model_copy(update={"state": settings.state.model_copy(update={"directory": state})})
     inner = state_directory(named, digest_of(settings))
     return epoch_of_state(inner if is_state(inner) else state)

@@ -1,4 +1,4 @@
-"""The command line: run, dedup, config; the other commands have files of their own.
+"""The commands run, dedup and config; the other commands have files of their own.
 
 Knows arguments, the terminal and exit codes; knows nothing of how anything is done.
 """
@@ -51,7 +51,7 @@ app = typer.Typer(
     help="Near-duplicate detection for streams of articles.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",  # by default brackets are taken for tags, and lines end where those of the source do
+    rich_markup_mode="markdown",  # by default, brackets are tags, and lines break where the source does
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(evaluate_app, name="evaluate")
@@ -70,7 +70,7 @@ for name, command in (
 
 
 class Shapes(StrEnum):
-    """What has a schema of its own."""
+    """The outputs that have a schema of their own."""
 
     LINK = "link"
     CLUSTER = "cluster"
@@ -83,7 +83,7 @@ def main() -> None:
         app()
 
 
-def _version(value: bool) -> None:  # noqa: FBT001  # the shape of typer's callbacks
+def _version(value: bool) -> None:  # noqa: FBT001  # the signature of typer's callbacks
     if value:
         out.print(f"stream-dedup {__version__}")
         raise typer.Exit
@@ -100,7 +100,7 @@ def _common(
 
 @app.command()
 def run(config: ConfigOption = None, flags: SetOption = None) -> None:
-    """Run the service: articles in from Kafka, unique articles and links out."""
+    """Run the service: read articles from Kafka, write unique articles and links."""
     settings = settings_of(config, flags)
     from stream_dedup.api.process import ApiProcess
     from stream_dedup.observe.strays import catch_strays
@@ -112,12 +112,12 @@ def run(config: ConfigOption = None, flags: SetOption = None) -> None:
     def on_signal(*_: object) -> None:
         service.stop()
         if service.starting:
-            # There is no batch to finish, and opening, compiling or connecting may take long. An exception would be
-            # lost where it interrupts a finalizer; the state bears any end, and the API ends when its input does.
+            # There is no batch to finish, and opening, compiling or connecting may take long. An exception that
+            # interrupts a finalizer would be lost; the state survives any end, and the API ends when its input does.
             os._exit(0)
 
     heed(on_signal)
-    # Until the watchdog hears it: whoever asks for the stacks must not end the process.
+    # Until the watchdog handles it: asking for the stacks must not end the process.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     with ApiProcess(settings):
         guarded(service.run, failing(settings))
@@ -128,17 +128,18 @@ def dedup(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="JSONL or CSV (plain, .gz, .zst) or Parquet; - for JSONL on standard input.", metavar="FILE..."
+            help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet; - for JSONL on standard input.",
+            metavar="FILE...",
         ),
     ],
     results: Annotated[
-        Path, typer.Option("--out", "-o", help="Directory of the results.", metavar="DIR", parser=named_path)
+        Path, typer.Option("--out", "-o", help="Directory for the results.", metavar="DIR", parser=named_path)
     ],
     state: Annotated[
         Path | None,
         typer.Option(
             "--state",
-            help="Directory of the state, to go on from; none: in memory.",
+            help="Directory of the state, kept for later runs; without it, the state is in memory only.",
             metavar="DIR",
             parser=database_path,
         ),
@@ -146,9 +147,9 @@ def dedup(
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Run the engine over files: writes unique.jsonl, links.jsonl and dead.jsonl.
+    """Deduplicate the articles in files: writes unique.jsonl, links.jsonl and dead.jsonl.
 
-    With --state, a run that was ended goes on with the same command.
+    With --state, the same command resumes a run that was interrupted.
     """
     settings = settings_of(config, flags)
     from stream_dedup.compiled.kernel import is_compiled
@@ -168,18 +169,18 @@ def dedup(
     def work() -> None:
         check_files(files)
         if not is_compiled():
-            errors.print("compiling, once an installation: that takes a minute or two")
+            errors.print("compiling, once per installation: this takes a minute or two")
         store = open_store(state, settings.state) if state else MemoryStore()
         with (
             _summed_up(summary, results, goes_on=state is not None and are_regular(files)),
             Deduplicator(settings=settings, store=store) as engine,
             _progress_bars(files) as report,
         ):
-            # From here on there are batches, which are finished before the run ends.
+            # From here on there are batches, which must be finished before the run ends.
             heed(lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)
         if summary.reasons and not any_judged(results):
-            raise FileFormatError("no record could be judged: see dead.jsonl, and input.fields for other field names")
+            raise FileFormatError("no record could be judged: see dead.jsonl; for other field names, set input.fields")
 
     guarded(work)
 
@@ -188,11 +189,12 @@ def dedup(
 def config_command(
     config: ConfigOption = None,
     flags: SetOption = None,
-    show: Annotated[bool, typer.Option("--print", help="Show the effective settings, secrets left out.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Only check them; the exit code tells.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Show the effective settings, without secrets.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check them: exit code 2 if any is invalid.")] = False,
     reference: Annotated[bool, typer.Option("--reference", help="Print the reference of all settings.")] = False,
     schema: Annotated[
-        Shapes | None, typer.Option("--schema", help="Print what registers the schema of an output, by output.format.")
+        Shapes | None,
+        typer.Option("--schema", help="Print the request body that registers an output's schema in output.format."),
     ] = None,
 ) -> None:
     """Show or check the effective settings: defaults < file < environment < flags."""
@@ -213,7 +215,7 @@ def config_command(
 
 def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
     if name == "json":
-        fail("output.format = json: nothing is registered", EXIT_USAGE)
+        fail("output.format = json: there is no schema to register", EXIT_USAGE)
     from stream_dedup.encode.registered import registration
     from stream_dedup.encode.shapes import CLUSTER, LINK
 
@@ -222,7 +224,7 @@ def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
 
 @contextmanager
 def _progress_bars(files: list[Path]) -> "Iterator[Callable[[Path, FileProgress], None]]":
-    """Show bars on standard error, one a file, and yield what moves them."""
+    """Show a progress bar per file on standard error, and yield the function that updates them."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -241,12 +243,12 @@ def _progress_bars(files: list[Path]) -> "Iterator[Callable[[Path, FileProgress]
 
 @contextmanager
 def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[None]:
-    """Tell at the end what became of the records, however it ends.
+    """Print what became of the records, however the run ends.
 
     Args:
         summary: of the run.
-        results: directory of them.
-        goes_on: whether a run that is ended can be gone on with.
+        results: directory of the results.
+        goes_on: whether an interrupted run can be resumed.
     """
     from stream_dedup.files.readers import shown
     from stream_dedup.files.results import any_judged
@@ -257,11 +259,11 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
         yield
     except (KeyboardInterrupt, SystemExit, OSError, StoreError):
         if goes_on and summary.records():
-            errors.print("not finished: the same command goes on from there")
+            errors.print("not finished: run the same command again to resume")
         raise
     else:
         if not summary.records():
-            # A run that was ended when all was written has nothing left.
+            # A run that was interrupted after everything was written has nothing left to do.
             out.print(f"{'no more' if any_judged(results) else 'no'} records; {where}", soft_wrap=True)
     finally:
         if summary.records():

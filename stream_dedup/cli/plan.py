@@ -1,4 +1,4 @@
-"""The command line's `plan`: settings of the SimHash tables for an expected size and a wanted recall.
+"""The command `plan`: settings of the SimHash tables for an expected volume and recall.
 
 Knows arguments and tables on the terminal; knows nothing of how a plan is made.
 """
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
     from stream_dedup.planner import Expectation, Limits, Model, Sample
 
 _INDEXED_SHARE = 0.55  # the other 45% of a crawl are copies
-_RESERVE = 2 / 3  # of the copies, where a story has few: one of each cluster, of labelled news
+_RESERVE = 2 / 3  # of the copies, if stories have few: one of each cluster, as in labelled news
 
 
 def plan_command(
     articles: Annotated[
         float,
         typer.Option(
-            "--articles", parser=as_option(article_count), help="Articles of a window: 50M, 2.5e6.", metavar="NUMBER"
+            "--articles",
+            parser=as_option(article_count),
+            help="Articles per window (window.days), such as 50M or 2.5e6.",
+            metavar="NUMBER",
         ),
     ],
     recall: Annotated[
         float,
-        typer.Option("--recall", min=0.01, max=0.9999, help="Share of the copies that the tables find.", metavar="R"),
+        typer.Option(
+            "--recall", min=0.01, max=0.9999, help="Share of the copies that the tables must find.", metavar="R"
+        ),
     ],
     similarity: Annotated[
         float, typer.Option("--similarity", min=0.5, max=0.95, help="Share of their text that copies have in common.")
@@ -38,29 +43,39 @@ def plan_command(
     memory: Annotated[
         float | None,
         typer.Option(
-            "--memory", parser=as_option(quantity), help="Most memory of the process, bytes: 4G.", metavar="BYTES"
+            "--memory",
+            parser=as_option(quantity),
+            help="Maximum memory of the process, such as 4G.",
+            metavar="BYTES",
         ),
     ] = None,
     disk: Annotated[
         float | None,
         typer.Option(
-            "--disk", parser=as_option(quantity), help="Most disk of the state, bytes: 200G.", metavar="BYTES"
+            "--disk",
+            parser=as_option(quantity),
+            help="Maximum disk space of the state, such as 200G.",
+            metavar="BYTES",
         ),
     ] = None,
     unique_share: Annotated[
         float | None,
-        typer.Option("--unique-share", min=0.01, max=1, help="Share that is indexed [default: the sample's, or 0.55]."),
+        typer.Option(
+            "--unique-share", min=0.01, max=1, help="Share of articles indexed [default: the sample's, or 0.55]."
+        ),
     ] = None,
     sample: Annotated[
         Path | None,
-        typer.Option("--sample", help="Articles of your own (as for dedup) to measure distances on.", metavar="FILE"),
+        typer.Option("--sample", help="Your own articles (as for dedup), to measure distances on.", metavar="FILE"),
     ] = None,
-    sample_articles: Annotated[int, typer.Option("--sample-articles", min=100, help="Most that are read.")] = 10_000,
+    sample_articles: Annotated[
+        int, typer.Option("--sample-articles", min=100, help="Maximum number of articles read from the sample.")
+    ] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Plan the SimHash tables: settings for a size and a recall, and what they take."""
+    """Plan the SimHash tables: settings for a volume and a recall, and the memory, disk and time that they take."""
     settings = settings_of(config, flags)
     from stream_dedup.planner import Limits, measured_sample
     from stream_dedup.shown.plan import distances_shown, plan_fields, plan_shown
@@ -82,7 +97,7 @@ def plan_command(
 
 
 def _planned(recall: float, model: "Model", limits: "Limits") -> "tuple[Expectation | None, str]":
-    """Return the plan; where none reaches the recall, the best one there is and why it is not enough."""
+    """Return the plan; if none reaches the recall, the best one, if any, and why it is not enough."""
     from stream_dedup.planner import UnreachableError, cheapest
 
     try:

@@ -1,4 +1,4 @@
-"""The command line's `state`: stats, verify, restore, rebuild, snapshot.
+"""The commands under `state`: stats, verify, restore, rebuild, snapshot.
 
 Knows arguments, progress bars and tables; knows nothing of how anything is done.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SNAPSHOT_SECONDS = 60.0
 _MOST_FAULTS = 100
 
-app = typer.Typer(help="Look at the state of an index, check it, restore it, make it anew.", no_args_is_help=True)
+app = typer.Typer(help="Inspect, check, restore, rebuild or copy the state of an index.", no_args_is_help=True)
 
 
 @app.command("stats")
@@ -46,7 +46,7 @@ def stats_command(
     flags: SetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what the state holds. A running service is not disturbed."""
+    """Show what the state contains. A running service is not disturbed."""
     settings = settings_of(config, flags)
 
     def work() -> None:
@@ -63,9 +63,11 @@ def stats_command(
 def verify_command(
     config: ConfigOption = None,
     flags: SetOption = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not compare with a replay of the changelog.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Skip the comparison with a replay of the changelog.")
+    ] = False,
 ) -> None:
-    """Check that indexes, records, counts and changelog agree; exit code 1 where they do not."""
+    """Check that indexes, records, counts and changelog agree; exit code 1 if they do not."""
     settings = settings_of(config, flags)
     from stream_dedup.index.stores.store import StoreError
     from stream_dedup.stream.state.restore import verify
@@ -81,13 +83,13 @@ def verify_command(
         if faults:
             hidden = f", {len(faults) - _MOST_FAULTS} of them not shown" if len(faults) > _MOST_FAULTS else ""
             remedy = (
-                "make the state anew from its files with `stream-dedup dedup --state`"
+                "recreate the state from its files with `stream-dedup dedup --state`"
                 if of_files
                 else "stop the service and restore the state with `stream-dedup state restore --fresh`"
             )
             raise StoreError(f"{counted(len(faults), 'fault')}{hidden}: {remedy}")
         alone = offline or of_files
-        out.print("the state is in order" if alone else "the state is in order, and as its changelog says")
+        out.print("the state is consistent" if alone else "the state is consistent, and agrees with its changelog")
 
     guarded(work)
 
@@ -96,9 +98,9 @@ def verify_command(
 def restore_command(
     config: ConfigOption = None,
     flags: SetOption = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what the directory holds first.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="First discard what the directory contains.")] = False,
 ) -> None:
-    """Bring the state directory to the end of its changelog, as a start of the service would."""
+    """Bring the state directory up to the end of its changelog, as the service does when it starts."""
     settings = settings_of(config, flags)
     from stream_dedup.stream.state.restore import restore
     from stream_dedup.stream.state.states import digest_of, state_directory
@@ -113,10 +115,10 @@ def restore_command(
 
 @app.command("rebuild")
 def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> None:
-    """Make a state with the settings of now from what the input topics hold, publishing nothing.
+    """Build a new state with the current settings from the messages in the input topics, without publishing anything.
 
-    The service may go on running with its old settings. Started with the new ones, it takes the new state. What is
-    interrupted can be gone on with.
+    The service can continue to run with its old settings. Once it is started with the new ones, it uses the new state.
+    If the rebuild is interrupted, the same command resumes it.
     """
     settings = settings_of(config, flags)
     from stream_dedup.stream.rebuild import Rebuild
@@ -129,8 +131,8 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
         heed(lambda *_: stopping.set())
         with _progress() as report:
             articles = Rebuild(settings, report, stopping).run()
-        ended = "interrupted: go on with the same command" if stopping.is_set() else "the next start takes it"
-        out.print(f"{counted(articles, 'article')} judged into {digest_of(settings)}; {ended}")
+        ended = "interrupted: run the same command again" if stopping.is_set() else "the next start will use it"
+        out.print(f"{counted(articles, 'article')} judged into the state {digest_of(settings)}; {ended}")
         if stopping.is_set():
             raise typer.Exit(EXIT_FAILED)
 
@@ -140,12 +142,15 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
 @app.command("snapshot")
 def snapshot_command(
     directory: Annotated[
-        Path, typer.Argument(help="Of the copy; a service can start on it.", metavar="DIR", parser=database_path)
+        Path,
+        typer.Argument(
+            help="Directory for the copy, which a service can start on.", metavar="DIR", parser=database_path
+        ),
     ],
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Copy the state with its place in the changelog, also while a service runs on it."""
+    """Copy the state with its position in the changelog, even while a service is using it."""
     settings = settings_of(config, flags)
     from stream_dedup.index.stores.rocks import open_store
     from stream_dedup.index.stores.store import StoreLockedError
@@ -163,7 +168,7 @@ def snapshot_command(
                 raise
             with ending_in_order():
                 ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
-        start = "go on with it with --state" if from_files else "start on it with state.directory"
+        start = "continue from it with --state" if from_files else "start a service on it with state.directory"
         out.print(f"snapshot in {directory}: {start}", soft_wrap=True)
 
     guarded(work)
@@ -225,7 +230,7 @@ def _stats_table(stats: dict[str, Any]) -> Table:
     table.add_column()
     for name, value in stats.items():
         if value is None:
-            continue  # what a state of files has none of
+            continue  # a state of files does not have it
         if isinstance(value, dict):
             lines = [f"{key} {item:,}" for key, item in value.items()]
         elif isinstance(value, list):
@@ -244,7 +249,7 @@ def _line(item: object) -> str:
 
 @contextmanager
 def _progress() -> "Iterator[Report]":
-    """A bar on standard error for each thing that goes on."""
+    """A progress bar on standard error for each task."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""The command line's `tail`: decisions as they are published.
+"""The command `tail`: decisions as they are published.
 
 Knows arguments, filters and the stream of lines; knows nothing of topics.
 """
@@ -45,44 +45,44 @@ def _or(names: Sequence[str]) -> str:
 def tail_command(
     last: Annotated[
         int,
-        typer.Option("--last", "-n", min=0, help="Begin with the newest N decisions, of which filters may leave few."),
+        typer.Option("--last", "-n", min=0, help="Start with the newest N decisions; filters may leave fewer."),
     ] = 0,
     beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Begin with the oldest that the topics hold.")
+        bool, typer.Option("--from-beginning", help="Start with the oldest decision in the topics.")
     ] = False,
-    follow: Annotated[bool, typer.Option(help="Wait for more where the topics end.")] = True,
+    follow: Annotated[bool, typer.Option(help="Wait for more at the end of the topics.")] = True,
     decisions: Annotated[
         list[str] | None,
-        typer.Option("--decision", "-d", help=f"Only {_or(_DECISIONS)}.", autocompletion=lambda: _DECISIONS),
+        typer.Option("--decision", "-d", help=f"Show only {_or(_DECISIONS)}.", autocompletion=lambda: _DECISIONS),
     ] = None,
     relations: Annotated[
         list[str] | None,
-        typer.Option("--relation", "-r", help=f"Only {_or(_RELATIONS)}.", autocompletion=lambda: _RELATIONS),
+        typer.Option("--relation", "-r", help=f"Show only {_or(_RELATIONS)}.", autocompletion=lambda: _RELATIONS),
     ] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--source", help="Only articles of this source.", metavar="NAME", parser=as_text),
+        typer.Option("--source", help="Show only articles from this source.", metavar="NAME", parser=as_text),
     ] = None,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", help="Only of this article and its copies.", metavar="ID", parser=as_id),
+        typer.Option("--id", help="Show only this article and its copies.", metavar="ID", parser=as_id),
     ] = None,
     shadow: Annotated[
-        bool, typer.Option("--shadow", help="What a shadow would decide otherwise, instead (shadow.enabled).")
+        bool, typer.Option("--shadow", help="Show instead where the shadow disagrees (shadow.enabled).")
     ] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
-    """Watch decisions as they are published, one line each, until Ctrl-C.
+    """Show decisions as they are published, one per line, until Ctrl-C.
 
-    They are read from the output topics, as any reader may, outside of any group. Filters may be repeated: of one
-    kind any has to fit, of several kinds each. With --json a decision is a line of JSON, for pipes. With --shadow both
-    decisions on an article are told, and a filter has to fit either.
+    They are read from the output topics without joining a consumer group. Filters may be repeated: a decision must
+    match at least one of each kind given. With --json, each decision is one line of JSON, for pipes. With --shadow,
+    both decisions on an article are shown, and it is enough if either matches.
     """
     settings = settings_of(config, flags)
     if last and beginning:
-        fail("--last and --from-beginning exclude each other", EXIT_USAGE)
+        fail("--last and --from-beginning cannot be used together", EXIT_USAGE)
     _check("--decision", decisions, _DECISIONS)
     _check("--relation", relations, _RELATIONS)
     wanted = _wanted(decisions, relations, sources, ids)
@@ -96,7 +96,7 @@ def tail_command(
                 try:
                     told = read(message)
                 except ValueError as error:
-                    tell("left out", str(error))
+                    tell("skipped", str(error))
                     continue
                 if told is not None and wanted(told):
                     _print(told, as_json=as_json)
@@ -105,7 +105,7 @@ def tail_command(
 
 
 def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Callable[[Message], _Told | None]]":
-    """Return the topics that are followed, and what reads their messages."""
+    """Return the topics to follow, and the function that reads their messages."""
     from stream_dedup.ask.decisions import Decisions
     from stream_dedup.ask.disagreements import Disagreements
 
@@ -124,7 +124,7 @@ def _print(told: "_Told", *, as_json: bool) -> None:
         json_line(told.model_dump_json())
     else:
         line = decision_line(told) if isinstance(told, DecisionAnswer) else disagreement_line(told)
-        # A pipe takes a line of any length.
+        # Only on a terminal are long lines cut.
         out.print(line, no_wrap=True, overflow="ellipsis" if out.is_terminal else "ignore", crop=out.is_terminal)
     sys.stdout.flush()
 
@@ -132,7 +132,7 @@ def _print(told: "_Told", *, as_json: bool) -> None:
 def _check(option: str, given: Sequence[str] | None, known: Sequence[str]) -> None:
     for name in given or ():
         if name not in known:
-            fail(f"{option} {name}: there are {', '.join(known)}", EXIT_USAGE)
+            fail(f"{option} {name}: choose from {', '.join(known)}", EXIT_USAGE)
 
 
 def _wanted(

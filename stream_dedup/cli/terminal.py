@@ -1,4 +1,4 @@
-"""What all commands share: the terminal, settings from options, errors as one line and an exit code.
+"""What all commands share: the terminal, settings from options, errors as one line with an exit code.
 
 Knows options, consoles and exit codes; knows no command.
 """
@@ -23,22 +23,22 @@ from stream_dedup.settings.kinds import in_utf_8, no_empty_path
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 _EXIT_UNREAD = 128 + signal.SIGPIPE
 
-# No markup and no emoji: names and texts from outside are shown as they are.
+# No markup and no emoji: names and texts from users are shown as they are.
 _plain_console = partial(Console, markup=False, emoji=False, highlight=False)
 errors = _plain_console(stderr=True, soft_wrap=True)
-# A pipe or a file takes lines of any length, of which rich knows nothing.
+# A pipe or a file takes lines of any length, but rich assumes a width.
 _ENDLESS = 1 << 20
-# It may be closed.
+# Standard output may be closed.
 _endless = (sys.stdout is None or not sys.stdout.isatty()) and "COLUMNS" not in os.environ
 out = _plain_console(width=_ENDLESS if _endless else None)
 
 
-# Before typer reads the line, of which bash has made other words.
+# Before typer reads the line, which bash splits differently.
 _typed_setting = join_words(os.environ)
 
 
 def _complete_setting(begun: str) -> list[str]:
-    """Return what a setting that is being typed may become, for completion in the shell."""
+    """Return the completions of a setting that is being typed, for the shell."""
     return complete_setting(begun, _typed_setting)
 
 
@@ -46,7 +46,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
-    """Return a parser of an option whose errors are told in their own words: typer would put its own before these.
+    """Return a parser of an option whose errors keep their own wording: typer would put its own before them.
 
     Args:
         parse: raises a `ValueError`.
@@ -64,13 +64,13 @@ def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
 def _directory(text: str) -> Path:
     path = Path(no_empty_path(text))
     if path.exists() and not path.is_dir():
-        raise ValueError(f"{text!r} is a file, where a directory is wanted")
+        raise ValueError(f"{text!r} is a file, not a directory")
     return path
 
 
 named_path = as_option(lambda text: Path(no_empty_path(text)))
 directory_path = as_option(_directory)
-database_path = as_option(lambda text: Path(in_utf_8(no_empty_path(text))))  # RocksDB takes no other
+database_path = as_option(lambda text: Path(in_utf_8(no_empty_path(text))))  # RocksDB accepts no other
 
 Fail = Callable[[str, int], NoReturn]
 
@@ -88,7 +88,7 @@ SetOption = Annotated[
 
 
 def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
-    """Load the settings and check all that can be checked before anything starts."""
+    """Load the settings and check everything that can be checked before anything starts."""
     try:
         settings = load_settings(config, os.environ, flags or [])
     except SettingsError as error:
@@ -103,7 +103,7 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
 
 
 def _faults(settings: Settings) -> Iterator[str]:
-    """Yield what is wrong with settings that are within their bounds: with files, clients and packages."""
+    """Yield the faults of settings that are within their bounds: in files, clients and packages."""
     from stream_dedup.stream.kafka.clients import check_properties
     from stream_dedup.stream.watching.traced import check_tracing
     from stream_dedup.stream.wire import Wire
@@ -141,19 +141,19 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
 
 
 def tell(heading: str, line: str) -> None:
-    """Print a line on standard error, with what it is in front."""
+    """Print a line on standard error, after a heading in colour."""
     errors.print(Text.assemble((heading, "bold red"), f": {line}"))
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """End with a message, a line for each of its lines."""
+    """End with an error message, each of its lines printed as one error."""
     for line in message.splitlines():
         tell("error", line)
     raise typer.Exit(code)
 
 
 def failing(settings: Settings) -> Fail:
-    """Return how a service ends with a message: as an event where its log is for machines, else as commands do."""
+    """Return how a service fails: with an event if its log is for machines, else with a message as commands do."""
     return _fail_in_log if settings.log.format == "json" else fail
 
 
@@ -166,18 +166,18 @@ def _fail_in_log(message: str, code: int) -> NoReturn:
 
 
 def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
-    """Do the work of a command; turn what users can mend into one line and an exit code.
+    """Do the work of a command; turn errors that users can fix into one line and an exit code.
 
     Args:
-        work: raises what has gone wrong.
-        fail: tells it and ends.
+        work: raises the errors.
+        fail: reports an error and ends.
     """
     try:
         work()
     except BrokenPipeError:
-        raise  # whoever read along has gone, see `told_in_full`
+        raise  # the reader of the output has gone, see `told_in_full`
     except FileExistsError as error:
-        fail(f"{error.filename} is there already: choose another --out, or move it away", EXIT_USAGE)
+        fail(f"{error.filename} already exists: choose another --out, or move it away", EXIT_USAGE)
     except KeyboardInterrupt:
         fail("interrupted", 128 + signal.SIGINT)
     except Exception as error:
@@ -189,9 +189,9 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
 
 @contextmanager
 def told_in_full() -> Iterator[None]:
-    """Fail where what a command shows cannot be written, as on a full disk, be it help or settings.
+    """Fail if a command's output (even help or settings) cannot be written, as on a full disk.
 
-    Where whoever read along has gone it ends as what a closed pipe ends, without a word.
+    If the reader has gone, end silently, with the exit code of a process ended by a closed pipe.
     """
     try:
         try:
@@ -200,7 +200,7 @@ def told_in_full() -> Iterator[None]:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as end:
-        # rich and typer make one of the other, and the exit code of any failure of it.
+        # rich and typer turn a BrokenPipeError into a SystemExit with the exit code of any failure.
         if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
             raise
         _let_go()
@@ -212,12 +212,12 @@ def told_in_full() -> Iterator[None]:
 
 
 def _let_go() -> None:
-    """Let what is left to write go nowhere."""
+    """Discard what is left to write."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(error: Exception) -> int | None:
-    """Return how a command ends by an error that users can mend; None for all others."""
+    """Return the exit code for an error that users can fix; None for all others."""
     from stream_dedup.ask.bounds import TooLongError
     from stream_dedup.ask.desk import NoReasonError
     from stream_dedup.ask.lookup import UnknownArticleError
@@ -240,10 +240,10 @@ def _exit_code(error: Exception) -> int | None:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file that is to be compared, or of standard input for `-`.
+    """Return the text to compare from a file, or from standard input for `-`.
 
     Raises:
-        FileFormatError: there is none, it is no UTF-8 or it is blank.
+        FileFormatError: there is no such file, or it is not valid UTF-8 or blank.
         OSError: it cannot be read.
     """
     from stream_dedup.files.readers import FileFormatError
@@ -252,11 +252,11 @@ def text_of(path: Path) -> str:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is no UTF-8: {error}") from None
+        raise FileFormatError(f"{path} is not valid UTF-8: {error}") from None
     except FileNotFoundError:
         raise FileFormatError(f"{path}: there is no such file") from None
     except IsADirectoryError:
-        raise FileFormatError(f"{path} is a directory: give a file with a text") from None
+        raise FileFormatError(f"{path} is a directory: give a text file") from None
     if not text.strip():
         raise FileFormatError(f"{path} is blank: there is nothing to compare")
     return text

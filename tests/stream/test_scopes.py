@@ -63,7 +63,7 @@ def _last(records: list[Record]) -> dict[str, object]:
 def test_scopes_never_mix_on_the_topics(bootstrap: str, tmp_path: Path) -> None:
     """Each scope has its own unique article, links, clusters and withdrawals, under keys of its own.
 
-    The state is in order afterwards, and as its changelog says.
+    The state is consistent afterwards, and agrees with its changelog.
     """
     topics, script = fresh_topics(bootstrap), _script()
     produce(bootstrap, topics.input, script)
@@ -72,7 +72,7 @@ def test_scopes_never_mix_on_the_topics(bootstrap: str, tmp_path: Path) -> None:
         service.stop()
     settings = str(tmp_path / "stream-dedup.toml")
     verified = run_once("state", "verify", "--config", settings, *(one for flag in _FLAGS for one in ("--set", flag)))
-    assert (verified.returncode, verified.stdout) == (0, "the state is in order, and as its changelog says\n")
+    assert (verified.returncode, verified.stdout) == (0, "the state is consistent, and agrees with its changelog\n")
     assert _keys(outputs.unique) == ["story", "a\x1fstory", "乙\x1fstory"]
     assert [record.own("scope") for record in outputs.unique] == [None, "a", "乙"]
     assert [record.incoming_headers() for record in outputs.unique] == [[], _A, []]

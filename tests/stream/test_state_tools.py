@@ -148,7 +148,7 @@ def test_sound_state_is_verified_while_the_service_runs(site: Site) -> None:
     """Indexes, records, counts and the replayed changelog agree."""
     code, printed, told = site.state("verify")
     assert code == 0, told
-    assert "as its changelog says" in printed
+    assert "agrees with its changelog" in printed
 
 
 def test_replay_of_verify_lies_beside_the_state(site: Site) -> None:
@@ -428,7 +428,7 @@ def test_rebuilt_state_is_taken_by_the_next_start(bootstrap: str, tmp_path: Path
         assert (code, "sketch.gram" in refused, "state rebuild" in refused) == (1, True, True)
         code, printed, told = site.state("rebuild", flags=(*_FLAGS, *_OTHER))
         assert code == 0, told
-        assert "the next start takes it" in printed
+        assert "the next start will use it" in printed
         assert collect(bootstrap, topics, half, service).total() == half  # it published nothing
         produce(bootstrap, topics.input, messages[half:])
         before = collect(bootstrap, topics, len(messages), service)

@@ -32,7 +32,9 @@ def test_id_that_is_no_text_is_told(make: type[Withdrawal], request: pytest.Fixt
 )
 def test_time_that_is_no_whole_number_is_told(value: object) -> None:
     """With what a time has to be."""
-    with pytest.raises(TypeError, match=r"^published_ms of the article 'n-1' .*: it must be a whole number, milliseconds since"):
+    with pytest.raises(
+        TypeError, match=r"^published_ms of the article 'n-1' .*: it must be a whole number, milliseconds since"
+    ):
         Article("n-1", "正文", published_ms=value)  # type: ignore[arg-type]
 
 
@@ -44,7 +46,9 @@ def test_times_may_be_numbers_of_numpy() -> None:
 @pytest.mark.parametrize("value", [10**30, -(10**30), 253_402_300_800_000, -2_208_988_800_001])
 def test_time_beyond_what_can_be_stored_is_told(value: int) -> None:
     """When the article is made, not amid a batch: micro- and nanoseconds taken for milliseconds are."""
-    with pytest.raises(ValueError, match=f"^published_ms of article 'n-1' is {value}, not between the years 1900 and 10000$"):
+    with pytest.raises(
+        ValueError, match=f"^published_ms of article 'n-1' is {value}, not between the years 1900 and 10000$"
+    ):
         Article("n-1", "正文", published_ms=value)
 
 
@@ -57,14 +61,18 @@ def test_times_go_from_1900_to_10000() -> None:
 
 def test_origin_is_one() -> None:
     """A topic's name is none."""
-    with pytest.raises(TypeError, match=r"^origin of the withdrawal 'n-1' is 'articles.in'.*: it must be an Origin or None"):
+    with pytest.raises(
+        TypeError, match=r"^origin of the withdrawal 'n-1' is 'articles.in'.*: it must be an Origin or None"
+    ):
         Withdrawal("n-1", origin="articles.in")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("field", ["url", "source"])
 def test_what_is_stored_can_be_encoded(field: str) -> None:
     """Half an emoji in a URL or a source is told when the article is made, not amid a batch."""
-    with pytest.raises(ValueError, match=rf"^{field} of the article 'n-1' is 'a.ud83d', .*: it cannot be encoded as UTF-8"):
+    with pytest.raises(
+        ValueError, match=rf"^{field} of the article 'n-1' is 'a.ud83d', .*: it cannot be encoded as UTF-8"
+    ):
         Article(**{"id": "n-1", "body": "正文", field: "a\ud83d"})  # type: ignore[arg-type]
 
 

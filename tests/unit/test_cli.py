@@ -179,7 +179,7 @@ def test_service_of_json_loads_no_package_of_a_format() -> None:
 def test_help_is_shown_as_it_is_written(invoke: Invoke) -> None:
     """What stands in brackets is no markup, and a paragraph is filled whatever lines the source has."""
     assert "[default: the sample's, or 0.55]" in _one_line(invoke("plan", "--help").stdout.replace("│", " "))
-    assert "Filters may be repeated: of one kind any has to fit" in invoke("tail", "--help").stdout
+    assert "Filters may be repeated: a decision must" in invoke("tail", "--help").stdout
 
 
 @pytest.mark.slow

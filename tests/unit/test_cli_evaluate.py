@@ -118,10 +118,10 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
         (("--pairs", "none.jsonl"), "none.jsonl: there is no such file"),
         (("--pairs", _ROOT / "tests"), "is a directory: name a file in it"),
         (("--pairs", "-"), "- cannot be read more than once: name a file"),
-        (("--markdown", __file__), "is a file, where a directory is wanted"),
+        (("--markdown", __file__), "is a file, not a directory"),
         (("--markdown", ""), "the path is empty"),
         (("-o", ""), "the path is empty"),
-        (("-o", __file__), "is a file, where a directory is wanted"),
+        (("-o", __file__), "is a file, not a directory"),
     ],
 )
 def test_mistakes_are_told_in_a_line(

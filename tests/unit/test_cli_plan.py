@@ -151,4 +151,4 @@ def test_arguments_out_of_bounds_are_a_usage_error(arguments: tuple[str, ...]) -
 def test_what_is_no_number_is_told_in_our_words(option: str) -> None:
     """With what to write, and without the name of a class."""
     told = _plan("--articles", "1M", "--recall", "0.9", option, "many").stderr
-    assert f"Invalid value for '{option}': 'many' is no positive number: write" in told
+    assert f"Invalid value for '{option}': 'many' is not a positive number: write" in told

@@ -165,7 +165,7 @@ def test_quantities(text: str, value: float) -> None:
 @pytest.mark.parametrize("text", ["", "many", "-5", "0", "5X", "1e", "M", "5 5", "nan", "inf"])
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     """The message names the value and shows what is allowed."""
-    with pytest.raises(ValueError, match="is no positive number: write 50M"):
+    with pytest.raises(ValueError, match="is not a positive number: write 50M"):
         quantity(text)
 
 
