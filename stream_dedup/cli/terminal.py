@@ -23,7 +23,7 @@ from stream_dedup.settings.kinds import in_utf_8, no_empty_path
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 _EXIT_UNREAD = 128 + signal.SIGPIPE
 
-# No markup and no emoji: names and texts from users are shown as they are.
+# No markup and no emoji: untrusted names and texts are shown as they are.
 _plain_console = partial(Console, markup=False, emoji=False, highlight=False)
 errors = _plain_console(stderr=True, soft_wrap=True)
 # A pipe or a file takes lines of any length, but rich assumes a width.

@@ -1,4 +1,4 @@
-"""What is answered, as people read it at a terminal.
+"""Answers, as people read them on a terminal.
 
-Knows answers, tables and colours; knows nothing of arguments, and finds nothing out.
+Knows answers, tables and colours; knows nothing of arguments, and looks nothing up.
 """

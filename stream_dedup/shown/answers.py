@@ -1,4 +1,4 @@
-"""Tables of answers: status, an article, a cluster, what a text is like.
+"""Tables of answers: status, an article, a cluster, what a text resembles.
 
 Knows columns and their order; knows nothing of how an answer is found.
 """
@@ -27,10 +27,10 @@ from stream_dedup.shown.fitting import ByWidth, Column, FittingTable
 from stream_dedup.shown.plain import plain
 
 _BAR_CELLS, _LEAST_BAR_CELLS = 40, 8
-_BESIDE_BAR_CELLS = 40  # of the timeline's other columns
+_BESIDE_BAR_CELLS = 40  # width of the timeline's other columns
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SOURCES_SHOWN = 12
-_LEAST_CELLS, _TAIL_CELLS = 36, 10  # of an id: a UUID stays whole
+_LEAST_CELLS, _TAIL_CELLS = 36, 10  # of an id; a UUID stays whole
 _ARTICLE = Column("article", least=_LEAST_CELLS, tail=_TAIL_CELLS)
 _MEASURES = (Column("J", number=True, rank=2), Column("C", number=True, rank=4), Column("H", number=True, rank=5))
 _MEMBERS = (
@@ -59,7 +59,7 @@ _TIMELINE = (
 
 
 def status_shown(status: StatusAnswer) -> RenderableType:
-    """Return the table of how far a service has come."""
+    """Return the table of a service's progress."""
     judged = status.decisions or {}
     return facts(
         {
@@ -83,16 +83,16 @@ def status_shown(status: StatusAnswer) -> RenderableType:
 
 def _service(status: StatusAnswer) -> str:
     if not status.running:
-        return "none, the state is of files" if status.files else "does not answer"
-    return f"not ready, {status.not_ready}" if status.not_ready else "runs"
+        return "none, the state was made from files" if status.files else "does not answer"
+    return f"not ready, {status.not_ready}" if status.not_ready else "running"
 
 
 def _file(file: FileAnswer) -> str:
-    return f"{file.file}, {counted(file.lines, 'line')}, the run {'is finished' if file.finished else 'goes on'}"
+    return f"{file.file}, {counted(file.lines, 'line')}, the run is {'finished' if file.finished else 'not finished'}"
 
 
 def article_shown(article: ArticleAnswer) -> RenderableType:
-    """Return the table of what became of an article."""
+    """Return the table of an article and the decision on it."""
     relation = f": {article.relation}" if article.relation else ""
     return facts(
         {
@@ -101,7 +101,7 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
             "decision": f"{article.decision}{relation}",
             "canonical": "itself" if article.canonical == article.id else article.canonical,
             "cluster": str(article.cluster),
-            "copy of": (article.link.matched or "an article that is forgotten") if article.link else "",
+            "copy of": (article.link.matched or "an article that has been forgotten") if article.link else "",
             "because": link_shown(article.link) if article.link else "",
             "source": article.source,
             "published": time_shown(article.published_at),
@@ -135,17 +135,17 @@ def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
 
 
 def similar_shown(similar: SimilarAnswers) -> RenderableType:
-    """Return the table of what a text is like."""
+    """Return the table of the articles that a text resembles."""
     parts: list[RenderableType] = [plain(f"would be: {similar.decision}", "bold")]
     if similar.unseen_entries:
-        parts.append(plain(f"{similar.unseen_entries:,} newest entries are not searched yet", "dim"))
+        parts.append(plain(f"{similar.unseen_entries:,} new entries cannot be searched yet", "dim"))
     if not similar.articles:
-        return Group(*parts, plain("like nothing that is known"))
+        return Group(*parts, plain("resembles no known article"))
     table = FittingTable(_SIMILAR)
     for one in similar.articles:
         table.add(
             plain(one.id),
-            plain(one.relation or "no copy", "" if one.relation else "dim"),
+            plain(one.relation or "not a copy", "" if one.relation else "dim"),
             share_shown(one.jaccard),
             share_shown(one.containment),
             _number(one.hamming),
@@ -157,7 +157,7 @@ def similar_shown(similar: SimilarAnswers) -> RenderableType:
 
 
 def facts(values: Mapping[str, str | list[str]]) -> Table:
-    """Return a table of names and values, some of several lines; those without a value are left out."""
+    """Return a table of names and values, which may have several lines; names without a value are left out."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -171,7 +171,7 @@ def columns(*names: str | tuple[str, ...]) -> Table:
     """Return a table without rows.
 
     Args:
-        names: of the columns; those in a tuple hold numbers.
+        names: of the columns; those in a tuple contain numbers.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in names:
@@ -182,13 +182,13 @@ def columns(*names: str | tuple[str, ...]) -> Table:
 
 
 def link_shown(link: LinkAnswer) -> str:
-    """Return a link's relation, measures and index in a line."""
+    """Return a link's relation, measures and index on one line."""
     found = f"found by {link.candidate_source}, IDF epoch {link.idf_epoch}"
     return ", ".join(filter(None, [link.relation, measures_shown(link.jaccard, link.containment, link.hamming), found]))
 
 
 def measures_shown(jaccard: float | None, containment: float | None, hamming: int | None) -> str:
-    """Return the measures that are known in a line."""
+    """Return the measures that are known on one line."""
     known = (
         ("Jaccard", share_shown(jaccard)),
         ("containment", share_shown(containment)),
@@ -198,7 +198,7 @@ def measures_shown(jaccard: float | None, containment: float | None, hamming: in
 
 
 def share_shown(share: float | None) -> str:
-    """Return a share with two digits; nothing for one that is unknown."""
+    """Return a share with two decimal places; empty if it is unknown."""
     return "" if share is None else f"{share:.2f}"
 
 
@@ -208,7 +208,7 @@ def place_shown(place: PlaceAnswer) -> str:
 
 
 def time_shown(iso: str | None) -> str:
-    """Return a time in UTC to the second; nothing for one that is unknown."""
+    """Return a time in UTC to the second; empty if it is unknown."""
     return "" if iso is None else iso[:19].replace("T", " ")
 
 
@@ -216,7 +216,7 @@ def _members(cluster: ClusterAnswer) -> RenderableType:
     table = FittingTable(_MEMBERS)
     for member in cluster.members:
         table.add(*_member(member), style="bold" if member.canonical else "")
-    told = f"{len(cluster.members)} of {cluster.known} members that are known still"
+    told = f"{len(cluster.members)} of {cluster.known} members that are still known"
     return Group(table, plain(told, "dim")) if len(cluster.members) < cluster.known else table
 
 
@@ -250,7 +250,7 @@ def bar(share: float, cells: int = _BAR_CELLS) -> Text:
 
     Args:
         share: of the longest bar, 0 to 1.
-        cells: that the longest takes.
+        cells: width of the longest bar.
     """
     whole, eighths = divmod(max(1, round(8 * cells * share)), 8)
     return Text(f"{'█' * whole}{_EIGHTHS[eighths] if eighths else ''}", "cyan")
@@ -267,10 +267,10 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _shadow(shadow: ShadowAnswer) -> list[str]:
-    """Return what a shadow has come to, in lines."""
-    judges = "judges" if shadow.judging else "does not judge: on a standby, or it failed (shadow_ended in the log)"
+    """Return the state and the disagreements of a shadow, in lines."""
+    judges = "running" if shadow.judging else "not running: on a standby, or it failed (shadow_ended in the log)"
     found = shadow.disagreements
-    otherwise = f"{sum(found.values()):,} of {counted(shadow.articles, 'article')} decided otherwise"
+    otherwise = f"{sum(found.values()):,} of {counted(shadow.articles, 'article')} decided differently"
     return [judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))]
 
 

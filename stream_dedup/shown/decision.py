@@ -1,4 +1,4 @@
-"""A published decision in a line, and one that a shadow would have made otherwise.
+"""One-line views of a published decision, and of one that a shadow disagrees with.
 
 Knows columns; knows nothing of topics.
 """
@@ -23,13 +23,13 @@ _WHAT_CELLS, _ID_CELLS, _SOURCE_CELLS = 11, 28, 14
 
 
 def decision_line(decision: DecisionAnswer) -> Text:
-    """Return a decision in a line: when, what, which article, from where, and why."""
+    """Return a decision on one line: when, what, which article, its source, and why."""
     what = decision.decision if decision.decision in {"unique", "dead"} else str(decision.relation)
     return _line(decision, (fitted(what, _WHAT_CELLS), _STYLES[decision.decision]), _why(decision))
 
 
 def disagreement_line(one: DisagreementAnswer) -> Text:
-    """Return a disagreement in a line: when, its kind, on which article, from where, and both decisions."""
+    """Return a disagreement on one line: when, its kind, which article, its source, and both decisions."""
     sides = f"in force {_side(one.live)}; shadow {_side(one.shadow)}"
     return _line(one, (fitted(one.disagreement, _WHAT_CELLS), _KINDS[one.disagreement]), sides)
 
@@ -57,7 +57,7 @@ def _side(side: SideAnswer) -> str:
 
 
 def _column(text: str, cells: int) -> str:
-    """Return a text filled up to a width; a wider one whole, so that it can be copied."""
+    """Return a text padded to a width; a wider one stays whole, so that it can be copied."""
     shown = harmless(text)
     return shown if cell_len(shown) > cells else fitted(text, cells)
 
@@ -74,7 +74,7 @@ def _why(decision: DecisionAnswer) -> str:
     if decision.decision == "dead":
         return f"{decision.reason}: {(decision.detail or '').partition(': ')[2]}"
     if decision.decision == "announcement":
-        return f"now called {decision.duplicate_of}" if decision.duplicate_of else "nothing is left of its cluster"
+        return f"canonical now {decision.duplicate_of}" if decision.duplicate_of else "nothing is left of its cluster"
     measures = measures_shown(decision.jaccard, decision.containment, decision.hamming)
     matched = f", matched {decision.matched}" if decision.matched != decision.duplicate_of else ""
     return f"of {decision.duplicate_of}{matched}: {measures}, {decision.candidate_source}"

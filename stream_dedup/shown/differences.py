@@ -1,4 +1,4 @@
-"""Where two texts differ: sentence by sentence, and within sentences that were edited, character by character.
+"""Where two texts differ: sentence by sentence and, within edited sentences, character by character.
 
 Knows texts; knows nothing of how differences are shown.
 """
@@ -11,14 +11,14 @@ from itertools import groupby
 from typing import NamedTuple
 
 _SENTENCE = re.compile(r"[^。！？；!?;\n]*[。！？；!?;\n]+|[^。！？；!?;\n]+")
-_MOST_SENTENCES = 2_000  # compared; the rest of a longer text counts as one
-_MOST_CHARACTERS = 1_500  # of a stretch that is compared character by character
-_LEAST_SHARED = 0.3  # of such a stretch: below, the one was not made of the other
-_SHORTEST_SHARED = 2  # characters: between two differences a single one is a coincidence
+_MOST_SENTENCES = 2_000  # compared one by one; the rest of a longer text counts as one sentence
+_MOST_CHARACTERS = 1_500  # of a passage in both texts that is compared character by character
+_LEAST_SHARED = 0.3  # share of such a passage; with less, one is not an edit of the other
+_SHORTEST_SHARED = 2  # characters; a single one between two differences is a coincidence
 
 
 class Side(Enum):
-    """Whose a piece is."""
+    """Which of the texts a piece is in."""
 
     BOTH = "both"
     FIRST = "first"
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 def differences(first: str, second: str) -> list[Piece]:
-    """Return two texts as pieces that both have and pieces that one has, in order; the first's before the second's."""
+    """Return two texts as pieces, in order: those in both and those in one only, the first's before the second's."""
     a, b = _sentences(first), _sentences(second)
     pieces: list[Piece] = []
     for kind, a_from, a_to, b_from, b_to in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -43,11 +43,11 @@ def differences(first: str, second: str) -> list[Piece]:
 
 
 def shortened(pieces: Sequence[Piece], around: int) -> list[Piece]:
-    """Return pieces without the middles of what both texts have.
+    """Return pieces, with those that are in both texts shortened in the middle.
 
     Args:
         pieces: of two texts.
-        around: characters that stay on either side of a difference.
+        around: number of characters kept on either side of a difference.
     """
     last = len(pieces) - 1
     return [
@@ -96,7 +96,7 @@ def _between(one: str, other: str, blocks: Sequence[tuple[int, int, int]]) -> It
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Yield pieces without empty ones; neighbours of one side are one piece."""
+    """Yield the pieces that are not empty, with neighbours of the same side joined."""
     for shared, group in groupby((piece for piece in pieces if piece.text), lambda piece: piece.side is Side.BOTH):
         stretch = list(group)
         for side in (Side.BOTH,) if shared else (Side.FIRST, Side.SECOND):

@@ -1,6 +1,6 @@
-"""What is laid out by the width that there is: tables whose columns give way, some in part and some altogether.
+"""Layout by the available width: tables whose columns are narrowed or left out where there is no room.
 
-Knows widths, and which columns matter more; knows nothing of what stands in them.
+Knows widths, and which columns matter more; knows nothing of what is in them.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,17 +18,17 @@ _BETWEEN = 3  # cells between two columns
 
 
 class ByWidth:
-    """Something that is built when the width is known.
+    """Something that is built once the width is known.
 
     Args:
-        build: returns it for so many cells.
+        build: returns it for a width in cells.
     """
 
     def __init__(self, build: Callable[[int], RenderableType]) -> None:
         self._build = build
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what the console is to show."""
+        """Yield what the console shows."""
         yield self._build(options.max_width)
 
 
@@ -37,10 +37,10 @@ class Column(NamedTuple):
 
     Attributes:
         name: its heading, which is never cut.
-        number: whether it stands to the right.
-        least: cells that its values may be cut to; None where a part of one would mislead.
-        rank: among those that may be left out, the highest first; None for one that has to stay.
-        tail: cells at the end of a value that stay where it is cut, as ids are often alike but for their ends.
+        number: whether it is right-aligned.
+        least: cells that its values may be cut to; None if part of a value would mislead.
+        rank: columns may be left out, the highest rank first; None for one that must stay.
+        tail: cells kept at the end of a value that is cut, as ids often differ only at the end.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Column(NamedTuple):
 
 
 class FittingTable:
-    """A table that is as wide as its values, or as the terminal: there, values are cut and columns are left out.
+    """A table that is as wide as its values or, if less, the terminal: then values are cut and columns left out.
 
     Args:
-        columns: from left to right; one at least has to stay.
+        columns: from left to right; at least one must stay.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -62,19 +62,19 @@ class FittingTable:
         self._rows: list[tuple[list[Text], str]] = []
 
     def add(self, *cells: Text | str, style: str = "") -> None:
-        """Add a row, harmless values one a column."""
+        """Add a row: one value per column, already harmless."""
         self._rows.append(([Text(cell) if isinstance(cell, str) else cell for cell in cells], style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table, and which columns it lacks."""
+        """Yield the table, and a line that names the columns left out."""
         widths = self._widths(options.max_width)
         yield self._table(widths)
         left_out = [column.name for at, column in enumerate(self._columns) if column.name and at not in widths]
         if left_out:
-            yield plain(f"left out on so narrow a terminal: {'; '.join(left_out)}. --json has all", "dim")
+            yield plain(f"left out, as the terminal is too narrow: {'; '.join(left_out)}. --json has all", "dim")
 
     def _widths(self, room: int) -> dict[int, int]:
-        """Return the widths of the columns that there is room for, by their numbers."""
+        """Return the widths of the columns that there is room for, by column number."""
         widths = {at: self._natural(at) for at in range(len(self._columns))}
         while _total(least := {at: self._least(at, width) for at, width in widths.items()}) > room:
             ranks = {at: rank for at in widths if (rank := self._columns[at].rank) is not None}
@@ -82,7 +82,7 @@ class FittingTable:
                 return least
             del widths[max(ranks, key=lambda at: ranks[at])]
         while (excess := _total(widths) - room) > 0:
-            # The widest gives way, down to the next that could.
+            # The widest is narrowed, down to the next widest that can be.
             first, *others = sorted((at for at in widths if widths[at] > least[at]), key=lambda at: -widths[at])
             floor = max(least[first], widths[others[0]] - 1 if others else 0)
             widths[first] = max(floor, widths[first] - excess)
@@ -104,7 +104,7 @@ class FittingTable:
                 justify="right" if column.number else "left",
                 width=width,
                 no_wrap=True,
-                overflow="ellipsis",  # where not even the last column has room
+                overflow="ellipsis",  # where there is no room for even the last column
             )
         for cells, style in self._rows:
             table.add_row(
@@ -121,7 +121,7 @@ def _cut(cell: Text, width: int, tail: int) -> Text:
     text = cell.plain
     if cell_len(text) <= width:
         return cell
-    # Of a character that lies across the edge a blank would be left.
+    # A wide character cut in half would leave a blank.
     end = set_cell_size(text[::-1], tail)[::-1].lstrip()
     begin = fitted(text, width - cell_len(end)).rstrip()
     return Text(set_cell_size(f"{begin}{end}", width), cell.style)

@@ -1,4 +1,4 @@
-"""Plans of the SimHash tables: settings as TOML, a table of what to expect, and the same for programs.
+"""Plans of the SimHash tables: settings as TOML, a table of the expected figures, and the same as JSON.
 
 Knows figures and their units; knows nothing of how a plan is found.
 """
@@ -21,16 +21,16 @@ def settings_toml(shape: Shape, *, enabled: bool = True) -> str:
 
     Args:
         shape: the settings.
-        enabled: whether there are tables now: else these are to be switched on too.
+        enabled: whether the tables are switched on; if not, the TOML switches them on.
     """
     switch = [] if enabled else ["enabled = true"]
     return "\n".join(["[simhash]", *switch, *(f"{name} = {value}" for name, value in asdict(shape).items())])
 
 
 def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
-    """Return a plan beside the settings of now."""
-    table = Table(title="\nto expect", title_justify="left")
-    for name in ("", "planned", "settings of now"):
+    """Return a plan next to the current settings."""
+    table = Table(title="\nexpected", title_justify="left")
+    for name in ("", "planned", "current settings"):
         table.add_column(name, justify="right" if name else "left")
     for (label, one), (_, other) in zip(_rows(planned), _rows(now), strict=True):
         table.add_row(label, one, other)
@@ -38,12 +38,12 @@ def plan_shown(planned: Expectation, now: Expectation, model: Model) -> Group:
     return Group(
         Text(settings_toml(planned.shape, enabled=model.settings.simhash.enabled)),
         table,
-        Text(f"{entries} at most, on {counted(round(model.traffic.articles), 'article')} a window"),
+        Text(f"{entries} at most, with {counted(round(model.traffic.articles), 'article')} per window"),
     )
 
 
 def distances_shown(model: Model) -> Text:
-    """Return the distances that a plan was made for, a line for copies and one for unrelated articles."""
+    """Return the distances that a plan is based on: a line for copies and one for unrelated articles."""
     named = (("copies", model.copies), ("unrelated articles", model.strangers))
     lines = (f"Hamming distances of {name}: {_quantiles(mixture.distances())}" for name, mixture in named)
     return Text("\n".join(lines))
@@ -53,21 +53,21 @@ def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
     shape, space = expected.shape, expected.space
     on = bool(shape.tables)
     yield "tables x prefix bits", f"{shape.tables} x {shape.prefix_bits}" if on else "off"
-    yield "probes a table", f"{shape.probes}" if on else ""
-    yield "largest distance", f"{shape.max_distance}" if on else ""
-    # Which other keys are probed depends on the text: they promise nothing.
+    yield "probes per table", f"{shape.probes}" if on else ""
+    yield "maximum distance", f"{shape.max_distance}" if on else ""
+    # Which other keys are probed depends on the text, so they guarantee nothing.
     always = f"{min(shape.plan.guaranteed_distance(), shape.max_distance)}" if on else ""
     yield "distance that exact keys always find", always
     yield "recall of the tables", f"{expected.recall:.4f}"
-    yield "keys looked up an article", f"{expected.keys:,.0f}"
-    yield "blocks read an article", f"{expected.blocks:,.0f}"
-    yield "postings read an article", f"{expected.postings:,.0f}"
-    yield "candidates an article", f"{expected.candidates:,.1f}"
-    yield "time of the tables an article", f"{expected.time_us / 1000:,.2f} ms"
+    yield "keys looked up per article", f"{expected.keys:,.0f}"
+    yield "blocks read per article", f"{expected.blocks:,.0f}"
+    yield "postings read per article", f"{expected.postings:,.0f}"
+    yield "candidates per article", f"{expected.candidates:,.1f}"
+    yield "time in the tables per article", f"{expected.time_us / 1000:,.2f} ms"
     yield "filters of the tables in memory", _bytes(space.filters)
     yield "posting lists in memory", _bytes(space.lists)
-    yield "process in memory", _bytes(space.memory)
-    yield "tables on disk an indexed article", f"{expected.disk_per_entry:,.0f} B"
+    yield "memory of the process", _bytes(space.memory)
+    yield "tables on disk per indexed article", f"{expected.disk_per_entry:,.0f} B"
     yield "tables on disk", _bytes(space.tables)
     yield "state on disk", _bytes(space.disk)
 
@@ -75,7 +75,7 @@ def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
 def plan_fields(
     planned: Expectation | None, now: Expectation, model: Model, sample: Sample | None, *, kept: bool
 ) -> dict[str, Any]:
-    """Return the same for programs: what --json prints. Without a plan, whether the recall is kept tells why."""
+    """Return the same for programs, as --json prints it; `kept` says whether the plan reaches the recall."""
     return {
         "recall_reached": kept,
         "toml": settings_toml(planned.shape, enabled=model.settings.simhash.enabled) if planned else None,
@@ -98,7 +98,7 @@ def plan_fields(
 
 
 def _moments(distances: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
-    """Return a distribution with its mean and the correlation of the flips of two bits, as `copies_of` takes them."""
+    """Return a distribution, its mean and the correlation of the flips of two bits, as `copies_of` takes them."""
     numbers = np.arange(len(distances))
     mean = float(distances @ numbers)
     variance = float(distances @ (numbers - mean) ** 2)

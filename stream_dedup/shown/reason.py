@@ -1,6 +1,6 @@
 """Why two texts are, or are not, copies: measures, bits, words, and the two texts with their differences.
 
-Knows how they are laid out; knows nothing of how they are measured.
+Knows their layout; knows nothing of how they are measured.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from stream_dedup.shown.fitting import ByWidth
 from stream_dedup.shown.plain import harmless, plain
 
 _BITS = 64
-_AROUND = 30  # characters of what both texts have, shown beside a difference
+_AROUND = 30  # characters in both texts shown on either side of a difference
 _STYLES = {Side.BOTH: "dim", Side.FIRST: "red", Side.SECOND: "green"}
 _MARKS = {Side.BOTH: ("", ""), Side.FIRST: ("[-", "-]"), Side.SECOND: ("{+", "+}")}
 
@@ -27,7 +27,7 @@ def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
 
     Args:
         reason: the answer.
-        marks: whether differences are told by signs, where there are no colours.
+        marks: whether differences are marked with signs, as where there are no colours.
     """
     link = reason.decided
     decided = link_shown(link) if link is not None else "no link from the first to the second"
@@ -35,7 +35,7 @@ def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
         {
             "decided": decided,
             "stream's time": time_shown(link.stream_time) if link is not None else "",
-            "since then": "the second was revised: its text of now is compared" if reason.revised else "",
+            "since then": "the second was revised: its current text is compared" if reason.revised else "",
         }
     )
     bodies = reason.first.body, reason.second.body
@@ -56,7 +56,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
 
     Args:
         measures: of them.
-        names: of the texts.
+        names: of the two texts.
     """
     keys = measures.keys
     verdict = Text(measures.relation or "not a duplicate", "bold green" if measures.relation else "bold")
@@ -67,7 +67,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         Text(f"containment  {measures.containment:.4f}"),
         Text(f"cosine       {measures.cosine:.4f}   of the bit sums"),
         Text(f"Hamming      {measures.hamming:6d}   bits {measures.differing_bits}"),
-        Text(f"shared keys  {keys.landmarks:6d}   landmarks, {keys.table_keys} of tables{', content' * keys.content}"),
+        Text(f"shared keys  {keys.landmarks:6d}   landmarks, {keys.table_keys} table keys{', content' * keys.content}"),
         Text(),
         ByWidth(lambda width: _fingerprints(measures.fingerprints, names, width)),
         Text(),
@@ -77,18 +77,18 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
 
 
 def differences_shown(first: str, second: str, *, marks: bool) -> RenderableType:
-    """Return two texts as one, differences highlighted, and what both have kept short around them.
+    """Return two texts as one, with differences highlighted and what they have in common shortened.
 
     Args:
         first: text.
         second: text.
-        marks: whether differences are told by signs, where there are no colours.
+        marks: whether differences are marked with signs, as where there are no colours.
     """
     pieces = differences(first, second)
     if all(piece.side is Side.BOTH for piece in pieces):
-        return plain("the two texts are the same to the character", "bold")
-    legend = [Piece(Side.BOTH, "differences: "), Piece(Side.FIRST, "the first alone"), Piece(Side.BOTH, ", ")]
-    heading = Text("").join(_pieces([*legend, Piece(Side.SECOND, "the second alone")], marks=marks))
+        return plain("the two texts are identical", "bold")
+    legend = [Piece(Side.BOTH, "differences: "), Piece(Side.FIRST, "only in the first"), Piece(Side.BOTH, ", ")]
+    heading = Text("").join(_pieces([*legend, Piece(Side.SECOND, "only in the second")], marks=marks))
     return Group(heading, Text("").join(_pieces(shortened(pieces, _AROUND), marks=marks)))
 
 
@@ -113,14 +113,14 @@ def _text_facts(name: str, text: TextAnswer) -> RenderableType:
 
 
 def _fingerprints(fingerprints: tuple[str, str], names: tuple[str, str], width: int) -> Text:
-    """Return two fingerprints in binary, one below the other, with their differing bits marked; nothing is ever cut."""
+    """Return two fingerprints in binary, one below the other, with differing bits marked; nothing is ever cut."""
     first, second = (f"{int(fingerprint, 16):0{_BITS}b}" for fingerprint in fingerprints)
     marks = "".join("^" if a != b else " " for a, b in zip(first, second, strict=True)).rstrip()
     told = [f"{fingerprint}  {harmless(name)}" for fingerprint, name in zip(fingerprints, names, strict=True)]
     beside = [f"{bits}  {one}" for bits, one in zip((first, second), told, strict=True)]
     if max(map(cell_len, beside)) <= width:
         return Text("\n").join(map(Text, [*beside, marks]))
-    # Names may take any number of lines, bits have to stand below each other.
+    # Names may take any number of lines, but bits must be aligned below each other.
     stretch = next((bits for bits in (_BITS, _BITS // 2, _BITS // 4) if bits <= width), _BITS // 8)
     rows = [row[at : at + stretch] for at in range(0, _BITS, stretch) for row in (first, second, marks)]
     return Text("\n").join(map(Text, [*told, *rows]))
@@ -131,7 +131,7 @@ def _words(title: str, words: Sequence[WordAnswer], names: tuple[str, str]) -> R
 
 
 def _headings(names: tuple[str, str], width: int) -> tuple[str, str]:
-    """Return what two columns are called: by the texts' names, as long as these leave half of the width."""
+    """Return the headings of two columns: the texts' names, if they leave half of the width."""
     return names if sum(map(cell_len, names)) <= width // 2 else ("first", "second")
 
 

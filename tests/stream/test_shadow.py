@@ -141,7 +141,7 @@ def test_the_command_line_tells_of_a_shadow(bootstrap: str, tmp_path: Path) -> N
         assert (status["judging"], status["articles"]) == (True, alike + otherwise)
         assert sum(status["disagreements"].values()) == otherwise > 20
         shown = " ".join(_command(service, topics, "status").split())
-        assert f"judges {otherwise:,} of {alike + otherwise:,} articles decided otherwise" in shown
+        assert f"running {otherwise:,} of {alike + otherwise:,} articles decided differently" in shown
 
 
 def _command(service: Service, topics: Topics, name: str, *arguments: str) -> str:

@@ -117,12 +117,12 @@ def test_similar_text_is_found_and_not_remembered(source: str, invoke: Invoke, t
 
 
 def test_text_like_nothing_would_be_unique(invoke: Invoke) -> None:
-    """A text of its own is said to be like nothing that is known."""
+    """A text of its own is said to resemble no known article."""
     shown = invoke(
         "similar", "-", input="全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别的故事毫无相似之处。"
     ).stdout
     assert "would be: unique" in shown
-    assert "like nothing that is known" in shown
+    assert "resembles no known article" in shown
 
 
 @pytest.mark.parametrize(

@@ -36,15 +36,15 @@ def test_toml_is_taken_by_the_settings(tmp_path: Path) -> None:
 
 
 def test_plan_prints_settings_and_what_to_expect() -> None:
-    """The settings come first, as TOML, then a table beside the settings of now."""
+    """The settings come first, as TOML, then a table beside the current settings."""
     result = _plan("--articles", "2.5e6", "--recall", "0.9")
     assert result.exit_code == 0
-    head, _, rest = result.stdout.partition("to expect")
+    head, _, rest = result.stdout.partition("expected")
     assert set(tomllib.loads(head)["simhash"]) == {"tables", "prefix_bits", "probes", "max_distance"}
     for wanted in ("recall of the tables", "keys looked up", "blocks read", "candidates", "filters", "on disk"):
         assert wanted in rest
-    assert "settings of now" in rest
-    assert "2,750,000 entries at most, on 2,500,000 articles a window" in rest
+    assert "current settings" in rest
+    assert "2,750,000 entries at most, with 2,500,000 articles per window" in rest
 
 
 def test_no_distance_is_promised_beyond_the_largest() -> None:

@@ -98,7 +98,7 @@ def test_differences_have_signs_where_there_are_no_colours() -> None:
     """In a pipe what was taken away and what was added is told by signs, and equal texts in words."""
     shown = _printed(differences_shown("我买了十个苹果回家。", "我买了三只苹果回家。", marks=True))
     assert "我买了[-十个-]{+三只+}苹果回家。" in shown
-    assert "the same to the character" in _printed(differences_shown("一样。", "一样。", marks=True))
+    assert "the two texts are identical" in _printed(differences_shown("一样。", "一样。", marks=True))
 
 
 @given(text=st.text("旱了五十 abcＡ，", max_size=40), cells=st.integers(2, 30))
@@ -298,8 +298,8 @@ def test_similar_articles_are_in_columns_too() -> None:
     printed = _printed(similar_shown(SimilarAnswers(decision="duplicate", articles=articles, unseen_entries=7)))
     rows = [line for line in printed.splitlines() if "0.75" in line]
     assert len({_width(row[: row.index("0.75")]) for row in rows}) == 1
-    assert "no copy" in rows[1]
-    assert "7 newest entries are not searched yet" in printed
+    assert "not a copy" in rows[1]
+    assert "7 new entries cannot be searched yet" in printed
 
 
 def test_bars_are_as_long_as_their_shares() -> None:
