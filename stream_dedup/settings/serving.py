@@ -78,7 +78,7 @@ class ApiSettings(Group):
 
 
 class ShadowSettings(Group):
-    """Other thresholds, tried beside those in force without any effect on the output."""
+    """Other thresholds, tried alongside those in force without any effect on the output."""
 
     enabled: bool = Field(
         False,
