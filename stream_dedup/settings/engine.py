@@ -391,6 +391,7 @@ class EngineSettings(Group):
         ):
             if self.landmarks.keys > most:
                 raise ValueError(
-                    f"landmarks.keys = {self.landmarks.keys} is more than {name} = {most}, the maximum of landmarks"
+                    f"landmarks.keys = {self.landmarks.keys} is more than {name} = {most}, "
+                    "the maximum number of landmarks"
                 )
         return self

@@ -113,7 +113,7 @@ def _put(tree: Tree, path: Sequence[str], value: str, faults: list[str]) -> None
     for part in path[:-1]:
         inner = tree.setdefault(part, {})
         if not isinstance(inner, dict):
-            faults.append(f"{'.'.join(path)} = {shown(path, value)}: {part} already has a value and is no group here")
+            faults.append(f"{'.'.join(path)} = {shown(path, value)}: {part} already has a value, so it is not a group")
             return
         tree = inner
     tree[path[-1]] = value

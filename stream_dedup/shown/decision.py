@@ -74,7 +74,11 @@ def _why(decision: DecisionAnswer) -> str:
     if decision.decision == "dead":
         return f"{decision.reason}: {(decision.detail or '').partition(': ')[2]}"
     if decision.decision == "announcement":
-        return f"canonical now {decision.duplicate_of}" if decision.duplicate_of else "nothing is left of its cluster"
+        return (
+            f"canonical article now {decision.duplicate_of}"
+            if decision.duplicate_of
+            else "nothing is left of its cluster"
+        )
     measures = measures_shown(decision.jaccard, decision.containment, decision.hamming)
     matched = f", matched {decision.matched}" if decision.matched != decision.duplicate_of else ""
     return f"of {decision.duplicate_of}{matched}: {measures}, {decision.candidate_source}"
