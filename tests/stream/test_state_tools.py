@@ -372,7 +372,7 @@ def test_state_that_has_judged_nothing_is_in_order(bootstrap: str, tmp_path: Pat
         service.wait_ready()
         service.stop()
     ended = run_once("state", "verify", "--config", str(tmp_path / "stream-dedup.toml"))
-    assert (ended.returncode, "in order" in ended.stdout) == (0, True), ended.stderr
+    assert (ended.returncode, "consistent" in ended.stdout) == (0, True), ended.stderr
 
 
 def test_state_that_is_not_of_its_changelog_is_a_fault(
