@@ -45,7 +45,9 @@ def _or(names: Sequence[str]) -> str:
 def tail_command(
     last: Annotated[
         int,
-        typer.Option("--last", "-n", min=0, help="Start with the newest N decisions; filters may leave fewer."),
+        typer.Option(
+            "--last", "-n", min=0, metavar="N", help="Start with the newest N decisions; filters may leave fewer."
+        ),
     ] = 0,
     beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start with the oldest decision in the topics.")
@@ -53,11 +55,23 @@ def tail_command(
     follow: Annotated[bool, typer.Option(help="Wait for more at the end of the topics.")] = True,
     decisions: Annotated[
         list[str] | None,
-        typer.Option("--decision", "-d", help=f"Show only {_or(_DECISIONS)}.", autocompletion=lambda: _DECISIONS),
+        typer.Option(
+            "--decision",
+            "-d",
+            metavar="DECISION",
+            help=f"Show only {_or(_DECISIONS)}.",
+            autocompletion=lambda: _DECISIONS,
+        ),
     ] = None,
     relations: Annotated[
         list[str] | None,
-        typer.Option("--relation", "-r", help=f"Show only {_or(_RELATIONS)}.", autocompletion=lambda: _RELATIONS),
+        typer.Option(
+            "--relation",
+            "-r",
+            metavar="RELATION",
+            help=f"Show only {_or(_RELATIONS)}.",
+            autocompletion=lambda: _RELATIONS,
+        ),
     ] = None,
     sources: Annotated[
         list[str] | None,

@@ -1,0 +1,151 @@
+"""The command `dedup`: the engine over files, with progress bars and a summary.
+
+Knows arguments and what is printed; knows nothing of file formats or of how articles are judged.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from stream_dedup.cli.terminal import (
+    ConfigOption,
+    SetOption,
+    database_path,
+    errors,
+    guarded,
+    named_path,
+    out,
+    settings_of,
+)
+from stream_dedup.counted import counted
+from stream_dedup.signals import end_by, heed
+
+if TYPE_CHECKING:
+    from stream_dedup.files.readers import Progress as FileProgress
+    from stream_dedup.files.run import Summary
+
+
+def dedup_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet; - for JSONL on standard input.",
+            metavar="FILE",
+        ),
+    ],
+    results: Annotated[
+        Path, typer.Option("--out", "-o", help="Directory for the results.", metavar="DIR", parser=named_path)
+    ],
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            help="Directory of the state, kept for later runs; without it, the state is in memory only.",
+            metavar="DIR",
+            parser=database_path,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    flags: SetOption = None,
+) -> None:
+    """Deduplicate the articles in files: writes unique.jsonl, links.jsonl and dead.jsonl.
+
+    With --state, the same command resumes a run that was interrupted.
+    """
+    settings = settings_of(config, flags)
+    from stream_dedup.compiled.kernel import is_compiled
+    from stream_dedup.engine.dedup import Deduplicator
+    from stream_dedup.files.readers import FileFormatError
+    from stream_dedup.files.results import any_judged
+    from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
+    from stream_dedup.index.stores.rocks import open_store
+    from stream_dedup.index.stores.store import MemoryStore
+
+    summary, heard = Summary(), list[int]()
+
+    def look() -> None:
+        if heard:
+            end_by(heard[0])
+
+    def work() -> None:
+        check_files(files)
+        if not is_compiled():
+            errors.print("compiling, once per installation: this takes a minute or two")
+        store = open_store(state, settings.state) if state else MemoryStore()
+        with (
+            _summed_up(summary, results, goes_on=state is not None and are_regular(files)),
+            Deduplicator(settings=settings, store=store) as engine,
+            _progress_bars(files) as report,
+        ):
+            # From here on there are batches, which must be finished before the run ends.
+            heed(lambda number, _: heard.append(number))
+            dedup_files(files, results, engine, settings, report, summary, look)
+        if summary.reasons and not any_judged(results):
+            raise FileFormatError("no record could be judged: see dead.jsonl; for other field names, set input.fields")
+
+    guarded(work)
+
+
+@contextmanager
+def _progress_bars(files: list[Path]) -> "Iterator[Callable[[Path, FileProgress], None]]":
+    """Show a progress bar per file on standard error, and yield the function that updates them."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors) as progress:
+        tasks = {path: progress.add_task(path.name, total=None) for path in files}
+
+        def report(path: Path, read: "FileProgress") -> None:
+            progress.update(tasks[path], completed=read.done, total=read.total or None)
+
+        yield report
+
+
+@contextmanager
+def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[None]:
+    """Print what became of the records, however the run ends.
+
+    Args:
+        summary: of the run.
+        results: directory of the results.
+        goes_on: whether an interrupted run can be resumed.
+    """
+    from stream_dedup.files.readers import shown
+    from stream_dedup.files.results import any_judged
+    from stream_dedup.index.stores.store import StoreError
+
+    where = f"results in {shown(results)}"
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, OSError, StoreError):
+        if goes_on and summary.records():
+            errors.print("not finished: run the same command again to resume")
+        raise
+    else:
+        if not summary.records():
+            # A run that was interrupted after everything was written has nothing left to do.
+            out.print(f"{'no more' if any_judged(results) else 'no'} records; {where}", soft_wrap=True)
+    finally:
+        if summary.records():
+            out.print(_summary_table(summary))
+            out.print(where, soft_wrap=True)
+
+
+def _summary_table(summary: "Summary") -> Table:
+    table = Table(title=counted(summary.records(), "record"), title_justify="left")
+    table.add_column("outcome")
+    table.add_column("records", justify="right")
+    for outcome, count in summary.outcomes.most_common():
+        table.add_row(outcome, str(count))
+    for reason, count in summary.reasons.most_common():
+        table.add_row(f"  {reason}", str(count), style="dim")
+    return table
