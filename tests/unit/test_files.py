@@ -300,7 +300,7 @@ _SOUND = '1,"一行\n两行"\n'.encode(), '3,"又一""行"'.encode()
 _CSV_FAULTS = {
     "too many fields": (b"2,a,b\n", "it has 3 fields, but the heading has 2"),
     "text behind a quote": (b'2,"x"y\n', "expected after"),
-    "another encoding": ("2,你好\n".encode("gbk"), "no UTF-8"),
+    "another encoding": ("2,你好\n".encode("gbk"), "not valid UTF-8"),
 }
 
 
