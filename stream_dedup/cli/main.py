@@ -3,6 +3,7 @@
 Knows the names and groups of the commands; each command has a file of its own.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -20,7 +21,7 @@ from stream_dedup.cli.terminal import out, told_in_full
 from stream_dedup.signals import end_at_once
 from stream_dedup.version import __version__
 
-_COMMANDS = {
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Deduplicate": {"run": run_command, "dedup": dedup_command},
     "Query": {
         "status": status_command,
