@@ -1,4 +1,4 @@
-"""Loops in machine code: how they are compiled and kept, and what all of them are made with.
+"""Loops compiled to machine code: how they are compiled and cached, and the building blocks that they share.
 
 Knows numba, memory and hashes; knows nothing of articles.
 """

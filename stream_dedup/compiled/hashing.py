@@ -1,6 +1,7 @@
 """64-bit hashes of code points and open-addressing tables keyed by them, compiled by numba.
 
-Knows nothing of words, articles or storage. Never Python's `hash`, which differs from process to process.
+Knows code points and integers; knows nothing of words, articles or storage. It never uses Python's `hash`, which
+differs from process to process.
 """
 
 import numpy as np
@@ -19,13 +20,13 @@ _FNV_PRIME = np.uint64(0x100000001B3)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 EMPTY = np.uint64(0)
 
 
 @kernel
 def mix64(value: np.uint64) -> np.uint64:
-    """Return the finaliser of splitmix64 (Steele, Lea and Flood 2014): each bit depends on all."""
+    """Apply the finaliser of splitmix64 (Steele, Lea and Flood 2014): each output bit depends on all input bits."""
     value = (value ^ (value >> _30)) * _MIX_1
     value = (value ^ (value >> _27)) * _MIX_2
     return value ^ (value >> _31)
@@ -42,24 +43,24 @@ def hash_span(code_points: U32, start: int, stop: int) -> np.uint64:
 
 @kernel
 def hash_step(value: np.uint64, code_point: np.uint32) -> np.uint64:
-    """Return what the hash of a span is computed from once it is a code point longer; at first `HASH_OF_NONE`."""
+    """Extend the running value of a span's hash by one code point; the value of an empty span is `HASH_OF_NONE`."""
     return (value ^ np.uint64(code_point)) * _FNV_PRIME
 
 
 @kernel
 def hash_end(value: np.uint64) -> np.uint64:
-    """Return the hash of a span from the last `hash_step`."""
+    """Return the hash of a span from its last running value; see `hash_step`."""
     value = mix64(value)
     return value if value != EMPTY else np.uint64(1)
 
 
 @kernel
 def hash_marked(code_points: U32, marked: NDArray[np.bool_]) -> tuple[np.uint64, int]:
-    """Return the hash of those code points that are marked, as `hash_span` has it, and how many they are.
+    """Return the hash of the marked code points of a text, as `hash_span` computes it, and how many there are.
 
     Args:
-        code_points: of a text.
-        marked: for each code point whether it is, shape (0x110000,).
+        code_points: the text.
+        marked: whether each code point is marked, shape (0x110000,).
     """
     value, count = HASH_OF_NONE, 0
     for point in code_points:
@@ -76,7 +77,7 @@ def upper_half(value: np.uint64) -> np.uint32:
 
 
 def code_points(text: str) -> U32:
-    """Return the code points of a text, shape (len(text),); lone surrogates pass."""
+    """Return the code points of a text, shape (len(text),); lone surrogates are kept."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
@@ -88,7 +89,7 @@ def hash_words(words: list[str]) -> U64:
 
 @kernel
 def hash_spans(points: U32, stops: I64) -> U64:
-    """Return the hash of each word, shape of `stops`: it ends there, and begins where the one before it ends."""
+    """Return the hash of each word, shape of `stops`: a word ends at its stop and begins where the one before ends."""
     hashes = np.empty(len(stops), np.uint64)
     start = 0
     for i in range(len(stops)):
@@ -99,12 +100,12 @@ def hash_spans(points: U32, stops: I64) -> U64:
 
 @kernel
 def hash_prefixes(code_points: U32, parents: I32, roots: int) -> U64:
-    """Return the hash, as of `hash_span`, of each prefix of a tree, shape of `parents`.
+    """Return the hash of each prefix in a prefix tree, as `hash_span` computes it, shape of `parents`.
 
     Args:
-        code_points: the last of each prefix.
-        parents: the prefix without that, which stands before it.
-        roots: how many there are at the beginning of one code point, without a parent.
+        code_points: last code point of each prefix.
+        parents: index of each prefix without its last code point; a parent comes before its children.
+        roots: number of prefixes of one code point; they come first and have no parent.
     """
     values = np.empty(len(parents), np.uint64)
     for i in range(len(parents)):
@@ -136,8 +137,8 @@ def number_slot(number: np.uint64, last: int) -> int:
     Fibonacci hashing (Knuth 1973, The Art of Computer Programming 3, 6.4).
 
     Args:
-        number: of up to 64 bits.
-        last: number of the table's last slot: its size, a power of two up to 2^32, minus one.
+        number: up to 64 bits.
+        last: index of the table's last slot: its size, a power of two up to 2^32, minus one.
     """
     return np.int64((number * _GOLDEN) >> _32) & last  # type: ignore[return-value]  # compiled
 
@@ -146,7 +147,7 @@ def number_slot(number: np.uint64, last: int) -> int:
 def in_proportion(key: np.uint64, parts: int) -> int:
     """Map a 64-bit key to one of `parts` equal ranges, from 0 on; ascending keys map to ascending ranges.
 
-    By a multiplication instead of a division (Lemire 2019, "Fast random integer generation in an interval").
+    Uses a multiplication instead of a division (Lemire 2019, "Fast random integer generation in an interval").
 
     Args:
         key: only its upper 32 bits count.

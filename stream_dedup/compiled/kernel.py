@@ -1,6 +1,6 @@
-"""Compiling loops with numba, once an installation.
+"""Compiles loops with numba, once per installation.
 
-Knows where compiled code is kept and when it is stale; knows no loop.
+Knows where compiled code is cached and when it is stale; knows nothing of the loops themselves.
 """
 
 import atexit
@@ -23,11 +23,11 @@ _NAME = re.compile(r"\w+")
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a function with numba: without the GIL, kept on disk, its types kept for the checker.
+    """Compile a function with numba: it runs without the GIL, is cached on disk, and keeps its types for the checker.
 
-    Compiled code is kept in `$NUMBA_CACHE_DIR`, else in the user's cache directory. Code that is there but cannot be
-    written, as in an image, is taken if it is root's. Where there is neither it is compiled at each start: a directory
-    that others can write to would let them run code here.
+    Compiled code is cached in `$NUMBA_CACHE_DIR`, or else in the user's cache directory. A cache that cannot be written
+    to, as in a container image, is used if root owns it. If there is neither, code is compiled at each start: a
+    directory that others can write to would let them run code in this process.
     """
     directory = cache_directory()
     if directory is None:
@@ -42,22 +42,22 @@ def kernel(function: _Function) -> _Function:
 
 @cache
 def cache_directory() -> Path | None:
-    """Return a directory for the compiled code of just these sources, None if none can be made.
+    """Return the cache directory for code compiled from exactly these sources, None if it cannot be created.
 
-    numba looks at the file of a loop alone, though loops of other files are compiled into it.
+    numba itself only checks whether the file of a loop has changed, although loops of other files are compiled into it.
     """
     try:
         directory = _cache_root() / f"kernels-{_sources_digest()}"
         if _is_shipped(directory):
             return _overlay(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no right to write, or no home at all
+    except (OSError, RuntimeError):  # no permission to write, or no home directory
         return None
     return directory if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid() else None
 
 
 def is_compiled() -> bool:
-    """Tell whether there is compiled code of these sources: of some loops at least."""
+    """Tell whether there is compiled code of these sources, for at least some of the loops."""
     directory = cache_directory()
     return directory is not None and any(directory.rglob("*.nbc"))
 
@@ -70,7 +70,7 @@ def _cache_root() -> Path:
 
 
 def _is_shipped(directory: Path) -> bool:
-    """Tell whether code was compiled ahead by root, where neither this process nor others can change it."""
+    """Tell whether the code was compiled in advance by root, so that neither this process nor others can change it."""
     if not directory.is_dir() or os.access(directory, os.W_OK):
         return False
     status = directory.stat()
@@ -78,7 +78,7 @@ def _is_shipped(directory: Path) -> bool:
 
 
 def _overlay(shipped: Path) -> Path:
-    """Return a directory of links to shipped code, gone with the process: numba wants one that it can write to."""
+    """Return a directory of links to shipped code, removed at exit: numba needs a directory that it can write to."""
     scratch = Scratch("kernels")
     atexit.register(scratch.cleanup)
     overlay = Path(scratch.name)
@@ -90,7 +90,7 @@ def _overlay(shipped: Path) -> Path:
 
 
 def _sources_digest() -> str:
-    """Return a digest of the files with loops, and of those whose constants these import: they are compiled in."""
+    """Return a digest of the files with loops and of those they import constants from, which are compiled in."""
     package = Path(__file__).parents[1]
     sources = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     looped = {path for path, source in sources.items() if "@kernel" in source}
@@ -107,7 +107,7 @@ def _sources_digest() -> str:
 
 
 def _giving_constants(source: str) -> Iterator[str]:
-    """Yield the modules of this package of which a source imports constants, as paths without a suffix."""
+    """Yield the modules of this package that a source imports constants from, as paths without a suffix."""
     for module, names in _IMPORT.findall(source):
         if any(name.isupper() for name in _NAME.findall(names)):
             yield module.replace(".", "/")

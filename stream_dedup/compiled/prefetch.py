@@ -1,4 +1,4 @@
-"""Memory asked for ahead of its use, so that the processor waits for many places at once and not for one by one.
+"""Prefetches memory, so that the processor waits for many locations at once instead of one after another.
 
 Knows the instruction; knows nothing of what is read.
 """
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled.kernel import kernel
 
-AHEAD = 16  # so many places are asked for before the first is read: about as many as a core can wait for
-_READ, _KEEP, _DATA = 0, 3, 1  # llvm.prefetch: not written, kept in all caches, no instructions
+AHEAD = 16  # locations prefetched before the first is read: about as many as a core can wait for at once
+_READ, _KEEP, _DATA = 0, 3, 1  # for llvm.prefetch: to be read, kept in all caches, data
 
 
 @kernel
 def prefetch(words: NDArray[Any], place: int) -> None:
-    """Ask for the line of memory in which a word of an array is, which need not be there."""
+    """Prefetch the cache line of a word of an array; `place` may be outside the array."""
     _prefetch(words, place)
 
 

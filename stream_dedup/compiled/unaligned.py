@@ -1,6 +1,6 @@
-"""Numbers of eight bytes that begin at any byte of an array, read and written at once.
+"""Reads and writes eight-byte numbers at any byte of an array, each with one instruction.
 
-Knows the instruction; knows nothing of what they mean.
+Knows the instruction; knows nothing of what the numbers mean.
 """
 
 import sys
@@ -19,13 +19,13 @@ WORD = 8  # bytes
 
 @kernel
 def word_at(data: NDArray[np.uint8], at: int) -> np.uint64:
-    """Return the eight bytes from a byte on as a number, the lowest first; that all are there is not looked at."""
+    """Return the eight bytes from byte `at` on as a little-endian number; bounds are not checked."""
     return _word_at(data, at)  # type: ignore[no-any-return]  # compiled
 
 
 @kernel
 def put_word(data: NDArray[np.uint8], at: int, value: np.uint64) -> None:
-    """Write a number as eight bytes from a byte on, the lowest first; that there is room is not looked at."""
+    """Write a number as eight little-endian bytes from byte `at` on; bounds are not checked."""
     _put_word(data, at, value)
 
 
