@@ -1,4 +1,4 @@
-"""Entries: what later articles are compared with, numbered as they come and packed to bytes.
+"""Entries: what later articles are compared with, numbered in order of arrival and packed into bytes.
 
-Knows an entry's parts; knows nothing of who finds it.
+Knows an entry's parts; knows nothing of how it is found.
 """

@@ -1,8 +1,8 @@
-"""Numbers in as few bits as they need, one behind the other in 64-bit words, the lowest bits first.
+"""Packs numbers into as few bits as they need, one after another in 64-bit words, lowest bits first.
 
-Knows fixed widths, numbers of any length and ascending hashes; knows nothing of what they mean.
+Knows fixed widths, numbers of variable length and ascending hashes; knows nothing of what they mean.
 
-Bits are counted in uint64: compiled code asks of a signed index first whether it is negative.
+Bit positions are uint64: for a signed index, compiled code would first check whether it is negative.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from stream_dedup.compiled.hashing import U32, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
 
-MARGIN_BITS = 192  # behind the bit up to which a row may be read, that reading looks at nevertheless
+MARGIN_BITS = 192  # reading may access this many bits beyond the end of the data
 LONGEST_NUMBER = 80  # bits
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _0, _1, _6, _63 = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
@@ -22,17 +22,17 @@ _GROUP = _MORE - _1
 
 @kernel
 def put(words: U64, at: np.uint64, value: np.uint64, width: np.uint64) -> np.uint64:
-    """Write a value of at most `width` bits at bit `at`, from where on words are zero; return where it ends."""
+    """Write a value of at most `width` bits at bit `at`, where all bits are still zero; return where it ends."""
     word, shift = at >> _6, at & _63
     words[word] |= value << shift
-    # In two steps: a shift by 64 is none.
+    # In two steps, since a shift by 64 would do nothing.
     words[word + _1] |= (value >> _1) >> (_63 - shift)
     return at + width
 
 
 @kernel
 def get(words: U64, at: np.uint64, width: np.uint64) -> np.uint64:
-    """Return the value of `width` bits at bit `at`, of 0 to 64."""
+    """Return the value of `width` bits, 0 to 64, at bit `at`."""
     return _window(words, at) & ~((_ALL << (width >> _1)) << (width - (width >> _1)))
 
 
@@ -67,15 +67,15 @@ def get_number(words: U64, at: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @kernel
 def low_bits(bits: np.uint64, size: np.uint64) -> np.uint64:
-    """Return how many bits of a gap between neighbours among `size` uniform hashes are written as they are.
+    """Return how many low bits of each gap between neighbours among `size` uniform hashes are written verbatim.
 
-    The gaps are nearly geometric with the mean g = 2^bits / size, for which the best parameter of a Golomb-Rice code is
-    the smallest b with 2^b >= 0.48 g (Kiely 2004, "Selecting the Golomb parameter in Rice coding"); with 0.5 it takes
-    no logarithm. A gap then takes 1.5 bits beside those of g; its entropy has 1.44.
+    The gaps are nearly geometric with mean g = 2^bits / size, for which the best parameter of a Golomb-Rice code is the
+    smallest b with 2^b >= 0.48 g (Kiely 2004, "Selecting the Golomb parameter in Rice coding"); with 0.5 instead, no
+    logarithm is needed. A gap then takes log2(g) + 1.5 bits; its entropy is log2(g) + 1.44 bits.
 
     Args:
-        bits: of each hash.
-        size: how many there are, of which the smallest are written.
+        bits: width of each hash.
+        size: number of hashes, of which only the smallest are written.
     """
     low = bits
     while size > _0 and low > _0:
@@ -85,16 +85,16 @@ def low_bits(bits: np.uint64, size: np.uint64) -> np.uint64:
 
 @kernel
 def ascending_bits(values: U32, length: np.uint64, low: np.uint64) -> np.uint64:
-    """Return how many bits `put_ascending` takes at most."""
+    """Return the most bits that `put_ascending` may take."""
     return length * (low + _1) + (np.uint64(values[length - _1]) >> low) if length > _0 else _0
 
 
 @kernel
 def put_ascending(words: U64, at: np.uint64, values: U32, length: np.uint64, low: np.uint64) -> np.uint64:
-    """Write the first values of an ascending array as the gaps between them, by Golomb and Rice; return where it ends.
+    """Write the first `length` values of an ascending array as gaps in a Golomb-Rice code; return where they end.
 
-    First the `low` lower bits of all gaps, then for each gap as many zeros as its upper bits say, and a one. Apart from
-    each other they are read twice as fast.
+    The `low` lower bits of all gaps come first; then, for each gap, as many zeros as its upper bits say, and a one.
+    Separated like this, they are read twice as fast.
     """
     before, one = _0, at + length * low
     for i in range(length):
@@ -112,7 +112,7 @@ def put_ascending(words: U64, at: np.uint64, values: U32, length: np.uint64, low
 def get_ascending(
     words: U64, at: np.uint64, stop: np.uint64, values: U32, length: np.uint64, low: np.uint64
 ) -> np.uint64:
-    """Read what `put_ascending` wrote into the first values; return where it ends: behind `stop` if it is damaged."""
+    """Read what `put_ascending` wrote into the first `length` values; return where it ends: after `stop` if damaged."""
     start = at + length * low
     window_at, end, used, lower = start, start, _0, _0
     while used < length and window_at <= stop:

@@ -1,11 +1,11 @@
 """Entries as bytes: each as long as it needs to be, packed and unpacked a batch at a time.
 
-Knows the order and the widths of what is in an entry; knows nothing of what it is for, of RocksDB or of Kafka.
+Knows the order and widths of an entry's fields; knows nothing of what they are for, of RocksDB or of Kafka.
 
-An entry is, bit by bit: its flags (8), its fingerprint and content hash (64 each); as numbers its other `FIGURES`, of
-the window time with the sign as the lowest bit, and how many bytes its name has; the gaps of the number sketch, of the
-sketch of places and of the sketch; of each landmark the bits that the sketch does not hold; then, from the next byte
-on, the name. `bits.py` tells how numbers and gaps are written.
+An entry is, bit by bit: its flags (8 bits); its fingerprint and content hash (64 bits each); its other `FIGURES` as
+numbers of variable length, the window time with its sign as the lowest bit; the length of its name in bytes, likewise;
+the gaps of the number sketch, of the place sketch and of the sketch; for each landmark, the bits that the sketch does
+not hold; then, from the next byte on, the name. `bits.py` describes how numbers and gaps are written.
 """
 
 from typing import Any, NamedTuple
@@ -45,28 +45,28 @@ FIGURES = (
     "size",
     "length",
 )
-_HASHES = 2  # of the figures: they are written as they are
-_TIME, _NUMBER_SIZE, _PLACE_SIZE, _SIZE = 2, 6, 8, 10  # in `FIGURES`; the length is next to each size
-HASH_BITS = 32  # of a number or a place
-MARK_BITS = LANDMARK_BITS - VALUE_BITS  # of a landmark that the sketch does not hold
+_HASHES = 2  # the first figures are hashes, written with a fixed width
+_TIME, _NUMBER_SIZE, _PLACE_SIZE, _SIZE = 2, 6, 8, 10  # indices in `FIGURES`; each size is followed by its length
+HASH_BITS = 32  # of the hash of a number or a place
+MARK_BITS = LANDMARK_BITS - VALUE_BITS  # bits of a landmark that the sketch does not hold
 _HASH, _VALUE, _MARK = np.uint64(HASH_BITS), np.uint64(VALUE_BITS), np.uint64(MARK_BITS)  # bits
 _BYTE, _WORD, _WORD_BYTES = np.uint64(8), np.uint64(64), 8
 _FIXED = np.uint64(8 + (len(FIGURES) + 1) * LONGEST_NUMBER)
-_LARGEST = np.uint64((1 << 63) - 1)  # size: of a damaged entry it may be anything
+_LARGEST = np.uint64((1 << 63) - 1)  # limit for the size, which may be anything in a damaged entry
 _0, _1, _7, _63 = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(63)
 SOUND = -1
 
 
 class Columns(NamedTuple):
-    """What n entries hold, field by field. There may be more rows than entries.
+    """The fields of n entries, one array per field. There may be more rows than entries.
 
     Attributes:
         flags: shape (n,).
-        figures: those of `FIGURES`, the window time as what it is modulo 2^64, shape (n, len(FIGURES)).
-        numbers: number sketch, ascending, padded by `PAD`, shape (n, j).
-        places: sketch of the places, likewise, shape (n, p).
+        figures: the `FIGURES`, the window time modulo 2^64, shape (n, len(FIGURES)).
+        numbers: number sketch, ascending, padded with `PAD`, shape (n, j).
+        places: place sketch, likewise, shape (n, p).
         sketch: bottom-k sketch, likewise, shape (n, k).
-        landmarks: their lower `MARK_BITS` bits, padded by 0, shape (n, rule.most).
+        landmarks: the lower `MARK_BITS` bits of each, padded with 0, shape (n, rule.most).
     """
 
     flags: Bytes
@@ -79,12 +79,12 @@ class Columns(NamedTuple):
 
 @kernel
 def encode(columns: Columns, names: Bytes, name_stops: U64, rule: LandmarkRule) -> tuple[U64, U64]:
-    """Return n entries as bytes, one behind the other and eight in a word, and behind which byte each ends, shape (n,).
+    """Return n entries as bytes, concatenated and eight to a word, and the end of each in bytes, shape (n,).
 
     Args:
-        columns: of n entries.
-        names: of their articles, as UTF-8, one behind the other.
-        name_stops: behind which byte each name ends, shape (n,).
+        columns: the n entries.
+        names: names of their articles, as UTF-8, concatenated.
+        name_stops: end of each name in `names`, shape (n,).
         rule: how many landmarks a text has.
     """
     words = np.zeros(
@@ -105,23 +105,23 @@ def encode(columns: Columns, names: Bytes, name_stops: U64, rule: LandmarkRule) 
 
 
 def padded(packed: bytes) -> U64:
-    """Return bytes as words, with the margin that `decode` wants."""
+    """Return bytes as words, with the margin that `decode` needs."""
     margin = MARGIN_BITS // 8 + -len(packed) % _WORD_BYTES
     return np.frombuffer(bytearray().join((packed, bytes(margin))), np.uint64)
 
 
 @kernel
 def decode(words: U64, stops: U64, columns: Columns, rule: LandmarkRule) -> tuple[U64, int]:
-    """Read n entries that stand one behind the other.
+    """Read n concatenated entries.
 
     Args:
         words: their bytes; see `padded`.
-        stops: behind which byte each ends, shape (n,).
-        columns: to be filled, of n entries; landmarks are 0.
+        stops: end of each in bytes, shape (n,).
+        columns: filled with the n entries; the landmarks must be 0 before.
         rule: how many landmarks a text has.
 
     Returns:
-        How many bytes each name has, shape (n,), and which entry is damaged, `SOUND` if none is.
+        The length of each name in bytes, shape (n,), and the index of the first damaged entry, `SOUND` if none is.
     """
     names = np.zeros_like(stops)
     at = _0
@@ -140,13 +140,13 @@ def decode(words: U64, stops: U64, columns: Columns, rule: LandmarkRule) -> tupl
 
 @kernel
 def _marks(size: np.uint64, length: np.uint64, rule: LandmarkRule) -> np.uint64:
-    """Return how many landmarks an entry holds: no more than its sketch has values, whatever size it tells."""
+    """Return how many landmarks an entry holds: no more than its sketch has values, whatever size it states."""
     return min(np.uint64(landmark_count(int(min(size, _LARGEST)), rule)), length)
 
 
 @kernel
 def _most_bits(columns: Columns, count: int, rule: LandmarkRule) -> np.uint64:
-    """Return the most bits that entries take, without their names."""
+    """Return the most bits that the first `count` entries may take, without their names."""
     bits = _0
     for i in range(count):
         numbers, places, sketch = _sketches(columns.figures[i])
@@ -162,7 +162,7 @@ _Coding = tuple[np.uint64, np.uint64]  # length and low bits
 
 @kernel
 def _sketches(figures: U64) -> tuple[_Coding, _Coding, _Coding]:
-    """Return how the number sketch, the sketch of places and the sketch of an entry are written."""
+    """Return how an entry's number sketch, place sketch and sketch are written."""
     return (
         (figures[_NUMBER_SIZE + 1], low_bits(_HASH, figures[_NUMBER_SIZE])),
         (figures[_PLACE_SIZE + 1], low_bits(_HASH, figures[_PLACE_SIZE])),
@@ -198,13 +198,13 @@ def _get_figures(words: U64, at: np.uint64, stop: np.uint64, i: int, columns: Co
 
 @kernel
 def _unsigned(number: np.uint64) -> np.uint64:
-    """Return a number with its sign as the lowest bit: so a negative one stays short too."""
+    """Return a number with its sign as the lowest bit, so that negative numbers stay short too."""
     return np.uint64((number << _1) ^ (_0 - (number >> _63)))
 
 
 @kernel
 def _signed(number: np.uint64) -> np.uint64:
-    """Return what `_unsigned` was given."""
+    """Undo `_unsigned`."""
     return np.uint64((number >> _1) ^ (_0 - (number & _1)))
 
 
@@ -248,7 +248,7 @@ def _get_sketch(words: U64, at: np.uint64, stop: np.uint64, values: U32, coding:
 
 @kernel
 def landmark_keys(columns: Columns, count: int, rule: LandmarkRule) -> U64:
-    """Return the landmarks of the first entries, 0 where a text has fewer, shape (count, rule.most)."""
+    """Return the landmarks of the first `count` entries, 0 where a text has fewer, shape (count, rule.most)."""
     keys = np.zeros((count, rule.most), np.uint64)
     for i in range(count):
         for mark in range(_marks(columns.figures[i, _SIZE], columns.figures[i, _SIZE + 1], rule)):

@@ -24,9 +24,9 @@ from stream_dedup.index.entries.codec import (
 from stream_dedup.index.records.records import damage
 from stream_dedup.index.stores.store import StoreDamagedError
 
-# Flags of an entry: which keys it has (none in reserve), whether it is a drifted copy, whether its cluster takes no
-# further ones into the index, whether it is bare of content: then it has no keys at all; and whether it was not cut
-# into words: then it has no fingerprint.
+# Flags of an entry: which keys it has (none if it is in reserve), whether it is a drifted copy, whether its cluster
+# admits no further drifted copies to the index, whether it is bare of content (then it has no keys at all), and whether
+# it was not segmented into words (then it has no fingerprint).
 COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED, BARE, UNSEGMENTED = 1, 2, 4, 8, 16, 32, 64
 _MARK = np.uint64((1 << MARK_BITS) - 1)
 _LEAST_ROWS = 2
@@ -35,21 +35,21 @@ Entries = NDArray[np.void]  # of `EntryFormat.layout`
 
 
 class Rows(NamedTuple):
-    """What n texts are compared by, one row each.
+    """What n texts are compared by, one row per text.
 
     Attributes:
         fingerprints: SimHash, shape (n,).
         contents: content hash, shape (n,).
         times: window time, milliseconds since 1970 in UTC, shape (n,).
         sketches: bottom-k sketch, shape (n, k).
-        lengths: used values of each sketch, shape (n,).
-        sizes: distinct n-grams, shape (n,).
+        lengths: number of values in use in each sketch, shape (n,).
+        sizes: number of distinct n-grams, shape (n,).
         numbers: number sketch, shape (n, j).
-        number_lengths: used values of each number sketch, shape (n,).
-        number_sizes: distinct numbers, shape (n,).
-        places: sketch of the places that it names, shape (n, p).
-        place_lengths: used values of each of these, shape (n,).
-        place_sizes: distinct places, shape (n,).
+        number_lengths: number of values in use in each number sketch, shape (n,).
+        number_sizes: number of distinct numbers, shape (n,).
+        places: sketch of the places named in the text, shape (n, p).
+        place_lengths: number of values in use in each place sketch, shape (n,).
+        place_sizes: number of distinct places, shape (n,).
         flags: `COMPARABLE` and so on, uint8, shape (n,).
         scopes: number of the scope, 0 for none, shape (n,).
     """
@@ -78,12 +78,12 @@ class Rows(NamedTuple):
 class EntryFormat:
     """How entries are held in arrays, and packed with the names of their articles.
 
-    The first values of the sketch are the upper bits of the landmarks, so only the other bits stand beside them.
+    The first values of the sketch are the upper bits of the landmarks, so only their other bits are kept separately.
 
     Args:
-        sketch: values of a sketch.
-        numbers: values of a number sketch.
-        places: values of a sketch of places.
+        sketch: number of values in a sketch.
+        numbers: number of values in a number sketch.
+        places: number of values in a place sketch.
         rule: how many landmarks a text has.
     """
 
@@ -106,8 +106,8 @@ class EntryFormat:
 
         Args:
             rows: all rows.
-            places: which of them, shape (m,).
-            landmarks: of each of the m, shape (m, rule.most).
+            places: indices of the rows to return, shape (m,).
+            landmarks: landmarks of each of these, shape (m, rule.most).
             epoch: number of the IDF epoch of their fingerprints.
         """
         fixed = np.zeros(len(places), self.layout)
@@ -137,7 +137,7 @@ class EntryFormat:
         """Return the fixed parts of stored entries, and the names of their articles, as UTF-8.
 
         Raises:
-            StoreDamagedError: one of them was cut short, or is none.
+            StoreDamagedError: one of them is cut short, or is not an entry.
         """
         fixed = np.zeros(max(len(packed), _LEAST_ROWS), self.layout)
         joined, stops = b"".join(packed), _stops(packed)
@@ -148,11 +148,11 @@ class EntryFormat:
         return fixed[: len(packed)], [joined[begin:stop] for begin, stop in zip(begins, stops.tolist(), strict=True)]
 
     def joined(self, parts: Sequence[Entries]) -> Entries:
-        """Return fixed parts one behind the other: numpy's own way compares the layouts of all of them first."""
+        """Concatenate fixed parts; `np.concatenate` would first compare the layouts of all of them."""
         return np.frombuffer(bytearray().join([part.tobytes() for part in parts]), self.layout)
 
     def only(self, entries: Entries, places: I64) -> Entries:
-        """Return some fixed parts, shape of `places`: numpy's own way copies field by field."""
+        """Return the fixed parts at some places, shape of `places`; numpy's own indexing would copy field by field."""
         return entries.view(np.dtype((np.void, self.layout.itemsize)))[places].view(self.layout)
 
     def fixed(self, packed: Sequence[bytes]) -> Entries:
@@ -166,9 +166,9 @@ def _some(entries: Entries) -> Entries:
 
 
 def _columns(entries: Entries) -> Columns:
-    """Return entries field by field, in their own memory.
+    """Return the fields of entries, as views of their memory.
 
-    Of a single row numpy says that its fields are contiguous, and numba would compile all loops once more.
+    The fields of a single row count as contiguous in numpy, and numba would compile all loops a second time for them.
     """
     return Columns(
         entries["flags"],
@@ -181,7 +181,7 @@ def _columns(entries: Entries) -> Columns:
 
 
 def _stops(parts: Sequence[bytes]) -> U64:
-    """Return behind which byte each part ends when they stand one behind the other."""
+    """Return the end of each part in bytes once they are concatenated."""
     return np.cumsum(np.fromiter(map(len, parts), np.uint64, len(parts)))
 
 

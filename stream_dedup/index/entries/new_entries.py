@@ -1,4 +1,4 @@
-"""Entries that a run adds, numbered as they come.
+"""Entries that a run adds, numbered in the order in which they are added.
 
 Knows fixed parts, clusters and numbers; knows nothing of why an entry is added.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from stream_dedup.index.entries.entries import RESERVE, Entries, EntryFormat
 
-# Place among the texts, and behind them among the others; cluster; whether it is in reserve; name of the article.
+# Index among the texts followed by the other entries; cluster; whether it is in reserve; name of the article.
 _Added = tuple[int, int, bool, bytes]
 
 
@@ -17,10 +17,10 @@ class NewEntries:
     """Entries that a run adds, in the order of their numbers.
 
     Args:
-        layout: of the entries.
-        first: number of the first.
-        texts: fixed parts of the texts of the run, of which most become entries, without clusters, shape (n,); none
-            where there are only entries to be put anew.
+        layout: format of the entries.
+        first: number of the first entry.
+        texts: fixed parts of the run's texts, most of which become entries, without clusters, shape (n,); None if only
+            existing entries are added again.
     """
 
     def __init__(self, layout: EntryFormat, first: int, texts: Entries | None = None) -> None:
@@ -32,15 +32,15 @@ class NewEntries:
 
     @property
     def next(self) -> int:
-        """Number of the next."""
+        """Number of the next entry."""
         return self.first + len(self._added)
 
     def add(self, place: int, name: bytes, cluster: int, *, reserve: bool) -> int:
         """Add a text of the run and return its number.
 
         Args:
-            place: of the text.
-            name: of its article, as UTF-8.
+            place: index of the text.
+            name: name of its article, as UTF-8.
             cluster: number of its cluster.
             reserve: whether it is kept in reserve, out of the index.
         """
@@ -48,22 +48,22 @@ class NewEntries:
         return self.next - 1
 
     def put_anew(self, fixed: Entries, name: bytes) -> int:
-        """Add another entry and return its number.
+        """Add an existing entry again, with changes, and return its new number.
 
         Args:
             fixed: its fixed part, shape (1,).
-            name: of its article, as UTF-8.
+            name: name of its article, as UTF-8.
         """
         self._others.append(fixed)
         return self.add(len(self.texts) + len(self._others) - 1, name, int(fixed["cluster"][0]), reserve=False)
 
     def get(self, number: int) -> Entries | None:
-        """Return the fixed part of one of them, shape (1,), None if it is another's number."""
+        """Return the fixed part of an entry, shape (1,), None if its number is before the first."""
         at = number - self.first
         return self._fixed(self._added[at : at + 1]) if at >= 0 else None
 
     def all(self) -> tuple[Entries, list[bytes]]:
-        """Return the fixed parts of all, shape (m,), and the names of their articles, as UTF-8."""
+        """Return the fixed parts of all entries added, shape (m,), and the names of their articles, as UTF-8."""
         return self._fixed(self._added), [name for *_, name in self._added]
 
     def _fixed(self, added: Sequence[_Added]) -> Entries:
