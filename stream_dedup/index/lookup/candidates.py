@@ -1,4 +1,4 @@
-"""Candidates of a batch, looked for step by step: the likeliest first, and what proves a copy ends the search.
+"""Finds a batch's candidates step by step, the likeliest first; once an article is proved a copy, its search ends.
 
 Knows in which order keys are looked up and which entries are worth reading; knows nothing of thresholds.
 """
@@ -30,14 +30,14 @@ Bool = NDArray[np.bool_]
 
 
 class KeyedRows(NamedTuple):
-    """Which rows stand under which keys, for a batch of n articles; keys are numbered over all kinds.
+    """Which rows are indexed under which keys, for a batch of n articles; keys are numbered across all kinds.
 
     Attributes:
         look_up_offsets: article i looks up look_up_keys[look_up_offsets[i]:look_up_offsets[i + 1]].
         look_up_keys: key numbers: contents, landmarks in ascending order, tables.
         own_keys: key numbers under which each article is indexed, `NO_KEY` where unused, shape (n, keys).
-        key_kinds: `CONTENT`, `LANDMARK` or `SIMHASH` of each key number.
-        list_begins: postings of key i at list_begins[i]:list_stops[i].
+        key_kinds: `CONTENT`, `LANDMARK` or `SIMHASH` for each key number.
+        list_begins: postings of key i are at list_begins[i]:list_stops[i].
         list_stops: see `list_begins`.
         list_rows: row of each posting, oldest first, `NO_ROW` where no article needs it.
     """
@@ -53,14 +53,14 @@ class KeyedRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a batch of n articles may match: m stored entries, and the keys under which its own articles meet.
+    """What a batch of n articles may match: m stored entries, and its own articles by the keys that they share.
 
     Attributes:
-        rows: of both: rows 0 to m - 1 are stored entries, rows m to m + n - 1 the articles of the batch.
+        rows: rows 0 to m - 1 are the stored entries, rows m to m + n - 1 the articles of the batch.
         names: name of the article of each stored row, as UTF-8, m of them.
         numbers: entry number of each stored row, shape (m,).
         clusters: cluster of each stored row, shape (m,).
-        keyed: which rows stand under which keys.
+        keyed: which rows are indexed under which keys.
     """
 
     rows: Rows
@@ -73,21 +73,21 @@ class Candidates:
 class Search:
     """The search for the candidates of a batch of n articles.
 
-    Contents and the first landmarks of all are looked up at once. For those that these do not prove to be copies come
-    the other landmarks, and then the tables.
+    Contents and first landmarks of all articles are looked up at once. For articles that these do not prove to be
+    copies, the other landmarks follow, and then the tables.
 
     Args:
-        index: that is searched.
+        index: the index to search.
         store: the state.
-        features: of the batch.
+        features: features of the batch.
         times: window times, shape (n,).
         scopes: number of the scope, 0 for none, shape (n,).
         floor: number of the first entry that has not expired.
-        pending: posting lists of entries that the store has and the index not yet.
+        pending: posting lists of entries that are in the store but not yet in the index.
 
     Attributes:
-        probes: keys of the tables that each article looked up, shape (n,).
-        hits: those of them under which there are entries, shape (n,).
+        probes: number of table keys that each article looked up, shape (n,).
+        hits: number of those keys that have entries, shape (n,).
     """
 
     def __init__(
@@ -116,20 +116,20 @@ class Search:
         self._look_up_first()
 
     def go_on(self, proved: Bool) -> None:
-        """Look up the other landmarks of those that are not proved to be copies, shape (n,)."""
+        """Look up the other landmarks of the articles that are not proved to be copies; `proved` has shape (n,)."""
         keys = self._keys[LANDMARK]
         asked = keys.only(np.repeat(~proved, np.diff(keys.offsets)))
         found, sizes = self._find(LANDMARK, asked), self._features.sketches.sizes
         self._want(found, sharing_enough(_looked_up(asked, found), sizes, *found.postings, self._index.sharing))
 
     def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool, segmented: Bool) -> None:
-        """Look up the tables for those that are not proved to be copies.
+        """Look up the tables for the articles that are not proved to be copies.
 
         Args:
             fingerprints: shape (n,).
             sums: bit sums, shape (n, 64).
-            proved: shape (n,).
-            segmented: which articles were cut into words, shape (n,).
+            proved: which articles are proved to be copies, shape (n,).
+            segmented: which articles were segmented into words, shape (n,).
         """
         weighed = self._index.weighed(self._features, sums)
         flags = self._flags | (WEIGHED * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
@@ -148,7 +148,7 @@ class Search:
         self._want(found, near)
 
     def candidates(self) -> Candidates:
-        """Return what was found so far; before the tables were looked up the batch has no fingerprints."""
+        """Return what was found so far; until the tables are looked up, the fingerprints of the batch are 0."""
         lists = self._lists
         firsts = np.cumsum([0, *(len(kind.keys) for kind in lists)])
         keys = list(zip(self._keys, firsts, strict=False))
@@ -184,7 +184,7 @@ class Search:
         self._want(found, sharing_many(_looked_up(first, found), found.postings.entries))
 
     def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
-        """Read the lists of keys that were not read yet, and return all that were read."""
+        """Read the lists of those keys that were not read yet, and return all lists read so far."""
         lists = self._lists[kind]
         missing = lists.missing(keys.looked_up)
         lists.add(missing, self._index.shelf.find(kind, lists.keys[missing], self._floor, self._pending))
@@ -195,16 +195,16 @@ class Search:
 
 
 class _Lists:
-    """The posting lists of the keys of one kind, as far as they were read.
+    """The posting lists read so far for the keys of one kind.
 
     Args:
         keys: distinct, ascending, shape (m,).
 
     Attributes:
-        keys: those.
-        begins: of the list of each key among the postings, shape (m,).
-        stops: place behind the last of each, shape (m,).
-        postings: of all lists.
+        keys: likewise.
+        begins: postings of key i are at begins[i]:stops[i], shape (m,).
+        stops: see `begins`.
+        postings: postings of all lists.
     """
 
     def __init__(self, keys: U64) -> None:
@@ -214,13 +214,13 @@ class _Lists:
         self._known = np.zeros(len(keys), np.bool_)
 
     def missing(self, numbers: I64) -> I64:
-        """Return those of some numbers of keys that were not read yet, each once, ascending."""
+        """Return those of the key numbers whose lists were not read yet, each once, ascending."""
         wanted = np.zeros(len(self.keys), np.bool_)
         wanted[numbers] = True
         return np.flatnonzero(wanted & ~self._known)
 
     def add(self, places: I64, lists: PostingLists) -> None:
-        """Add the lists of the keys at some places."""
+        """Add the lists of the keys with the numbers `places`."""
         self._known[places] = True
         offsets = lists.offsets + len(self.postings.entries)
         self.begins[places], self.stops[places] = offsets[:-1], offsets[1:]
@@ -228,12 +228,12 @@ class _Lists:
 
 
 class _Stored(NamedTuple):
-    """Some entries of a store, ascending.
+    """Some entries of a store, in ascending order of their numbers.
 
     Attributes:
         numbers: shape (m,).
         clusters: shape (m,).
-        names: of their articles, as UTF-8, m of them.
+        names: names of their articles, as UTF-8, m of them.
         rows: what they are compared by.
     """
 
@@ -244,7 +244,7 @@ class _Stored(NamedTuple):
 
 
 class _ReadEntries:
-    """The entries that were read of a store.
+    """The entries read from a store so far.
 
     Args:
         index: knows how they are stored.
@@ -258,7 +258,7 @@ class _ReadEntries:
         self._parts: list[_Stored] = []
 
     def read(self, numbers: U64) -> None:
-        """Read entries that were not read yet; those that are not there are left out."""
+        """Read the entries that were not read yet; missing ones are left out."""
         new = np.unique(numbers[~among(numbers, self._asked)])
         self._asked = np.concatenate([self._asked, new])
         values = self._store.get_many(Family.ENTRIES, keys_of(new))
@@ -268,7 +268,7 @@ class _ReadEntries:
             self._parts.append(_Stored(new[there], entries["cluster"].copy(), names, rows_of_entries(entries)))
 
     def all(self) -> _Stored:
-        """Return all of them."""
+        """Return all entries read so far."""
         if len(self._parts) > 1:
             self._parts = [_ascending(self._parts)]
         return self._parts[0]
@@ -287,15 +287,15 @@ def _looked_up(keys: NumberedKeys, lists: _Lists) -> LookedUp:
 
 
 def _ranks(offsets: I64) -> I64:
-    """Return the place of each key among those of its article."""
+    """Return the rank of each key among those of its article."""
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 @kernel
 def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
-    """Return the place of each entry among some numbers, `NO_ROW` where it is not among them, shape of `entries`."""
+    """Return the index of each entry in `numbers`, `NO_ROW` where it is not among them, shape of `entries`."""
     size = table_size(len(numbers))
-    # Their numbers beside the rows: a slot is one line of memory.
+    # Numbers next to their rows, so that a slot is in a single cache line.
     table = np.empty((size, 2), np.int64)
     table[:, 1] = NO_ROW
     for row in range(len(numbers)):

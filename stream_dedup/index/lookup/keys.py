@@ -1,4 +1,4 @@
-"""The keys of a batch of one kind: under which each article is indexed, and which it looks up.
+"""A batch's keys of one kind: those that each article is indexed under, and those that it looks up.
 
 Knows key values and how they are numbered; knows nothing of what the keys are made from.
 """
@@ -22,10 +22,10 @@ class BatchKeys:
 
     Attributes:
         own: keys under which each article is indexed, shape (n, k).
-        used: which of them are, shape (n, k).
+        used: which of these are in use, shape (n, k).
         offsets: article i looks up looked_up[offsets[i]:offsets[i + 1]], shape (n + 1,).
         looked_up: keys.
-        same_keys: whether each article looks up just the keys that it is indexed under, in their order.
+        same_keys: whether each article looks up exactly the keys that it is indexed under, in the same order.
     """
 
     own: U64
@@ -36,32 +36,32 @@ class BatchKeys:
 
     @classmethod
     def same(cls, own: U64, used: NDArray[np.bool_]) -> "BatchKeys":
-        """Return the keys of articles that look up what they are indexed under."""
+        """Return the keys of articles that look up the keys they are indexed under."""
         return cls(own, used, offsets_of(used.sum(axis=1)), own[used], same_keys=True)
 
     @classmethod
     def none(cls, articles: int) -> "BatchKeys":
-        """Return no keys of so many articles."""
+        """Return the keys of a number of articles that have none."""
         own = np.empty((articles, 0), np.uint64)
         return cls(own, own.astype(np.bool_), np.zeros(articles + 1, np.int64), np.empty(0, np.uint64))
 
     def masked(self, masks: U64) -> "BatchKeys":
-        """Return the keys, those of each article XORed with its mask, shape (n,)."""
+        """Return the keys, those of each article XORed with its mask; `masks` has shape (n,)."""
         if not masks.any():
             return self
         looked_up = self.looked_up ^ np.repeat(masks, np.diff(self.offsets))
         return BatchKeys(masked(self.own, masks), self.used, self.offsets, looked_up, self.same_keys)
 
     def own_among_looked_up(self) -> NDArray[np.bool_]:
-        """Tell of each key that is looked up whether an article of the batch stands under it."""
+        """Tell for each key that is looked up whether an article of the batch is indexed under it."""
         return np.asarray(among(self.looked_up, self.own[self.used]))
 
     def only(self, wanted: NDArray[np.bool_]) -> "BatchKeys":
-        """Return the keys, of those looked up only some, shape of `looked_up`."""
+        """Return the keys, but look up only those that are wanted, shape of `looked_up`."""
         return BatchKeys(self.own, self.used, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
 
     def numbered(self) -> "NumberedKeys":
-        """Return the keys as numbers of distinct ones, in ascending order."""
+        """Return the keys as indices into the distinct keys in ascending order."""
         own = self.own[self.used]
         distinct, numbers = _distinct(own if self.same_keys else np.concatenate([own, self.looked_up]))
         looked_up = numbers if self.same_keys else numbers[len(own) :]
@@ -72,7 +72,7 @@ class BatchKeys:
 
 @dataclass(frozen=True, slots=True)
 class NumberedKeys:
-    """Keys of n articles, as places among distinct ones.
+    """Keys of n articles, as indices into the distinct keys.
 
     Attributes:
         distinct: ascending, shape (m,).
@@ -87,21 +87,21 @@ class NumberedKeys:
     looked_up: I64
 
     def only(self, wanted: NDArray[np.bool_]) -> "NumberedKeys":
-        """Return the keys, of those looked up only some, shape of `looked_up`."""
+        """Return the keys, but look up only those that are wanted, shape of `looked_up`."""
         return NumberedKeys(self.distinct, self.own, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
 
 
 def _offsets_of(wanted: NDArray[np.bool_], offsets: I64) -> I64:
-    """Return the offsets of what is left where only some keys are."""
+    """Return the offsets once only the wanted keys are left."""
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
     return np.asarray(kept[offsets])
 
 
 @kernel
 def _distinct(keys: U64) -> tuple[U64, I64]:
-    """Return keys once each, ascending, and the place of each among them: `np.unique`, in a quarter of the time.
+    """Return the distinct keys, ascending, and the index of each key in them: `np.unique`, in a quarter of the time.
 
-    Keys are spread evenly, so about as many slots as keys by their uppermost bits leave few to put in order in each.
+    Keys are spread evenly: sorted by their uppermost bits into as many buckets as keys, each holds only a few to sort.
     """
     stops = np.zeros(len(keys) + 1, np.int64)
     for key in keys:
@@ -126,7 +126,7 @@ def _distinct(keys: U64) -> tuple[U64, I64]:
 
 @kernel
 def _put_in_order(keys: U64, order: I64) -> None:
-    """Sort keys that are nearly sorted, and numbers with them, by insertion."""
+    """Sort keys that are nearly sorted, and `order` along with them, by insertion."""
     for i in range(1, len(keys)):
         key, number, place = keys[i], order[i], i
         while place > 0 and keys[place - 1] > key:
@@ -136,7 +136,7 @@ def _put_in_order(keys: U64, order: I64) -> None:
 
 
 def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
-    """Join the look-ups of several kinds of keys article by article, the kinds in order."""
+    """Join the look-ups of several kinds of keys, article by article; within an article, in the order of the kinds."""
     firsts = np.cumsum([0, *map(len, keys)])
     return _interleaved(np.stack(offsets), firsts, np.concatenate(keys))
 
@@ -156,7 +156,7 @@ def _interleaved(offsets: NDArray[np.int64], firsts: I64, keys: I64) -> tuple[I6
 
 @kernel
 def among(keys: U64, some: U64) -> NDArray[np.bool_]:
-    """Tell of each key whether it is among some, shape of `keys`."""
+    """Tell for each key whether it is in `some`, shape of `keys`."""
     table = np.full(table_size(len(some)), EMPTY)
     holds_empty = False
     for key in some:
@@ -171,10 +171,10 @@ def among(keys: U64, some: U64) -> NDArray[np.bool_]:
 
 
 def spread(numbers: U64, bits: int) -> U64:
-    """Return numbers of so many bits, at least 2, as keys whose uppermost bits are evenly spread, each another one.
+    """Map numbers of at most `bits` bits, which is at least 2, to distinct keys with evenly spread uppermost bits.
 
-    Multiplications by odd numbers and shifts can be undone, so no two numbers become one; the lowest 64 - bits bits
-    of all keys are zero.
+    Multiplications by odd numbers and XORs with shifts can be undone, so no two numbers get the same key; the lowest
+    64 - bits bits of all keys are zero.
     """
     idle = np.uint64(64 - bits)
     mixed = (numbers * _MIX_1) << idle

@@ -36,7 +36,7 @@ def posting_kinds(settings: EngineSettings) -> tuple[PostingKind, ...]:
 
 
 def key_flags(features: Features, settings: EngineSettings) -> NDArray[np.uint8]:
-    """Return which keys articles have, but for those of the tables: `COMPARABLE` and `BARE`, shape (n,)."""
+    """Return which keys articles have, except those of the tables: `COMPARABLE` and `BARE`, shape (n,)."""
     comparable = features.sketches.sizes >= settings.verify.min_grams
     marked = comparable & settings.landmarks.enabled
     return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
@@ -45,7 +45,7 @@ def key_flags(features: Features, settings: EngineSettings) -> NDArray[np.uint8]
 def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArray[np.bool_]:
     """Tell which articles are in the tables, shape (n,).
 
-    A text of stop words alone has no sums, and its fingerprint says nothing.
+    A text of nothing but stop words has no bit sums, and its fingerprint is meaningless.
     """
     comparable = features.sketches.sizes >= settings.verify.min_grams
     return np.asarray(comparable & sums.any(axis=1) & settings.simhash.enabled)
@@ -65,10 +65,10 @@ def _landmark_keys(landmarks: U64, flags: NDArray[np.uint8], scopes: U64) -> Own
 
 
 class Pending:
-    """Entries of a batch that its later articles shall find, before they are in the index.
+    """Entries of a batch that its later articles need to find before they are in the index.
 
     Args:
-        index: makes posting lists of them.
+        index: makes their posting lists.
     """
 
     def __init__(self, index: "MultiIndex") -> None:
@@ -77,13 +77,13 @@ class Pending:
         self._young: Young | None = None
 
     def add(self, entries: Entries, numbers: U64) -> None:
-        """Add entries, shape (n,), and their numbers, shape (n,). Most are never looked for."""
+        """Add entries, shape (n,), and their numbers, shape (n,). Most are never looked up."""
         if len(entries):
             self._waiting.append((entries, numbers))
 
     @property
     def young(self) -> Young | None:
-        """The posting lists of all of them, None if there are none."""
+        """The posting lists of all entries added, None if there are none."""
         for entries, numbers in self._waiting:
             self._young = self._young or Young(self._index.kinds)
             self._young.add(self._index.flats(entries, numbers))
@@ -95,10 +95,10 @@ class MultiIndex:
     """The content, landmark and SimHash indexes.
 
     Args:
-        store: where they are kept, read once for the posting lists that no run holds.
-        settings: of the tables, the landmarks and the sketches.
-        progress: of the state.
-        shared: whether runs take memory that other processes share; see `open_run`.
+        store: where they are kept; read once for the posting lists that no run holds.
+        settings: settings of the tables, the landmarks and the sketches.
+        progress: progress of the state.
+        shared: whether runs use memory that other processes share; see `open_run`.
 
     Raises:
         StoreDamagedError: a run is missing or damaged.
@@ -133,7 +133,7 @@ class MultiIndex:
         self.shelf.add(self.flats(entries, numbers), stop)
 
     def flats(self, entries: Entries, numbers: U64) -> list[Flat]:
-        """Return the postings of entries, one kind after the other; those in reserve have none."""
+        """Return the postings of entries, kind by kind; entries in reserve have none."""
         active = (entries["flags"] & RESERVE) == 0
         entries, numbers = entries[active], numbers[active]
         details = {
@@ -152,12 +152,12 @@ class MultiIndex:
         self.shelf.close()
 
     def load_young(self, store: FileStore, progress: Progress, most: int | None = None) -> None:
-        """Add the entries that the posting lists do not hold yet, also those that were removed meanwhile.
+        """Add the entries that the posting lists do not hold yet, including those that were removed in the meantime.
 
         Args:
-            store: where they are.
-            progress: of the state.
-            most: how many at most; None for all.
+            store: where they are kept.
+            progress: progress of the state.
+            most: how many to add at most; None for all.
         """
         first = max(self.shelf.young_stop, progress.generations[0].first_entry)
         last = progress.entries if most is None else min(progress.entries, first + most)
@@ -174,7 +174,7 @@ class MultiIndex:
             self.add(fixed, np.array([*there], np.uint64), int(numbers[-1]) + 1)
 
     def own_keys(self, entries: Entries) -> tuple[OwnKeys, OwnKeys, OwnKeys]:
-        """Return the keys under which each entry stands, kind by kind.
+        """Return the keys under which each entry is indexed, kind by kind.
 
         Args:
             entries: fixed parts, shape (n,).
@@ -191,11 +191,11 @@ class MultiIndex:
         )
 
     def text_keys(self, features: Features, flags: NDArray[np.uint8], scopes: U64) -> tuple[BatchKeys, BatchKeys]:
-        """Return the keys that need no words: of contents and of landmarks.
+        """Return the keys for which texts need not be segmented into words: those of contents and of landmarks.
 
         Args:
-            features: of the n articles.
-            flags: of `flags`, shape (n,).
+            features: features of the n articles.
+            flags: see `flags`, shape (n,).
             scopes: number of the scope of each, 0 for none, shape (n,).
         """
         sketches = features.sketches
@@ -205,7 +205,7 @@ class MultiIndex:
         )
 
     def flags(self, features: Features) -> NDArray[np.uint8]:
-        """Return which keys articles have, but for those of the tables, shape (n,); see `key_flags`."""
+        """Return which keys articles have, except those of the tables, shape (n,); see `key_flags`."""
         return key_flags(features, self._settings)
 
     def weighed(self, features: Features, sums: I64) -> NDArray[np.bool_]:

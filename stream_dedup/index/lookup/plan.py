@@ -1,4 +1,4 @@
-"""The permuted SimHash tables: which bits are the key of which table, and what the plan guarantees.
+"""The permuted SimHash tables: which bits make up each table's key, and what the plan guarantees.
 
 Knows rotations of 64 bits (Manku, Jain and Das Sarma, WWW 2007); knows nothing of storage.
 """
@@ -44,7 +44,7 @@ class TablePlan:
 
 
 def _pierced_from(first: int, windows: list[tuple[int, int]]) -> int:
-    """Return how many bits, the first given, pierce all windows going once around the circle."""
+    """Return how many bits, starting with `first`, pierce all windows in one pass around the circle."""
     unpierced = sorted(
         ((start - first) % _BITS, (start - first) % _BITS + length - 1)
         for start, length in windows

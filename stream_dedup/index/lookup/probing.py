@@ -13,7 +13,7 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.lookup.plan import TablePlan, rotate_left
 
 _TABLE_SHIFT = np.uint64(28)  # bits of the longest prefix
-TABLE_KEY_BITS = 33  # of the number of a table, at most 31, and a prefix
+TABLE_KEY_BITS = 33  # of a table's number, at most 31, and a prefix
 
 
 @cache
@@ -52,16 +52,16 @@ def probe_keys(plan: TablePlan, fingerprints: U64, sums: I64, probes: int) -> U6
         plan: the tables.
         fingerprints: shape (n,).
         sums: bit sums, shape (n, 64).
-        probes: keys tried a table.
+        probes: keys tried per table.
 
     Returns:
-        Keys, shape (n, tables * probes); of prefixes with fewer keys as many as there are.
+        Keys, shape (n, tables * probes); where a prefix has fewer keys than `probes`, all of them.
     """
     return _probe(fingerprints, np.abs(sums), plan.rotations(), plan.prefix_bits, flip_order(probes, plan.prefix_bits))
 
 
 def table_keys(prefixes: U64) -> U64:
-    """Return `table << 28 | prefix` of prefixes, shape (n, tables)."""
+    """Return `table << 28 | prefix` for each prefix, shape (n, tables)."""
     tables = np.arange(prefixes.shape[1], dtype=np.uint64)
     return (tables << _TABLE_SHIFT) | prefixes
 

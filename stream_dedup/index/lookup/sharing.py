@@ -1,4 +1,4 @@
-"""How many landmarks two texts share at least if one is a copy of the other: with fewer they need not be compared.
+"""The fewest landmarks that two texts share if one is a copy of the other: with fewer they need not be compared.
 
 Knows sizes and the thresholds of verification; knows nothing of keys or postings.
 """
@@ -15,18 +15,18 @@ from stream_dedup.fingerprint.sketch import LandmarkRule, landmark_count
 from stream_dedup.settings import EngineSettings
 
 FIRST_LANDMARKS = 8  # the smallest of a text, which are looked up first
-FIRST_SHARED = 4  # of them, with which an entry is worth reading before the others are looked up
-_SHARE = 0.25  # of the landmarks that the least alike of copies share in the mean
-_STEPS = 8  # classes of sizes in a doubling
-_SLACK = 0.8  # for what a class leaves open
+FIRST_SHARED = 4  # with this many of them in common, an entry is worth reading before the others are looked up
+_SHARE = 0.25  # of the landmarks that the least similar copies share on average
+_STEPS = 8  # size classes per doubling
+_SLACK = 0.8  # since a class does not tell the exact size
 
 
 class Sharing(NamedTuple):
-    """What the number follows from: thresholds of verification, and how many landmarks a text has.
+    """What that number depends on: thresholds of verification, and how many landmarks a text has.
 
     Attributes:
-        near_jaccard: see `VerifySettings`; `min_containment` likewise.
-        min_containment: see `near_jaccard`.
+        near_jaccard: see `VerifySettings`.
+        min_containment: see `VerifySettings`.
         rule: how many landmarks a text has.
     """
 
@@ -36,20 +36,20 @@ class Sharing(NamedTuple):
 
 
 def sharing_of(settings: EngineSettings) -> Sharing:
-    """Return what the settings make of it."""
+    """Return the `Sharing` of the settings."""
     return Sharing(settings.verify.near_jaccard, settings.verify.min_containment, landmark_rule(settings))
 
 
 @kernel
 def least_shared(size: int, other: int, sharing: Sharing) -> int:
-    """Return how many landmarks two texts share at least, at least 1: a quarter of what copies share in the mean.
+    """Return the fewest landmarks that two copies share, at least 1: a quarter of what copies share on average.
 
-    The number that two texts share is all but Poisson distributed. Of pairs that just reach a threshold with a mean of
-    6 one in 58 shares fewer than 2, with a mean of 16 one in 10,000 fewer than 4.
+    The number that two texts share is very nearly Poisson distributed. Of pairs that only just reach a threshold, with
+    a mean of 6, one in 58 shares fewer than 2; with a mean of 16, one in 10,000 shares fewer than 4.
 
     Args:
-        size: n-grams of the one.
-        other: n-grams of the other.
+        size: number of n-grams of one text.
+        other: number of n-grams of the other.
         sharing: thresholds and rule.
     """
     return max(1, int(_SHARE * mean_shared(size, other, sharing) + 0.5))
@@ -57,21 +57,21 @@ def least_shared(size: int, other: int, sharing: Sharing) -> int:
 
 @kernel
 def least_shared_of_class(size: int, size_class: int | np.uint64, sharing: Sharing) -> int:
-    """Return the same, or less, where of the other text only the class of its size is known."""
+    """Return the same number as `least_shared`, or less, if only the size class of the other text is known."""
     other = int(2.0 ** (size_class / _STEPS))
     return max(1, int(_SLACK * _SHARE * mean_shared(size, other, sharing) + 0.5))
 
 
 @kernel
 def mean_shared(size: int, other: int, sharing: Sharing) -> float:
-    """Return how many landmarks two texts share in the mean that are just copies.
+    """Return how many landmarks two texts share on average if they only just count as copies.
 
-    These have |A and B| = C min(|A|, |B|) or |A and B| = J / (1 + J) (|A| + |B|), whichever is less; and of the n-grams
-    that both have those are landmarks of both whose hashes are small enough for either.
+    Such texts have |A and B| = C min(|A|, |B|) or |A and B| = J / (1 + J) (|A| + |B|), whichever is less; of the
+    n-grams that both have, those whose hashes are small enough for both texts are landmarks of both.
 
     Args:
-        size: n-grams of the one.
-        other: n-grams of the other.
+        size: number of n-grams of one text.
+        other: number of n-grams of the other.
         sharing: thresholds and rule.
     """
     if size == 0 or other == 0:
@@ -84,5 +84,5 @@ def mean_shared(size: int, other: int, sharing: Sharing) -> float:
 
 
 def size_classes(sizes: I64) -> NDArray[np.uint8]:
-    """Return the classes of sizes, shape (n,): an eighth of a doubling each."""
+    """Return the size classes, shape (n,), each an eighth of a doubling wide."""
     return np.asarray(np.rint(_STEPS * np.log2(np.maximum(sizes, 1))), np.uint8)

@@ -1,4 +1,4 @@
-"""Which postings need their entries: those that may be of a match of some article that looks them up.
+"""For which postings the entries must be read: those that may match some article that looks them up.
 
 Knows counts of shared landmarks and distances of fingerprints; knows nothing of where postings come from.
 """
@@ -13,7 +13,7 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.index.lookup.sharing import FIRST_SHARED, Sharing, least_shared_of_class
 
-_CLASSES = 256  # of sizes
+_CLASSES = 256  # of size
 
 
 class LookedUp(NamedTuple):
@@ -22,7 +22,7 @@ class LookedUp(NamedTuple):
     Attributes:
         offsets: article i looks up keys[offsets[i]:offsets[i + 1]], shape (n + 1,).
         keys: numbers of keys.
-        begins: postings of key k at begins[k]:stops[k].
+        begins: postings of key k are at begins[k]:stops[k].
         stops: see `begins`.
     """
 
@@ -33,13 +33,13 @@ class LookedUp(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """In how many of the lists that an article looks up each entry is, for one article after the other.
+    """How many of the lists that an article looks up contain each entry; reused for one article after another.
 
     Attributes:
-        numbers: an open-addressing table of entries, as many slots as those of the article with the most postings need.
-        counts: of each slot, 0 where it is free.
-        postings: of all lists of the article, shape (most postings of an article,).
-        slots: of the entry of each, shape of `postings`.
+        numbers: an open-addressing table of entry numbers, large enough for the article with the most postings.
+        counts: count in each slot, 0 where it is free.
+        postings: postings in all lists of the article, shape (most postings of an article,).
+        slots: slot of each posting's entry, shape of `postings`.
     """
 
     numbers: U64
@@ -50,14 +50,14 @@ class _Shared(NamedTuple):
 
 @kernel
 def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, sharing: Sharing) -> NDArray[np.bool_]:
-    """Return for each posting whether an article shares as many landmarks with its entry as a copy would at least.
+    """Return for each posting whether some article shares at least as many landmarks with its entry as a copy would.
 
     Args:
         looked_up: lists of landmarks.
-        sizes: n-grams of the articles, shape (n,).
-        entries: of the postings, shape (m,).
-        classes: of the entries' sizes, shape (m,).
-        sharing: tells how many they are.
+        sizes: number of n-grams of each article, shape (n,).
+        entries: entry of each posting, shape (m,).
+        classes: size class of each entry, shape (m,).
+        sharing: determines how many landmarks those are.
     """
     wanted = np.zeros(len(entries), np.bool_)
     least, shared = np.empty(_CLASSES, np.int64), _room_for(looked_up)
@@ -77,11 +77,11 @@ def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, 
 
 @kernel
 def sharing_many(looked_up: LookedUp, entries: U64) -> NDArray[np.bool_]:
-    """Return for each posting whether an article shares at least `FIRST_SHARED` of its first landmarks with its entry.
+    """Return for each posting whether some article shares at least `FIRST_SHARED` first landmarks with its entry.
 
     Args:
         looked_up: lists of the first landmarks.
-        entries: of the postings, shape (m,).
+        entries: entry of each posting, shape (m,).
     """
     wanted = np.zeros(len(entries), np.bool_)
     shared = _room_for(looked_up)
@@ -96,7 +96,7 @@ def sharing_many(looked_up: LookedUp, entries: U64) -> NDArray[np.bool_]:
 
 @kernel
 def _room_for(looked_up: LookedUp) -> _Shared:
-    """Return room for the postings of each article."""
+    """Return room for the postings of any one article."""
     most = 0
     for i in range(len(looked_up.offsets) - 1):
         most = max(most, _postings(i, looked_up))
@@ -108,7 +108,7 @@ def _room_for(looked_up: LookedUp) -> _Shared:
 
 @kernel
 def _postings(i: int, looked_up: LookedUp) -> int:
-    """Return how many postings the lists have that article i looks up."""
+    """Return how many postings are in the lists that article i looks up."""
     total = 0
     for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
         total += looked_up.stops[key] - looked_up.begins[key]
@@ -117,8 +117,8 @@ def _postings(i: int, looked_up: LookedUp) -> int:
 
 @kernel
 def _count(i: int, looked_up: LookedUp, entries: U64, shared: _Shared) -> int:
-    """Count in how many of the lists that article i looks up each entry is, and return how many postings they have."""
-    # A small part of a large table is near at hand.
+    """Count how many of the lists that article i looks up contain each entry; return how many postings they have."""
+    # Use only as much of the table as is needed, so that it stays in the processor's cache.
     last, place = table_size(_postings(i, looked_up)) - 1, 0
     for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
         for posting in range(looked_up.begins[key], looked_up.stops[key]):
@@ -144,8 +144,8 @@ def within_distance(looked_up: LookedUp, fingerprints: U64, stored: U64, max_dis
 
     Args:
         looked_up: lists of the tables.
-        fingerprints: of the articles, shape (n,).
-        stored: those of the postings, shape (m,).
+        fingerprints: fingerprints of the articles, shape (n,).
+        stored: fingerprints of the postings, shape (m,).
         max_distance: in bits.
     """
     wanted = np.zeros(len(stored), np.bool_)
