@@ -1,12 +1,12 @@
 """Blocks: the postings of all keys with the same uppermost bits, packed in rows, with a checksum.
 
-Knows how postings are packed and found in a block; knows nothing of files or of what is looked for.
+Knows how postings are packed and found in a block; knows nothing of files or of what is searched for.
 
-Keys are spread evenly over 64 bits, so that their uppermost bits say in which block each is, and those behind about
-where there. A block is its postings in ascending order of their keys, and of entries under one key, and the checksum.
-A posting is a row: the rest of its key, its entry's distance from the first of the run, and what it carries, each of
-as many bytes as the largest needs, little-endian. So nothing but a key's own postings is looked at, and these are side
-by side. How many rows are before each block is known in memory: its fence.
+Keys are spread evenly over 64 bits, so a key's uppermost bits give its block, and the next bits roughly its place in
+it. A block is its postings in ascending order of key, then of entry, followed by the checksum. A posting is a row: the
+rest of its key, its entry's distance from the first entry of the run, and its detail, each little-endian in as many
+bytes as the largest needs. So a search looks at little but the key's own postings, which are adjacent. The number of
+rows before each block, its fence, is kept in memory.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from stream_dedup.compiled.unaligned import WORD, put_word, word_at
 
 Bytes = NDArray[np.uint8]
 
-LEAST_POSTINGS = 48  # of a block in the mean; of twice as many two blocks are made
+LEAST_POSTINGS = 48  # per block on average; twice as many are split into two blocks
 CHECKED = np.uint64(1 << 63)  # in the fence of a block: it was found sound since the run was opened
 _KEY_BITS = 64
 _1, _4 = np.uint64(1), np.uint64(4)
@@ -29,12 +29,12 @@ _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
 class Flat(NamedTuple):
-    """Postings with their keys, in ascending order of these, and of entries under one key.
+    """Postings with their keys, in ascending order of key, then of entry.
 
     Attributes:
         keys: shape (n,).
         entries: shape (n,).
-        details: what the postings carry, shape (n,).
+        details: see `PostingKind`, shape (n,).
     """
 
     keys: U64
@@ -46,12 +46,12 @@ class Layout(NamedTuple):
     """How the postings of a section are packed.
 
     Attributes:
-        block_bits: uppermost bits of a key, which say in which of 2^block_bits blocks it is.
-        idle_bits: lowest bits of a key, which are zero in all.
+        block_bits: number of uppermost bits of a key, which say in which of 2^block_bits blocks it is.
+        idle_bits: number of lowest bits, which are zero in all keys.
         first_entry: no entry has a smaller number.
-        key_bytes: of a key's bits between those.
-        entry_bytes: of an entry's distance from the first.
-        detail_bytes: of what a posting carries; its upper bytes are left out.
+        key_bytes: bytes for a key's bits between those.
+        entry_bytes: bytes for an entry's distance from `first_entry`.
+        detail_bytes: bytes for a detail; its upper bytes are left out.
     """
 
     block_bits: int
@@ -71,10 +71,10 @@ def layout_of(entries: tuple[int, int], block_bits: int, idle_bits: int, detail_
     """Return how the postings of a section are packed.
 
     Args:
-        entries: number of the first, and number behind the last.
-        block_bits: uppermost bits of a key that say in which block it is.
-        idle_bits: lowest bits that are zero in all keys; at most 63.
-        detail_bytes: of what a posting carries.
+        entries: number of the first, and number after the last.
+        block_bits: number of uppermost bits of a key that say in which block it is.
+        idle_bits: number of lowest bits that are zero in all keys; at most 63.
+        detail_bytes: bytes of a posting's detail.
     """
     first, stop = entries
     key_bytes = _bytes_of(max(0, _KEY_BITS - block_bits - idle_bits))
@@ -84,7 +84,7 @@ def layout_of(entries: tuple[int, int], block_bits: int, idle_bits: int, detail_
 
 
 def block_bits_of(postings: int) -> int:
-    """Return how many uppermost bits of a key say in which block it is, where there are so many postings."""
+    """Return how many uppermost bits of a key say in which block it is, given the number of postings."""
     return max(0, (postings // LEAST_POSTINGS).bit_length() - 1)
 
 
@@ -106,17 +106,17 @@ def rows_before(fences: U64, block: int) -> int:
 
 @kernel
 def row_bytes(layout: Layout) -> int:
-    """Return the bytes of a posting."""
+    """Return the size of a posting in bytes."""
     return layout.key_bytes + layout.entry_bytes + layout.detail_bytes
 
 
 @kernel
 def block_start(layout: Layout, rows: int, block: int) -> int:
-    """Return the byte at which a block begins, counted from the first of its section.
+    """Return the byte at which a block begins, counted from the start of its section.
 
     Args:
-        layout: of the section.
-        rows: how many are before it.
+        layout: layout of the section.
+        rows: how many rows are before it.
         block: its number.
     """
     return rows * row_bytes(layout) + block * WORD
@@ -124,27 +124,28 @@ def block_start(layout: Layout, rows: int, block: int) -> int:
 
 @kernel
 def block_of(layout: Layout, key: np.uint64) -> int:
-    """Return the number of the block in which a key is, if it is anywhere."""
-    # A shift by 64 would be none: so it is made in two steps.
+    """Return the number of the block that a key is in, if it is in the section."""
+    # In two steps, since a shift by 64 would do nothing.
     return np.int64(key >> _1 >> np.uint64(_KEY_BITS - 1 - layout.block_bits))  # type: ignore[return-value]  # compiled
 
 
 @kernel
 def pack_rows(flat: Flat, layout: Layout, first: int, fences: U64) -> Bytes:
-    """Pack the postings of some blocks that follow one another.
+    """Pack the postings of consecutive blocks.
 
     Args:
-        flat: of all their keys.
-        layout: of the section.
+        flat: the postings of all their keys.
+        layout: layout of the section.
         first: number of the first block.
-        fences: how many postings of the section are before each of them, and behind the last; only the first is given.
+        fences: how many postings of the section are before each of them, and after the last; all but the first of
+            these are filled in.
     """
     packed = np.empty(len(flat.keys) * row_bytes(layout) + len(fences) * WORD, np.uint8)
     at = row = 0
     for block in range(len(fences) - 1):
         start = at
         while row < len(flat.keys) and block_of(layout, flat.keys[row]) == first + block:
-            # What is written of a field beyond its bytes the next one overwrites, or the checksum.
+            # What is written beyond the bytes of a field is overwritten by the next field or by the checksum.
             put_word(packed, at, _rest(layout, flat.keys[row]))
             put_word(packed, at + layout.key_bytes, flat.entries[row] - np.uint64(layout.first_entry))
             put_word(packed, at + layout.key_bytes + layout.entry_bytes, flat.details[row])
@@ -158,13 +159,13 @@ def pack_rows(flat: Flat, layout: Layout, first: int, fences: U64) -> Bytes:
 
 @kernel
 def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple[Flat, bool]:
-    """Return the postings of some blocks that follow one another, and whether all are sound.
+    """Return the postings of consecutive blocks, and whether all blocks are sound.
 
     Args:
         packed: their bytes.
-        fences: how many postings of the section are before each of them, and behind the last.
+        fences: how many postings of the section are before each of them, and after the last.
         first: number of the first.
-        layout: of the section.
+        layout: layout of the section.
     """
     rows = rows_before(fences, len(fences) - 1) - rows_before(fences, 0)
     flat = Flat(np.empty(rows, np.uint64), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
@@ -185,7 +186,7 @@ def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple
 
 @kernel
 def posting_at(data: Bytes, at: int, layout: Layout) -> tuple[np.uint64, np.uint64]:
-    """Return entry and detail of the row that begins at a byte."""
+    """Return the entry and detail of the row that begins at byte `at`."""
     entry = _get(data, at + layout.key_bytes, layout.entry_bytes)
     detail = _get(data, at + layout.key_bytes + layout.entry_bytes, layout.detail_bytes)
     return np.uint64(layout.first_entry) + entry, detail
@@ -193,20 +194,20 @@ def posting_at(data: Bytes, at: int, layout: Layout) -> tuple[np.uint64, np.uint
 
 @kernel
 def guess_of(layout: Layout, key: np.uint64, rows: int) -> int:
-    """Return about which of a block's rows is the first of a key; there is one, or none at all."""
+    """Return roughly which of a block's rows is the first of a key, whether or not the key has any."""
     return in_proportion(key << np.uint64(layout.block_bits), rows)
 
 
 @kernel
 def find_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout) -> tuple[int, int]:
-    """Return the first row of a key in a block, and the row behind its last.
+    """Return the first row of a key in a block, and the row after its last.
 
     Args:
         data: holds the block.
         start: byte at which it begins.
-        rows: that it has.
-        key: that is looked for.
-        layout: of the section.
+        rows: how many rows it has.
+        key: the key to find.
+        layout: layout of the section.
     """
     if key & ((_1 << np.uint64(layout.idle_bits)) - _1):
         return 0, 0
@@ -224,7 +225,7 @@ def find_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout
 
 @kernel
 def ask_for_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout) -> None:
-    """Ask for the memory that `find_rows` will read."""
+    """Prefetch the memory that `find_rows` will read."""
     at = start + guess_of(layout, key, rows) * row_bytes(layout)
     prefetch(data, at - 32)
     prefetch(data, at + 32)
@@ -232,35 +233,35 @@ def ask_for_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Lay
 
 @kernel
 def sound(data: Bytes, start: int, stop: int) -> bool:
-    """Tell whether the checksum behind the rows between two bytes is theirs."""
+    """Tell whether the rows from byte `start` to `stop` match the checksum that follows them."""
     return bool(word_at(data, stop) == _checksum(data, start, stop))
 
 
 @kernel
 def _rest(layout: Layout, key: np.uint64) -> np.uint64:
-    """Return the bits of a key that its block does not tell."""
+    """Return the bits of a key that do not follow from its block."""
     upper = np.uint64(layout.block_bits)
     return (key << upper) >> upper >> np.uint64(layout.idle_bits)
 
 
 @kernel
 def _mask(count: int) -> np.uint64:
-    """Return a number of so many bytes, 0 to 8, of ones."""
+    """Return a number whose lowest `count` bytes, 0 to 8, are all ones."""
     half = _4 * np.uint64(count)
     return (_1 << half << half) - _1
 
 
 @kernel
 def _get(data: Bytes, at: int, count: int) -> np.uint64:
-    """Return a number of so many bytes, 0 to 8, that begins in a row."""
+    """Return the number of `count` bytes, 0 to 8, that begins at byte `at`."""
     return word_at(data, at) & _mask(count)
 
 
 @kernel
 def _checksum(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Return a checksum of bytes: FNV-1a over every other word, twice, so that two are multiplied at a time.
+    """Return a checksum of bytes: two interleaved FNV-1a hashes, each over every other word, multiplied in parallel.
 
-    Behind them eight more can be read.
+    The eight bytes after them must be readable.
     """
     even, odd = _OFFSET ^ np.uint64(stop - start), _OFFSET
     at = start

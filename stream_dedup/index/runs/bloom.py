@@ -1,4 +1,4 @@
-"""Filters that tell of most absent keys that they are absent: blocked Bloom filters (Putze, Sanders and Singler 2007).
+"""Filters that recognise most absent keys as absent: blocked Bloom filters (Putze, Sanders and Singler 2007).
 
 Knows keys and bits; knows nothing of runs.
 """
@@ -11,34 +11,34 @@ from stream_dedup.compiled.hashing import I64, U64, in_proportion
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
 
-# All bits of a key are in one line of the processor's cache: a look-up waits for memory once.
+# All bits of a key are in one cache line of the processor, so a look-up waits for memory once.
 _LINE_WORDS = 8
 LINE_BITS = 64 * _LINE_WORDS
-KEY_BITS = 6  # set for a key
+KEY_BITS = 6  # bits set per key
 _POSITION_BITS = np.uint64(9)  # log2 of LINE_BITS
 _POSITION_SHIFT = np.uint64(64) - _POSITION_BITS
 _1, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of a key: the uppermost bits of the product depend on all bits of it
-# Small filters are asked as often as large ones and take little: so they get more bits and are wrong more seldom.
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # times a key: the uppermost bits of the product depend on all bits of the key
+# Small filters are asked as often as large ones and take little memory, so they get more bits to be wrong less often.
 _GENEROUS = ((1 << 20, 16), (1 << 23, 12))
-_SPARING = 9  # bits a key
+_SPARING = 9  # bits per key
 
 
 def filter_bytes(keys: int) -> int:
-    """Return the bytes of a filter for so many keys, 9 to 16 bits each."""
+    """Return the size in bytes of a filter for a number of keys, with 9 to 16 bits per key."""
     bits = next((bits for most, bits in _GENEROUS if keys <= most), _SPARING)
     return LINE_BITS // 8 * max(1, ceil(keys * bits / LINE_BITS))
 
 
 def empty_filter(keys: int) -> U64:
-    """Return an empty filter for so many keys: of absent keys it takes 1.7% to 0.1% for present."""
+    """Return an empty filter for a number of keys; once full, it takes 0.1% to 1.7% of absent keys for present."""
     return in_lines(np.zeros(filter_bytes(keys) // 8, np.uint64))
 
 
 def in_lines(words: U64) -> U64:
-    """Return the words of a filter, moved so that its lines are those of the processor's cache.
+    """Return a copy of a filter's words in which its lines are aligned with the processor's cache lines.
 
-    A line that stood in two of these would be waited for twice.
+    A line spread over two cache lines would be waited for twice.
     """
     room = np.empty(len(words) + _LINE_WORDS, np.uint64)
     first = -(room.ctypes.data // room.itemsize) % _LINE_WORDS
@@ -49,7 +49,7 @@ def in_lines(words: U64) -> U64:
 
 @kernel
 def put_in_filter(words: U64, keys: U64) -> None:
-    """Put keys into a filter; they are spread evenly over 64 bits."""
+    """Put keys, which are spread evenly over 64 bits, into a filter."""
     for i in range(len(keys)):
         if i + AHEAD < len(keys):
             prefetch(words, _line(words, keys[i + AHEAD]))
@@ -62,21 +62,21 @@ def put_in_filter(words: U64, keys: U64) -> None:
 
 @kernel
 def keep_possible(words: U64, keys: U64, places: I64) -> int:
-    """Keep, in front, the places of those keys that a filter may hold, and return how many they are.
+    """Move the places of the keys that a filter may hold to the front, and return how many there are.
 
-    Of the others it is certain that the filter does not hold them.
+    The other keys are certainly not in the filter; their places are overwritten.
 
     Args:
-        words: of the filter.
+        words: words of the filter.
         keys: shape (m,).
-        places: of the keys that are asked for, shape (n,).
+        places: indices of the keys to check, shape (n,).
     """
     kept = 0
     for i in range(len(places)):
         if i + AHEAD < len(places):
             prefetch(words, _line(words, keys[places[i + AHEAD]]))
         place = places[i]
-        # No branch that the processor would have to guess.
+        # Without a branch, which the processor would have to predict.
         places[kept] = place
         kept += _holds(words, keys[place])
     return kept
@@ -87,7 +87,7 @@ def _holds(words: U64, key: np.uint64) -> int:
     """Return 1 if a filter may hold a key, else 0."""
     line, positions, bits = _line(words, key), _positions(key), _1
     for step in range(KEY_BITS):
-        # Half of the bits tell nearly all absent keys, so that the processor seldom guesses wrong.
+        # Half of the bits give away nearly all absent keys, so the processor seldom predicts this branch wrong.
         if step == KEY_BITS // 2 and bits == 0:
             return 0
         position = positions >> _POSITION_SHIFT
@@ -98,12 +98,12 @@ def _holds(words: U64, key: np.uint64) -> int:
 
 @kernel
 def _line(words: U64, key: np.uint64) -> int:
-    """Return the first word of a key's line: the lines of ascending keys ascend."""
+    """Return the first word of a key's line; ascending keys have ascending lines."""
     return _LINE_WORDS * in_proportion(key, len(words) // _LINE_WORDS)
 
 
 @kernel
 def _positions(key: np.uint64) -> np.uint64:
-    """Return the places of a key's bits in its line, one behind the other from the uppermost bits on."""
-    # The lowest bits of all keys may be zero, and the uppermost are the same in a line.
+    """Return the positions of a key's bits in its line, one after another from the uppermost bits down."""
+    # The lowest bits of all keys may be zero, and the uppermost are the same for all keys of a line.
     return (key ^ key >> _32) * _FACTOR

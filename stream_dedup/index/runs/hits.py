@@ -1,4 +1,4 @@
-"""What is found under keys, source by source, put together to posting lists.
+"""Postings found under keys, source by source, and how posting lists are assembled from them.
 
 Knows places of keys and postings; knows nothing of where postings come from.
 """
@@ -10,17 +10,17 @@ import numpy as np
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.compiled.kernel import kernel
 
-_POSTINGS = 8  # of a key, in the mean and a little more
+_POSTINGS = 8  # per key: the average and a little more
 
 
 class Hits(NamedTuple):
     """Postings found under some keys in several sources, the newest source first.
 
     Attributes:
-        places: of the keys among those that were asked for, of each find one, shape (room for finds,).
+        places: index of each find's key among the keys looked up, shape (room for finds,).
         counts: how many postings each find has, shape of `places`.
-        entries: of the postings, find by find, in each ascending, shape (room for postings,).
-        details: what they carry, shape of `entries`.
+        entries: entries of the postings, find by find, ascending within each, shape (room for postings,).
+        details: details of the postings, shape of `entries`.
         used: how many finds and how many postings there are, shape (2,).
     """
 
@@ -32,7 +32,7 @@ class Hits(NamedTuple):
 
 
 def no_hits(keys: int) -> Hits:
-    """Return no finds, with room for those of so many keys."""
+    """Return empty hits with room for the finds of a number of keys."""
     places, counts = np.empty((2, keys + 1), np.int64)
     entries, details = np.empty((2, _POSTINGS * (keys + 1)), np.uint64)
     return Hits(places, counts, entries, details, np.zeros(2, np.int64))
@@ -40,7 +40,7 @@ def no_hits(keys: int) -> Hits:
 
 @kernel
 def with_room(hits: Hits, finds: int, postings: int) -> Hits:
-    """Return hits with room for so many more finds and postings."""
+    """Return hits with room for that many more finds and postings."""
     found, used = hits.used[0], hits.used[1]
     places, counts, entries, details = hits.places, hits.counts, hits.entries, hits.details
     if found + finds > len(places):
@@ -56,14 +56,14 @@ def with_room(hits: Hits, finds: int, postings: int) -> Hits:
 
 @kernel
 def lists_of(hits: Hits, keys: int) -> tuple[I64, U64, U64]:
-    """Put what several sources hold of some keys together.
+    """Assemble posting lists from what was found in several sources.
 
     Args:
-        hits: of them.
-        keys: how many were asked for.
+        hits: what was found.
+        keys: how many keys were looked up.
 
     Returns:
-        Offsets of the lists, shape (keys + 1,), their entries, oldest first, and what these postings carry.
+        Offsets of the lists, shape (keys + 1,), the entries of their postings, oldest first, and the details of these.
     """
     offsets = np.zeros(keys + 1, np.int64)
     for find in range(hits.used[0]):

@@ -1,4 +1,4 @@
-"""Runs that follow one another to one run, a stretch of keys at a time.
+"""Merges consecutive runs into one, a stretch of keys at a time.
 
 Knows stretches of keys; knows nothing of which runs are to be merged.
 """
@@ -14,17 +14,17 @@ from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.run import Extent, Run, RunWriter
 from stream_dedup.index.runs.section import Section
 
-STRETCH_BITS = 10  # 2^10 blocks are taken at a time
+STRETCH_BITS = 10  # 2^10 blocks are merged at a time
 _KEY_BITS = 64
 
 
 def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind], floor: int) -> None:
-    """Write a run that holds what several hold.
+    """Write a run that holds the postings of several consecutive runs.
 
     Args:
-        file: empty.
+        file: an empty file.
         runs: the oldest first.
-        kinds: of their sections.
+        kinds: kinds of their sections.
         floor: postings of entries with smaller numbers are left out.
 
     Raises:
@@ -39,7 +39,7 @@ def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind]
 
 
 def together(sections: Iterable[Section]) -> Extent:
-    """Return what a section has at most that holds what several hold."""
+    """Return the largest extent that a section merged from several may have."""
     extents = [(section.keys, section.postings, section.layout.idle_bits) for section in sections]
     keys, postings, idle_bits = zip(*extents, strict=True)
     return Extent(sum(keys), sum(postings), min(idle_bits))
@@ -53,7 +53,7 @@ def _merged(runs: Sequence[Run], section: int, kind: PostingKind, floor: int, mo
 
 
 def stretches(block_bits: int) -> Iterator[tuple[int, int | None]]:
-    """Yield the first key of every few blocks, and the one behind their last, None where there is none."""
+    """Yield the first key of each stretch of blocks, and the first key after it, None for the last stretch."""
     bits = max(0, block_bits - STRETCH_BITS)
     begins = [stretch << (_KEY_BITS - bits) for stretch in range(1 << bits)]
     return zip(begins, [*begins[1:], None], strict=True)

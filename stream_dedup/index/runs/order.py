@@ -1,4 +1,4 @@
-"""Postings in the order of their keys, of each the newest.
+"""Sorts postings by their keys and keeps the newest of each key.
 
 Knows keys that are spread evenly; knows nothing of where postings come from.
 """
@@ -14,11 +14,11 @@ _1 = np.uint64(1)
 
 
 def in_order(flat: Flat, cap: int, floor: int) -> Flat:
-    """Return postings in ascending order of keys, and of entries under one key.
+    """Return postings in ascending order of key, then of entry.
 
     Args:
-        flat: those of a key in ascending order of entries.
-        cap: most postings of a key, the newest.
+        flat: the postings, in any order of keys, but those of one key in ascending order of entry.
+        cap: how many postings of a key are kept at most, the newest.
         floor: postings of entries with smaller numbers are left out.
     """
     if len(flat.keys) == 0:
@@ -28,9 +28,9 @@ def in_order(flat: Flat, cap: int, floor: int) -> Flat:
 
 @kernel
 def _by_key(flat: Flat, low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:
-    """Return postings in ascending order of keys, otherwise as they were, shape (n, 3).
+    """Return postings in ascending order of keys, otherwise in the order given, shape (n, 3).
 
-    Keys are spread evenly, so about as many slots as postings leave few to put in order in each.
+    Keys are spread evenly: sorted into about as many buckets as postings, each holds only a few to sort.
     """
     shift = np.uint64(0)
     while (high - low) >> shift >= np.uint64(2 * len(flat.keys)):
@@ -52,7 +52,7 @@ def _by_key(flat: Flat, low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:
 
 @kernel
 def _sort_neighbours(rows: NDArray[np.uint64]) -> None:
-    """Sort rows that are nearly sorted by insertion."""
+    """Sort rows that are nearly in order, by insertion."""
     for i in range(1, len(rows)):
         if rows[i - 1, _KEY] <= rows[i, _KEY]:
             continue
@@ -75,6 +75,6 @@ def _newest(rows: NDArray[np.uint64], cap: int, floor: int) -> Flat:
         for kept in range(max(first, row - cap), row):
             flat.keys[used], flat.entries[used] = rows[kept, _KEY], rows[kept, _ENTRY]
             flat.details[used] = rows[kept, _DETAIL]
-            # Entries ascend: the last of a key are those that have not expired.
+            # Entries ascend, so those of a key that have not expired are its last.
             used += rows[kept, _ENTRY] >= np.uint64(floor)
     return Flat(flat.keys[:used], flat.entries[:used], flat.details[:used])

@@ -1,6 +1,6 @@
-"""Postings: which entries stand under a key, and what is known of each without reading it.
+"""Postings: which entries are indexed under a key, and what is known of each without reading it.
 
-Knows kinds of posting lists and a batch's share of them; knows nothing of where they are kept or keys come from.
+Knows kinds of posting lists and a batch's share of them; knows nothing of where they are kept or where keys come from.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,9 @@ class PostingKind:
     """A kind of posting lists.
 
     Attributes:
-        name: of it.
-        cap: postings that are seen under a key, the newest.
-        detail: what each posting carries beside the number of the entry: its fingerprint, the class of its size, or
-            nothing.
+        name: its name.
+        cap: how many postings are visible under a key, the newest.
+        detail: what each posting holds besides the number of the entry: its fingerprint, its size class, or nothing.
     """
 
     name: str
@@ -29,7 +28,7 @@ class PostingKind:
 
     @property
     def detail_bytes(self) -> int:
-        """Bytes of what each posting carries."""
+        """Size of a posting's detail in bytes."""
         return _DETAIL_BYTES[self.detail]
 
 
@@ -38,7 +37,7 @@ class Postings(NamedTuple):
 
     Attributes:
         entries: numbers of the entries, shape (n,).
-        details: what their kind's carry, 0 for nothing, shape (n,).
+        details: see `PostingKind`, 0 for nothing, shape (n,).
     """
 
     entries: U64
@@ -52,7 +51,7 @@ class PostingLists:
     Attributes:
         keys: distinct, ascending, shape (m,).
         offsets: shape (m + 1,).
-        postings: of all lists.
+        postings: postings of all lists.
     """
 
     keys: U64

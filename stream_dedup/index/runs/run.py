@@ -1,9 +1,9 @@
-"""A run: the posting lists of consecutive entries in one file that never changes, one section for each kind.
+"""A run: the posting lists of consecutive entries in one file that never changes, with a section for each kind.
 
 Knows the file's layout; knows nothing of which runs there are or when they are merged.
 
-The file is the blocks of all sections, then the filters of all, where lines of memory begin, and the fences of their
-blocks; then what describes the sections, a footer, and the checksum of all behind the blocks.
+The file consists of the blocks of all sections; the filters of all sections, aligned with cache lines; the fences of
+their blocks; descriptions of the sections; a footer; and the checksum of everything after the blocks.
 """
 
 import mmap
@@ -37,7 +37,7 @@ from stream_dedup.index.stores.store import StoreDamagedError
 
 _FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
 _CHECKSUM = struct.Struct("<I")
-# First byte, words of the filter, keys, bits of blocks, idle bits, bytes of details.
+# First byte, words of the filter, number of keys, block bits, idle bits, bytes of a detail.
 _SECTION = struct.Struct("<QQQHHH")
 _LINE_BYTES = 64
 _MAGIC = b"postrun2"
@@ -47,9 +47,9 @@ class Extent(NamedTuple):
     """What is known of a section before it is written.
 
     Attributes:
-        keys: it has no more.
-        postings: nor more of these.
-        idle_bits: lowest bits that are zero in all its keys.
+        keys: how many keys it has at most.
+        postings: how many postings it has at most.
+        idle_bits: number of lowest bits that are zero in all its keys.
     """
 
     keys: int
@@ -58,17 +58,17 @@ class Extent(NamedTuple):
 
 
 def extent_of(flat: Flat) -> Extent:
-    """Return what a section of these postings has."""
+    """Return the extent of a section with these postings."""
     return Extent(len(flat.keys), len(flat.keys), idle_bits_of(flat.keys))
 
 
 class RunWriter:
-    """Writes a run, section after section.
+    """Writes a run, section by section.
 
     Args:
-        file: empty.
+        file: an empty file.
         first: number of the first entry.
-        stop: number behind the last.
+        stop: number after the last.
     """
 
     def __init__(self, file: BinaryIO, first: int, stop: int) -> None:
@@ -81,9 +81,9 @@ class RunWriter:
         """Write a section.
 
         Args:
-            parts: its postings; all of a block are in the same part.
-            most: that it may have.
-            detail_bytes: of what each posting carries.
+            parts: its postings; all postings of a block are in the same part.
+            most: its extent at most.
+            detail_bytes: bytes of a posting's detail.
 
         Raises:
             ValueError: the postings of a block are in two parts, or they are not in order.
@@ -101,7 +101,7 @@ class RunWriter:
         self._sections.append(section._replace(keys=keys))
 
     def _blocks(self, section: Section, flat: Flat, first: int, stop: int) -> int:
-        """Write the blocks from one up to another, and return the number of this."""
+        """Write the blocks from `first` up to, but not including, `stop`, and return `stop`."""
         packed = pack_rows(flat, section.layout, first, section.fences[first : stop + 1])
         if section.fences[stop] - section.fences[first] != len(flat.keys):
             raise ValueError("the postings of a block are in two parts, or not in ascending order of their keys")
@@ -137,12 +137,12 @@ class Run:
     """An open run.
 
     Attributes:
-        name: of its file.
-        descriptor: of the file, open for reading.
-        size: bytes of the file.
+        name: name of its file.
+        descriptor: file descriptor, open for reading.
+        size: size of the file in bytes.
         data: the file, mapped into memory.
         first: number of its first entry.
-        stop: number behind the last.
+        stop: number after the last.
         sections: one for each kind.
     """
 
@@ -160,19 +160,19 @@ class Run:
         return self.stop - self.first
 
     def find(self, kind: int, keys: U64, room: I64, floor: int, hits: Hits) -> tuple[Hits, int]:
-        """Return what was found of keys with their newest postings here, and how many blocks were read for these.
+        """Return the hits with the newest postings of keys in this run added, and how many blocks were read.
 
         Args:
             kind: number of the section.
             keys: ascending, shape (m,).
-            room: how many postings of each key are wanted, shape (m,); less afterwards.
+            room: how many more postings of each key are wanted, shape (m,); reduced by those found.
             floor: postings of entries with smaller numbers are left out.
-            hits: of newer sources.
+            hits: hits of newer sources.
 
         Raises:
             StoreDamagedError: a block cannot be read, or its checksum is wrong.
         """
-        # To read what is mapped but gone would end the process.
+        # Reading mapped memory beyond the end of a file that was cut short would kill the process.
         if os.fstat(self.descriptor).st_size < self.size:
             raise self._damaged("a block cannot be read")
         hits, blocks, whole = find_in_section(self.data, self.sections[kind], keys, room, floor, hits)
@@ -181,7 +181,7 @@ class Run:
         return hits, blocks
 
     def part(self, kind: int, first_key: int, stop_key: int | None) -> Flat:
-        """Return the postings of all keys from one to another, or to the end.
+        """Return the postings of all keys from `first_key` up to, but not including, `stop_key`, or to the end.
 
         Raises:
             StoreDamagedError: a block cannot be read, or its checksum is wrong.
@@ -206,7 +206,7 @@ class Run:
     def close(self) -> None:
         """Close the file."""
         os.close(self.descriptor)
-        # The mapping, which has a descriptor of its own, goes with its last user.
+        # The mapping, which has a descriptor of its own, is released with its last user.
         self.data = np.empty(0, np.uint8)
 
     def _damaged(self, what: str) -> StoreDamagedError:
@@ -217,10 +217,10 @@ def open_run(name: str, descriptor: int, *, shared: bool = False) -> Run:
     """Open a run.
 
     Args:
-        name: of its file.
-        descriptor: of the file, open for reading; closed with the run, or if this fails.
-        shared: whether fences and filters are read where the system keeps the file for all processes: for those that
-            do not look up often. Else they are in this process's own memory, which is found faster.
+        name: name of its file.
+        descriptor: file descriptor, open for reading; closed with the run, or if this fails.
+        shared: whether fences and filters are read from the system's page cache, which all processes share; for
+            processes that seldom look anything up. Otherwise they are in this process's own memory, which is faster.
 
     Raises:
         StoreDamagedError: the file is cut short or damaged.
@@ -239,12 +239,12 @@ def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
         raise damaged_run(name, "it is cut short")
     magic, first, stop, start, count = _FOOTER.unpack(os.pread(descriptor, _FOOTER.size, footer))
     if magic != _MAGIC:
-        raise damaged_run(name, "it does not end as a run does")
+        raise damaged_run(name, "it does not end like a run")
     if start > footer:
         raise damaged_run(name, "it is cut short")
     tail = _own_pages(descriptor, size)[start:] if shared else memoryview(_read(descriptor, start, size - start))
     if _CHECKSUM.pack(zlib.crc32(tail[: -_CHECKSUM.size])) != tail[-_CHECKSUM.size :]:
-        raise damaged_run(name, "the checksum of what describes it is wrong")
+        raise damaged_run(name, "the checksum of the part after its blocks is wrong")
     described = [*_SECTION.iter_unpack(tail[footer - start - count * _SECTION.size : footer - start])]
     filters = 8 * sum(fields[1] for fields in described)
     sections, line, fence = [], _gap(start), _gap(start) + filters
@@ -253,7 +253,7 @@ def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
         fences = (1 << block_bits) + 1
         bits = np.frombuffer(tail, np.uint64, words, line)
         before = np.frombuffer(tail, np.uint64, fences, fence)
-        # numpy asks for huge pages, where each of these lines of memory would need an address of its own to be found.
+        # numpy's memory is in huge pages; in the mapped file, nearly every access would need an address translation.
         sections.append(
             Section(begin, layout, before if shared else before.copy(), bits if shared else in_lines(bits), keys)
         )
@@ -262,26 +262,26 @@ def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
 
 
 def _gap(size: int) -> int:
-    """Return how many bytes are left up to where a line of memory begins."""
+    """Return how many bytes there are up to the next cache line."""
     return -size % _LINE_BYTES
 
 
 def _own_pages(descriptor: int, size: int) -> memoryview:
-    """Return a file as memory that can be written to: what is written is seen here alone."""
+    """Return a file as memory that can be written to; what is written is only visible here."""
     return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY))
 
 
 def _mapped(descriptor: int, size: int) -> Bytes:
-    """Return the bytes of a file; their memory is given back with the last that refers to it."""
+    """Return the bytes of a file; their memory is released with the last reference to it."""
     mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
     if hasattr(mmap, "MADV_RANDOM"):
-        # What stands beside a block is of other articles.
+        # No reading ahead: neighbouring blocks are about other articles.
         mapped.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(mapped, np.uint8)
 
 
 def _read(descriptor: int, offset: int, count: int) -> bytes:
-    """Return bytes of a file; the system gives at most 2 GiB at once."""
+    """Return bytes of a file, of which the system returns at most 2 GiB at once."""
     parts = []
     while count > 0 and (part := os.pread(descriptor, count, offset)):
         parts.append(part)
@@ -290,8 +290,8 @@ def _read(descriptor: int, offset: int, count: int) -> bytes:
 
 
 def damaged_run(name: str, what: str) -> StoreDamagedError:
-    """Return the error that a run is damaged."""
+    """Return the error for a damaged run."""
     return StoreDamagedError(
         f"the file {name} of the state's posting lists is damaged: {what}. Restore the state from its changelog "
-        "(`stream-dedup state restore --fresh`), put a snapshot in its place, or remove it for a new one"
+        "(`stream-dedup state restore --fresh`), replace it with a snapshot, or remove it to start a new one"
     )

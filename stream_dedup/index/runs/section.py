@@ -2,8 +2,8 @@
 
 Knows blocks, their fences and a filter; knows nothing of files or of which runs there are.
 
-A search goes step by step for some keys together: each step asks for the memory of the next, so that the processor
-waits for many places at once.
+A search proceeds step by step for a group of keys: each step prefetches the memory that the next one reads, so that the
+processor waits for many locations at once.
 """
 
 from typing import NamedTuple
@@ -32,19 +32,19 @@ from stream_dedup.index.runs.hits import Hits, with_room
 
 Bool = NDArray[np.bool_]
 
-FENCE_BYTES = 8  # of a block, beside its own
-_TOGETHER = 64  # keys whose postings are looked for at once
+FENCE_BYTES = 8  # per block, besides its own bytes
+_TOGETHER = 64  # keys whose postings are searched for at once
 
 
 class Section(NamedTuple):
-    """What is known in memory of one kind's part of a run.
+    """What is kept in memory of one kind's part of a run.
 
     Attributes:
         start: first byte of its blocks.
-        layout: of these.
-        fences: how many postings are before each block and behind the last, and which blocks were found sound since
+        layout: layout of the blocks.
+        fences: how many postings are before each block and after the last, and which blocks were found sound since
             the run was opened (`CHECKED`), shape (blocks + 1,).
-        words: filter.
+        words: words of its filter.
         keys: how many keys it has.
     """
 
@@ -66,7 +66,7 @@ class Section(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Byte behind its blocks."""
+        """The first byte after its blocks."""
         return self.start + block_start(self.layout, self.postings, self.blocks)
 
 
@@ -74,9 +74,9 @@ class _Spots(NamedTuple):
     """Where the postings of some keys are.
 
     Attributes:
-        starts: byte at which the block of each begins, shape (n,).
-        firsts: its first row there, shape (n,).
-        stops: the row behind its last, at first that behind the last of the block, shape (n,).
+        starts: byte at which the block of each key begins, shape (n,).
+        firsts: first row of each key in its block, shape (n,).
+        stops: the row after its last, at first the row after the last of the block, shape (n,).
     """
 
     starts: I64
@@ -86,7 +86,7 @@ class _Spots(NamedTuple):
 
 @kernel
 def mark_present(words: U64, keys: U64, may_be: Bool) -> None:
-    """Mark which keys a filter may hold, shape (m,) both; those that are marked already are not looked at."""
+    """Mark the keys that a filter may hold, shape (m,) both; keys that are marked already are not looked up."""
     places = np.flatnonzero(~may_be)
     for place in places[: keep_possible(words, keys, places)]:
         may_be[place] = True
@@ -100,14 +100,14 @@ def find_in_section(
 
     Args:
         data: the file.
-        section: of the run.
+        section: a section of the run.
         keys: ascending, shape (m,).
-        room: how many postings of each key are wanted, shape (m,); less afterwards.
+        room: how many more postings of each key are wanted, shape (m,); reduced by those found.
         floor: postings of entries with smaller numbers are left out.
-        hits: of newer sources.
+        hits: hits of newer sources.
 
     Returns:
-        Hits with those of this one, how many blocks were read for them, and whether these were sound.
+        The hits with those of this section added, how many blocks were read, and whether all of them were sound.
     """
     places = _wanted(room)
     places = places[: keep_possible(section.words, keys, places)]
@@ -130,7 +130,7 @@ def find_in_section(
 
 @kernel
 def is_sound(data: Bytes, section: Section, block: int) -> bool:
-    """Tell whether a block is sound; it is looked at once."""
+    """Tell whether a block is sound; its checksum is computed only once."""
     if section.fences[block] & CHECKED:
         return True
     rows = rows_before(section.fences, block)
@@ -144,7 +144,7 @@ def is_sound(data: Bytes, section: Section, block: int) -> bool:
 
 @kernel
 def _wanted(room: I64) -> I64:
-    """Return the places of the keys of which postings are wanted."""
+    """Return the places of the keys of which more postings are wanted."""
     places, count = np.empty(len(room), np.int64), 0
     for place in range(len(room)):
         places[count] = place
@@ -154,7 +154,7 @@ def _wanted(room: I64) -> I64:
 
 @kernel
 def _look_for_blocks(data: Bytes, section: Section, keys: U64, places: I64, spots: _Spots) -> None:
-    """Look where the blocks of some keys are, and ask for the memory in which their postings are."""
+    """Locate the blocks of some keys, and prefetch the memory that holds their postings."""
     layout, fences = section.layout, section.fences
     for i in range(len(places)):
         prefetch(fences, block_of(layout, keys[places[i]]))
@@ -168,7 +168,7 @@ def _look_for_blocks(data: Bytes, section: Section, keys: U64, places: I64, spot
 
 @kernel
 def _find_all(data: Bytes, section: Section, keys: U64, places: I64, room: I64, spots: _Spots) -> int:
-    """Find the newest postings of some keys in their blocks, and return how many they are."""
+    """Find the newest postings of some keys in their blocks, and return how many there are."""
     total = 0
     for i in range(len(places)):
         first, stop = find_rows(data, spots.starts[i], spots.stops[i], keys[places[i]], section.layout)
@@ -188,7 +188,7 @@ def _take(data: Bytes, section: Section, places: I64, spots: _Spots, room: I64, 
         begin = to
         for row in range(spots.firsts[i], spots.stops[i]):
             hits.entries[to], hits.details[to] = posting_at(data, spots.starts[i] + row * size, layout)
-            # No branch that the processor would have to guess.
+            # Without a branch, which the processor would have to predict.
             to += hits.entries[to] >= least
         hits.places[find], hits.counts[find] = places[i], to - begin
         find += to > begin

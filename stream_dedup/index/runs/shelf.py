@@ -1,4 +1,4 @@
-"""The shelf: all runs of a state and the young lists; freezes these, merges runs, and finds what stands under keys.
+"""The shelf: all runs of a state and the young lists; freezes the young lists, merges runs, and looks up keys.
 
 Knows when runs are made and dropped; knows nothing of their bytes, or of what keys are made from.
 """
@@ -25,23 +25,23 @@ from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.stores.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
-YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when there are so many
-FAN_OUT = 4  # runs of a size that are merged to one
-LARGEST_ENTRIES = 5 << 20  # of a run: four of a fourth of that, which are frozen a commit late
-_MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then all wait for the merge under way
+YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when they hold this many
+FAN_OUT = 4  # runs of similar size that are merged into one
+LARGEST_ENTRIES = 5 << 20  # of a run: room for four of 1 << 20, each frozen up to a commit late
+_MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then everything waits for the merge under way
 _RUN_PREFIX = b"run/"
 _REMOVED_PREFIX = b"removed/"
-RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # which differ between two states of the same entries
+RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # may differ between two states with the same entries
 
 
 @dataclass(slots=True)
 class Reads:
-    """What look-ups took so far, and what keeps them cheap.
+    """What look-ups have cost so far, and the merging that keeps them cheap.
 
     Attributes:
-        keys: asked of the lists.
-        blocks: of runs read for them.
-        merging_seconds: CPU time of merging runs.
+        keys: keys looked up in the lists.
+        blocks: blocks of runs read for them.
+        merging_seconds: CPU time spent on merging runs.
     """
 
     keys: int = 0
@@ -53,14 +53,14 @@ class Young:
     """Young lists of all kinds.
 
     Args:
-        kinds: of the lists.
+        kinds: kinds of the lists.
     """
 
     def __init__(self, kinds: Sequence[PostingKind]) -> None:
         self.lists = [YoungLists() for _ in kinds]
 
     def add(self, flats: Sequence[Flat]) -> None:
-        """Add the postings of entries that are newer than all that are there, one for each kind."""
+        """Add the postings, one `Flat` for each kind, of entries that are newer than all those already held."""
         for lists, flat in zip(self.lists, flats, strict=True):
             lists.add(flat)
 
@@ -68,17 +68,17 @@ class Young:
 class Shelf:
     """Posting lists of several kinds.
 
-    All that is found is the same whatever is in runs by now: a look-up sees the newest postings of a key, as many as
-    its kind says, of the entries that have not expired. Removed entries are among them until they expire.
+    What a look-up finds does not depend on which entries are already in runs: it sees the newest postings of a key, up
+    to the cap of its kind, among the entries that have not expired. Removed entries are included until they expire.
 
     Args:
         store: where runs are kept.
-        kinds: of the lists.
-        shared: whether runs take memory that other processes share; see `open_run`.
+        kinds: kinds of the lists.
+        shared: whether runs use memory that other processes share; see `open_run`.
 
     Attributes:
-        young_entries: the young lists are frozen to a run when there are so many.
-        reads: what look-ups took so far.
+        young_entries: the young lists are frozen into a run when they hold this many.
+        reads: what look-ups have cost so far.
 
     Raises:
         StoreDamagedError: a run is missing or damaged.
@@ -105,7 +105,7 @@ class Shelf:
 
     @property
     def young_stop(self) -> int:
-        """Number behind the last entry that the lists hold."""
+        """Number after the last entry that the lists hold."""
         return self._young_stop
 
     @property
@@ -117,7 +117,7 @@ class Shelf:
         """Return the posting lists of distinct, ascending keys.
 
         Args:
-            place: of the kind.
+            place: index of the kind.
             keys: shape (m,).
             floor: number of the first entry that has not expired.
             pending: lists of entries that are about to be added.
@@ -128,7 +128,7 @@ class Shelf:
         kind = self._kinds[place]
         room = np.full(len(keys), kind.cap, np.int64)
         hits = no_hits(len(keys))
-        # The newest first: most lists that are full are full before the oldest runs are read.
+        # The newest first: most lists that reach their cap reach it before the oldest runs are read.
         for young in (pending, self._young):
             if young is not None:
                 hits = young.lists[place].find(keys, room, floor, hits)
@@ -140,7 +140,7 @@ class Shelf:
         return PostingLists(keys, offsets, Postings(*postings))
 
     def may_hold(self, place: int, keys: U64, pending: Young | None) -> NDArray[np.bool_]:
-        """Tell of each key whether there may be a list: False is certain, shape of `keys`."""
+        """Tell for each key whether it may have a list, shape of `keys`; False is certain."""
         may_be = np.zeros(len(keys), np.bool_)
         for young in (self._young, pending):
             if young is not None:
@@ -154,16 +154,16 @@ class Shelf:
 
         Args:
             flats: one for each kind.
-            stop: number behind the last of these entries.
+            stop: number after the last of these entries.
         """
         self._young.add(flats)
         self._young_stop = stop
 
     def settle(self, progress: Progress) -> None:
-        """Freeze, merge and drop what is due. Nothing that is found changes by it.
+        """Freeze, merge and drop what is due. This does not change what look-ups find.
 
         Args:
-            progress: of the state; all its entries were added.
+            progress: progress of the state, all of whose entries have been added.
 
         Raises:
             StoreError: a run cannot be written; nothing has changed then.
@@ -177,12 +177,12 @@ class Shelf:
             self._merge = (group, self._merger.submit(self._merged, group, floor))
 
     def follow(self) -> None:
-        """Take the runs as the store has them by now, where another process makes them.
+        """Switch to the runs that are now in the store, if another process makes them.
 
-        The young lists are empty afterwards if there are other runs.
+        If these are other runs than before, the young lists are empty afterwards.
 
         Raises:
-            StoreDamagedError: a run is missing, since the writer has merged it meanwhile; or it is damaged.
+            StoreDamagedError: a run is missing, because the writer has merged it in the meantime, or is damaged.
         """
         known = {run.name: run for run in self._runs}
         runs = _stored_runs(self._store, known, shared=self._shared)
@@ -203,7 +203,7 @@ class Shelf:
             self.settle(progress)
 
     def flats(self) -> Iterator[tuple[int, Flat]]:
-        """Yield all postings, run by run, a stretch of keys at a time: the place of their kind, and postings."""
+        """Yield all postings, kind by kind and run by run, a stretch of keys at a time: index of the kind, postings."""
         for place, kind in enumerate(self._kinds):
             for run in self._runs:
                 for begin, end in stretches(run.sections[place].layout.block_bits):
@@ -211,7 +211,7 @@ class Shelf:
             yield place, self._young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:
-        """Close the runs. A merge under way is waited for, and forgotten."""
+        """Close the runs, after waiting for a merge under way; its result is discarded."""
         self._merger.shutdown(wait=True, cancel_futures=True)
         for run in self._runs:
             run.close()
@@ -219,11 +219,11 @@ class Shelf:
 
     def _is_due(self, progress: Progress) -> bool:
         young = self._young_stop - self._young_first
-        # A run that spans two generations would have to be kept as long as the younger.
+        # A run that spans two generations would have to be kept as long as the younger one.
         return young >= self.young_entries or (young > 0 and self._young_first < progress.generations[-1].first_entry)
 
     def _freeze(self, floor: int) -> None:
-        """Make a run of the young lists, of those entries that have not expired."""
+        """Make a run of the young lists, without the entries that have expired."""
         first, stop = max(self._young_first, floor), self._young_stop
         if first < stop:
             name = _run_name(first, stop)
@@ -238,7 +238,7 @@ class Shelf:
         self._young_first = stop
 
     def _register(self, old: Sequence[Run], name: str) -> None:
-        """Put the run in a file in the place of others, in the store and here."""
+        """Replace old runs with the one in a file, in the store and here."""
         new = open_run(name, self._store.open_file(name))
         try:
             self._store.write(
@@ -257,7 +257,7 @@ class Shelf:
     def _drop(self, floor: int) -> None:
         expired = [run for run in self._runs if run.stop <= floor]
         if self._merge is not None:
-            # Its parts are still being read.
+            # The runs that are being merged are still read.
             expired = [run for run in expired if run not in self._merge[0]]
         if expired:
             self._store.write([Put(Family.META, _run_key(run.first), None) for run in expired])
@@ -289,7 +289,7 @@ class Shelf:
         return name
 
     def _install(self) -> None:
-        """Put a merged run in the place of its parts, once it is there."""
+        """Replace runs with the one that they were merged into, once it is finished."""
         if self._merge is None:
             return
         runs, future = self._merge
@@ -303,28 +303,28 @@ class Shelf:
 
 
 def load_removed(store: FileStore) -> dict[int, bytes]:
-    """Return the entries that were removed since the last run was frozen, by their numbers, as they were stored."""
+    """Return the entries that were removed since the last run was frozen, as they were stored, by their numbers."""
     prefix = len(_REMOVED_PREFIX)
     return {int.from_bytes(key[prefix:]): value for key, value in store.items(Family.META, _REMOVED_PREFIX)}
 
 
 def removed_put(number: int, packed: bytes) -> Put:
-    """Return the write that keeps what an entry that is removed stood under, until a run holds it.
+    """Return the write that keeps a removed entry, for the sake of its keys, until a run holds these.
 
     Args:
-        number: of the entry.
-        packed: as it was stored.
+        number: number of the entry.
+        packed: the entry as it was stored.
     """
     return Put(Family.META, _REMOVED_PREFIX + key_of(number), packed)
 
 
 def is_removed_put(write: Write) -> bool:
-    """Tell whether a write is one of `removed_put`."""
+    """Tell whether a write was made by `removed_put`."""
     return isinstance(write, Put) and write.family is Family.META and write.key.startswith(_REMOVED_PREFIX)
 
 
 def _stored_runs(store: FileStore, known: Mapping[str, Run], *, shared: bool) -> list[Run]:
-    """Return the runs of a store, those that are open already as they are."""
+    """Return the runs of a store; those in `known` are open already and are reused."""
     runs: list[Run] = []
     with ExitStack() as opened:
         for _, packed in store.items(Family.META, _RUN_PREFIX):
@@ -334,7 +334,7 @@ def _stored_runs(store: FileStore, known: Mapping[str, Run], *, shared: bool) ->
                 continue
             runs.append(open_run(name, store.open_file(name), shared=shared))
             opened.callback(runs[-1].close)
-        # From here on it is the shelf that closes them.
+        # From here on, the shelf closes them.
         opened.pop_all()
     return runs
 
@@ -355,9 +355,9 @@ def _level(run: Run) -> int:
 
 
 def _equals(runs: Sequence[Run]) -> list[Run]:
-    """Return the smallest runs of a size that follow one another, as many as are merged.
+    """Return `FAN_OUT` consecutive runs of the same level, the lowest possible; none if there are none.
 
-    Of these the oldest: were it the newest, those before them would be left between larger ones.
+    Of several, the oldest: if it were the newest, the runs before them would be left between larger ones.
     """
     windows = [list(runs[at : at + FAN_OUT]) for at in range(len(runs) - FAN_OUT + 1)]
     equals = [window for window in windows if len({_level(run) for run in window}) == 1 and _fits(window)]
@@ -369,7 +369,7 @@ def _fits(runs: Sequence[Run]) -> bool:
 
 
 def _fitting(runs: Sequence[Run]) -> list[Run]:
-    """Return the first runs that follow one another and together are no larger than a run may be, at least two."""
+    """Return the first consecutive runs, at least two, that together are no larger than a run may be."""
     for first in range(len(runs) - 1):
         stop = first + 2
         if not _fits(runs[first:stop]):

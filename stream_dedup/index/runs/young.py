@@ -27,7 +27,7 @@ class YoungLists:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all postings."""
         self._keys: U64 = np.zeros(_LEAST, np.uint64)
         self._heads: I64 = np.full(_LEAST, _FREE, np.int64)
         self._nodes: Flat = Flat(*np.empty((3, _LEAST), np.uint64))
@@ -36,14 +36,14 @@ class YoungLists:
         self._lists = 0
 
     def __len__(self) -> int:
-        """How many postings they hold."""
+        """Return how many postings they hold."""
         return self._used
 
     def add(self, flat: Flat) -> None:
         """Add postings.
 
         Args:
-            flat: in ascending order of entries, all newer than those that are there.
+            flat: in ascending order of entries, all newer than those already held.
         """
         more = len(flat.keys)
         if self._used + more > len(self._older):
@@ -56,26 +56,26 @@ class YoungLists:
         self._used += more
 
     def find(self, keys: U64, room: I64, floor: int, hits: Hits) -> Hits:
-        """Return what was found of keys with their newest postings here.
+        """Return the hits with the newest postings of keys in these lists added.
 
         Args:
             keys: shape (m,).
-            room: how many postings of each key are wanted, shape (m,); less afterwards.
+            room: how many more postings of each key are wanted, shape (m,); reduced by those found.
             floor: postings of entries with smaller numbers are left out.
-            hits: of newer sources.
+            hits: hits of newer sources.
         """
         return _find(self._keys, self._heads, self._nodes, self._older, keys, room, floor, hits)
 
     def mark(self, keys: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
-        """Mark which keys are there, shape (m,) both."""
+        """Mark the keys that have a list here, shape (m,) both."""
         if self._used:
             _mark(self._keys, self._heads, keys, may_be)
 
     def sorted(self, cap: int, floor: int = 0) -> Flat:
-        """Return the postings in ascending order of keys and entries.
+        """Return the postings in ascending order of key, then of entry.
 
         Args:
-            cap: most postings of a key, the newest.
+            cap: how many postings of a key are returned at most, the newest.
             floor: postings of entries with smaller numbers are left out.
         """
         return in_order(Flat(*(column[: self._used] for column in self._nodes)), cap, floor)
@@ -112,7 +112,7 @@ def _ask_for(keys: U64, heads: I64, wanted: U64, place: int) -> None:
 
 @kernel
 def _add(keys: U64, heads: I64, nodes: Flat, older: I64, used: int, flat: Flat) -> int:
-    """Add postings and return how many lists began."""
+    """Add postings and return how many lists are new."""
     begun = 0
     for i in range(len(flat.keys)):
         _ask_for(keys, heads, flat.keys, i + AHEAD)
@@ -134,7 +134,7 @@ def _move(keys: U64, heads: I64, new_keys: U64, new_heads: I64) -> None:
 
 @kernel
 def _length(head: int, nodes: Flat, older: I64, cap: int, floor: int) -> int:
-    """Return how many postings of a chain are taken."""
+    """Return how many postings of a chain are to be taken."""
     length, node = 0, head
     while node != _FREE and length < cap and nodes.entries[node] >= np.uint64(floor):
         length += 1
