@@ -652,7 +652,7 @@ def test_capped_tables_keep_working(size: int) -> None:
 )
 def test_state_made_with_other_settings_is_refused(small_state: Path, group: str, name: str, value: object) -> None:
     """A state whose fingerprints cannot be compared is refused; the message names the setting and both values."""
-    with pytest.raises(StoreError, match=rf"{group}\.{name} = .+ there, {value!r} here") as caught:
+    with pytest.raises(StoreError, match=rf"{group}\.{name} = .+ in the state, {value!r} in the settings") as caught:
         Deduplicator(small_state, settings(**{group: {name: value}}))
     assert "state.directory" in str(caught.value)
     with Deduplicator(small_state) as engine:

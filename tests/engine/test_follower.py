@@ -473,5 +473,5 @@ def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:3])
     other = Settings.model_validate({"state": {"directory": directory}, "sketch": {"gram": 4}})
-    with pytest.raises(StoreError, match=r"sketch\.gram = 5 there, 4 here"):
+    with pytest.raises(StoreError, match=r"sketch\.gram = 5 in the state, 4 in the settings"):
         Follower(directory, other)

@@ -223,7 +223,7 @@ def test_cut_article_record_is_heard(data: st.DataObject) -> None:
     origin = Origin("文章.in", 3, 5, 7)
     whole = ArticleRecord((1, 2), (3,), 5, 6, 7, 9, Relation.NEAR, 1, 0, "一家报社", origin).pack()
     for damaged in (whole[: data.draw(st.integers(0, len(whole) - 1))], whole + b"\0"):
-        with pytest.raises(StoreDamagedError, match="record of an article was cut short"):
+        with pytest.raises(StoreDamagedError, match="record of an article is cut short"):
             ArticleRecord.unpack(damaged)
 
 

@@ -1,4 +1,4 @@
-"""What is remembered beside the entries: of each article, of each join, of words and of the state itself.
+"""What is stored besides the entries: records of articles and of joins, counts of words, facts about the state itself.
 
 Knows their bytes and when they expire; decides nothing.
 """

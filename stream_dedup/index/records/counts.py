@@ -1,4 +1,4 @@
-"""Counts of words and of lines as they are stored: the epoch's frozen ones, and a delta for each step since, in parts.
+"""How counts of words and lines are stored: the frozen counts of the epoch, and a delta for each step since, in parts.
 
 Knows keys and packing; knows nothing of when an epoch ends.
 """
@@ -16,10 +16,10 @@ from stream_dedup.text.learnt import LearnRule, LineCounts
 
 _EPOCH_PREFIX = b"epoch"
 _DELTA_PREFIX = b"delta"
-_LINES_PREFIX = b"lines/"  # before both, where lines are counted
+_LINES_PREFIX = b"lines/"  # precedes both for counts of lines
 _PART_WORDS = 1 << 15
 _PART = struct.Struct(">H")
-_HEADER = struct.Struct("<QQ")  # number of the epoch, and documents (0 but in the first part)
+_HEADER = struct.Struct("<QQ")  # number of the epoch, and documents (0 except in the first part)
 
 
 def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
@@ -35,18 +35,18 @@ def load_counts(store: Store, max_words: int) -> tuple[DocumentCounts, Epoch]:
 
 
 def load_epoch(store: Store) -> Epoch:
-    """Return the epoch of the counts."""
+    """Return the epoch that is stored."""
     frozen = _frozen_words(store)
     return Epoch.restored(*frozen) if frozen else Epoch()
 
 
 def load_learnt(store: Store, rule: LearnRule, epoch: int) -> U64:
-    """Return the lines that are known to be their sites' in the epoch of this number; see `LineCounts`."""
+    """Return the lines that belong to their sites, as learnt for the epoch with this number; see `LineCounts`."""
     return LineCounts(rule, _frozen_lines(store, epoch)).learnt
 
 
 def load_lines(store: Store, rule: LearnRule, epoch: int) -> LineCounts:
-    """Return the live counts of lines as they were last committed, in the epoch of this number."""
+    """Return the live counts of lines as they were last committed, in the epoch with this number."""
     counts = LineCounts(rule, _frozen_lines(store, epoch))
     for _, pairs in _since(store, _LINES_PREFIX + _DELTA_PREFIX, epoch):
         counts.add(pairs)
@@ -54,41 +54,41 @@ def load_lines(store: Store, rule: LearnRule, epoch: int) -> LineCounts:
 
 
 def delta_puts(sequence: int, epoch: int, documents: int, delta: Counts) -> Iterator[Put]:
-    """Yield the writes of what one step counted.
+    """Yield the writes that store what one step counted.
 
     Args:
-        sequence: steps made when it began; orders the deltas.
-        epoch: number of the epoch since which it was counted.
-        documents: articles counted.
-        delta: how many of them hold each word.
+        sequence: number of steps made before it; orders the deltas.
+        epoch: number of the epoch in which it was counted.
+        documents: number of articles counted.
+        delta: how many of them contain each word.
     """
     yield from _parts(_DELTA_PREFIX + key_of(sequence), epoch, documents, delta)
 
 
 def line_delta_puts(sequence: int, epoch: int, articles: int, delta: Counts) -> Iterator[Put]:
-    """Yield the writes of the lines that one step counted; see `delta_puts`."""
+    """Yield the writes that store the lines that one step counted; see `delta_puts`."""
     yield from _parts(_LINES_PREFIX + _DELTA_PREFIX + key_of(sequence), epoch, articles, delta)
 
 
 def epoch_puts(store: Store, epoch: Epoch) -> Iterator[Put]:
-    """Yield the writes that replace the stored epoch and its deltas by a new epoch."""
+    """Yield the writes that replace the stored epoch and its deltas with a new epoch."""
     new = _parts(_EPOCH_PREFIX, epoch.number, epoch.documents, epoch.packed())
     yield from _replaced(store, b"", list(new))
 
 
 def line_epoch_puts(store: Store, epoch: int, frozen: Counts) -> Iterator[Put]:
-    """Yield the writes that replace the stored counts of lines by those that the epoch of this number begins with."""
+    """Yield the writes that replace the stored counts of lines with those that an epoch begins with."""
     new = _parts(_LINES_PREFIX + _EPOCH_PREFIX, epoch, 0, frozen) if len(frozen) else ()
     yield from _replaced(store, _LINES_PREFIX, list(new))
 
 
 def _frozen_words(store: Store) -> tuple[int, int, Counts] | None:
-    """Return number, documents and counts of the epoch that is stored, if one is."""
+    """Return number, documents and counts of the stored epoch, None if there is none."""
     parts = _stored(store, _EPOCH_PREFIX)
     if not parts:
         return None
     number, documents, _ = parts[0]
-    # As in `_since`: a larger epoch before it had more parts.
+    # As in `_since`: an earlier, larger epoch may have left further parts.
     return number, documents, np.concatenate([pairs for epoch, _, pairs in parts if epoch == number])
 
 
@@ -115,9 +115,9 @@ def _stored(store: Store, prefix: bytes) -> list[tuple[int, int, Counts]]:
 
 
 def _since(store: Store, prefix: bytes, epoch: int) -> Iterator[tuple[int, Counts]]:
-    """Yield the articles and counts of what is stored of an epoch.
+    """Yield the documents and counts of each part stored for an epoch.
 
-    Whoever was away for so long that Kafka has forgotten their deletion still has those of an earlier epoch.
+    A state that was offline for so long that Kafka dropped the deletions still has parts of an earlier epoch.
     """
     yield from ((documents, pairs) for number, documents, pairs in _stored(store, prefix) if number == epoch)
 

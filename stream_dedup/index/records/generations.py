@@ -1,4 +1,4 @@
-"""Records that expire with the window: the newest under each key, over the generations that are left.
+"""Records that expire with the window: the newest under each key, across the generations that are left.
 
 Knows that keys begin with the number of a generation; knows nothing of what records hold.
 """
@@ -13,7 +13,7 @@ EXPIRING = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.MEMBERS)
 
 
 def newest(store: Store, family: Family, keys: Sequence[bytes], live: Sequence[int]) -> list[bytes | None]:
-    """Return the newest record under each key, None where there is none.
+    """Return the newest record under each key, None if there is none.
 
     Args:
         store: the state.
@@ -48,14 +48,14 @@ def put_records(puts: Puts, live: Sequence[int]) -> Iterator[Puts]:
 
 
 def expire(before: Progress, after: Progress) -> Iterator[Drop]:
-    """Yield the writes that delete what has expired between two moments."""
+    """Yield the writes that delete what has expired since an earlier progress."""
     first, last = before.generations[0], after.generations[0]
     if first.number != last.number:
         yield from ranges(first, last)
 
 
 def ranges(first: Generation, last: Generation) -> Iterator[Drop]:
-    """Yield the ranges of all keys from one generation up to, not including, another."""
+    """Yield the writes that delete all keys from one generation up to, but not including, another."""
     for family in EXPIRING:
         yield Drop(family, generation_prefix(first.number), generation_prefix(last.number))
     yield Drop(Family.ENTRIES, key_of(first.first_entry), key_of(last.first_entry))

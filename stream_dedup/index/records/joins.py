@@ -1,7 +1,7 @@
-"""Why and when a copy joined its cluster: one record a copy, in the order of the decisions.
+"""Why and when a copy joined its cluster: one record per copy, in the order of the decisions.
 
-Knows their keys and layout, and the new numbers of entries that matched; knows nothing of clusters. They are read to
-tell people, never to decide.
+Knows their keys and layout, and the new numbers of entries that matched; knows nothing of clusters. The records are
+read to inform people, never to decide.
 """
 
 import struct
@@ -16,21 +16,21 @@ _SOURCE_NUMBERS = {source: number for number, source in enumerate(_SOURCES)}
 _JOIN = struct.Struct("<qIffbBB")
 _UNKNOWN_HAMMING = -1
 _UNKNOWN_SHARE = -1.0
-_SIGN = 1 << 63  # added to a time: before 1970 keys ascend as well
-_RENUMBERED = (1 << 64) - 1  # where the number of a cluster stands in other keys
+_SIGN = 1 << 63  # added to a time, so that keys also ascend before 1970
+_RENUMBERED = (1 << 64) - 1  # in place of the number of a cluster
 
 
 class Join(NamedTuple):
     """A copy's link, as it was decided.
 
     Attributes:
-        matched: number of the entry that matched, which may be gone by now.
+        matched: number of the entry that matched, which may no longer exist.
         epoch: number of the IDF epoch of the fingerprint.
-        jaccard: see `Link`; so all that follows.
-        containment: see `jaccard`.
-        hamming: see `jaccard`.
-        relation: see `jaccard`.
-        source: see `jaccard`.
+        jaccard: see `Link`.
+        containment: see `Link`.
+        hamming: see `Link`.
+        relation: see `Link`.
+        source: see `Link`.
     """
 
     matched: int
@@ -43,10 +43,10 @@ class Join(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Join":
-        """Return what bytes hold.
+        """Return the join that bytes hold.
 
         Raises:
-            StoreDamagedError: they were cut short, or are none.
+            StoreDamagedError: they are cut short, or are not a join.
         """
         try:
             matched, epoch, jaccard, containment, hamming, relation, source = _JOIN.unpack(packed)
@@ -60,14 +60,14 @@ class Join(NamedTuple):
                 _SOURCES[source],
             )
         except (struct.error, IndexError):
-            raise StoreDamagedError(damage("why an article is a copy", packed)) from None
+            raise StoreDamagedError(damage("the record of why an article is a copy", packed)) from None
 
 
 def packed_join(link: Link, matched: int, epoch: int) -> bytes:
     """Return a link as the bytes that `Join` unpacks.
 
     Args:
-        link: of a copy.
+        link: link of a copy.
         matched: number of the entry that matched.
         epoch: number of the IDF epoch of the fingerprint.
     """
@@ -86,22 +86,22 @@ def join_key(cluster: int, decided_ms: int, name: str) -> bytes:
     """Return the key of a copy's record, without a generation.
 
     Args:
-        cluster: its number.
+        cluster: number of its cluster.
         decided_ms: the stream's time at the decision, milliseconds since 1970 in UTC.
-        name: of the copy.
+        name: name of the copy.
     """
     return key_of(cluster) + key_of(decided_ms + _SIGN) + name.encode()
 
 
 def renumbered_key(entry: int) -> bytes:
-    """Return the key of what is kept of an entry that was written anew, without a generation: its new number.
+    """Return the key, without a generation, under which the new number of a renumbered entry is kept.
 
     Args:
-        entry: its number before, which links may name as the one that matched.
+        entry: its old number, which links may name as the one that matched.
     """
     return key_of(_RENUMBERED) + key_of(entry)
 
 
 def of_join_key(key: bytes) -> tuple[int, int, str]:
-    """Return the cluster, the time and the name that a key without a generation holds; see `join_key`."""
+    """Return the cluster, the time and the name in a key without a generation; see `join_key`."""
     return int.from_bytes(key[:8]), int.from_bytes(key[8:16]) - _SIGN, key[16:].decode()

@@ -1,4 +1,4 @@
-"""The small facts about a state: its format, its settings, how far it has come, and where input and changelog stand.
+"""Basic facts about a state: its format, settings and progress, and its positions in the input and the changelog.
 
 Knows the keys of the family `META`; knows nothing of the indexes.
 """
@@ -19,7 +19,7 @@ _PROGRESS_KEY = b"progress"
 _PLACE_KEY = b"changelog"
 _POSITION_PREFIX = b"offset/"
 _START_PREFIX = b"start/"
-CHANGELOG_KEYS = (_START_PREFIX,)  # that a state restored from a changelog without its front may lack
+CHANGELOG_KEYS = (_START_PREFIX,)  # may be missing in a state restored from a changelog without its beginning
 _PROGRESS = struct.Struct("<QQQQqH")
 _GENERATION = struct.Struct("<IqQ")
 _OFFSET = struct.Struct("<q")
@@ -49,8 +49,8 @@ class Progress:
     Attributes:
         steps: steps made so far.
         judged: articles judged so far.
-        epoch_judged: those of them judged with the epoch of now.
-        entries: entries made so far; the number of the next.
+        epoch_judged: those of them judged in the current epoch.
+        entries: entries made so far; also the number of the next one.
         stream_ms: the stream's time: that of the newest article, milliseconds since 1970 in UTC.
         generations: those that have not expired, the newest last.
     """
@@ -87,7 +87,7 @@ class Progress:
         return cls(steps, judged, epoch_judged, entries, stream_ms, tuple(Generation(*part) for part in parts))
 
     def put(self) -> Put:
-        """Return the write that keeps it."""
+        """Return the write that stores it."""
         return Put(Family.META, _PROGRESS_KEY, self.pack())
 
 
@@ -99,29 +99,29 @@ def load_progress(store: Store) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogPlace:
-    """Where a state stands in its changelog.
+    """A state's position in its changelog.
 
     Attributes:
-        topic: name and, where the broker tells it, the id that Kafka gave the topic when it was made.
-        offset: of the next record.
+        topic: its name and, if the broker reports it, the id that Kafka gave the topic when it was created.
+        offset: offset of the next record.
     """
 
     topic: str
     offset: int
 
     def put(self) -> Put:
-        """Return the write that keeps it."""
+        """Return the write that stores it."""
         return Put(Family.META, _PLACE_KEY, orjson.dumps([self.topic, self.offset]))
 
 
 def load_place(store: Store) -> ChangelogPlace | None:
-    """Return where the state stands in its changelog, None where it has none."""
+    """Return the state's position in its changelog, None if it has none."""
     (stored,) = store.get_many(Family.META, [_PLACE_KEY])
     return ChangelogPlace(*orjson.loads(stored)) if stored else None
 
 
 def start_put(generation: int, offset: int) -> Put:
-    """Return the write that keeps where in the changelog a generation begins."""
+    """Return the write that stores the changelog offset at which a generation begins."""
     return Put(Family.META, _START_PREFIX + str(generation).encode(), _OFFSET.pack(offset))
 
 
@@ -134,54 +134,54 @@ def load_starts(store: Store) -> dict[int, int]:
 
 
 def forget_start(generation: int) -> Put:
-    """Return the write that forgets where a generation began."""
+    """Return the write that deletes the changelog offset of a generation."""
     return Put(Family.META, _START_PREFIX + str(generation).encode(), None)
 
 
 def check_format(store: Store, settings: Mapping[str, Any], *, claim: bool = True) -> None:
-    """Claim a new state for settings, or check that an old one was made with the same.
+    """Claim a new state for settings, or check that an existing one was made with the same settings.
 
     Args:
         store: the state.
         settings: those that stored fingerprints, sketches and keys depend on.
-        claim: whether a new state is claimed; else it is refused.
+        claim: whether a new state is claimed; otherwise it is refused.
 
     Raises:
         StoreError: the state is of another version of the format, or was made with other settings.
     """
     (stored,) = store.get_many(Family.META, [_FORMAT_KEY])
     if stored is None and not claim:
-        raise StoreError("the state is being made: nothing is in it yet")
+        raise StoreError("the state is still being created: there is nothing in it yet")
     if stored is None:
         store.write([Put(Family.META, _FORMAT_KEY, orjson.dumps({"version": FORMAT_VERSION, "settings": settings}))])
         return
     found = orjson.loads(stored)
     if found["version"] != FORMAT_VERSION:
         raise StoreError(
-            f"the state has format {found['version']}, this version of stream_dedup reads format {FORMAT_VERSION}: "
-            "make a new one from the input topics with `stream-dedup state rebuild`, use the version that made it, "
-            "or a new directory (state.directory)"
+            f"the state has format {found['version']}, but this version of stream_dedup reads format {FORMAT_VERSION}: "
+            "build a new one from the input topics with `stream-dedup state rebuild`, use the version that made it, "
+            "or use a new directory (state.directory)"
         )
     differing = differing_settings(found["settings"], settings)
     if differing:
         raise StoreError(
-            "the state was made with settings whose fingerprints cannot be compared with those of now: "
-            f"{'; '.join(differing)}. Set them back, make a new state from the input topics with "
+            "the state was made with settings whose fingerprints cannot be compared with those of the current ones: "
+            f"{'; '.join(differing)}. Change them back, build a new state from the input topics with "
             "`stream-dedup state rebuild`, or use a new directory (state.directory)"
         )
 
 
 def stored_settings(store: Store) -> Mapping[str, Any] | None:
-    """Return the settings that a state was made with, None where it is new."""
+    """Return the settings that a state was made with, None if it is new."""
     (stored,) = store.get_many(Family.META, [_FORMAT_KEY])
     settings: Mapping[str, Any] | None = orjson.loads(stored)["settings"] if stored else None
     return settings
 
 
 def differing_settings(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Return a line on each setting that differs."""
+    """Return a line for each setting that differs."""
     return [
-        f"{name} = {there.get(name)!r} there, {value!r} here"
+        f"{name} = {there.get(name)!r} in the state, {value!r} in the settings"
         for name, value in here.items()
         if there.get(name) != value
     ]
@@ -193,7 +193,7 @@ def load_positions(store: Store) -> dict[tuple[str, int], int]:
 
 
 def position_puts(positions: Positions) -> Iterator[Put]:
-    """Yield the writes that keep the next input offset by topic and partition."""
+    """Yield the writes that store the next input offset by topic and partition."""
     for (topic, partition), offset in positions.items():
         yield Put(Family.META, _POSITION_PREFIX + f"{topic}/{partition}".encode(), _OFFSET.pack(offset))
 

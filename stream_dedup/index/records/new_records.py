@@ -1,4 +1,4 @@
-"""Records of articles that nobody has seen before: nearly all of a run, so they are packed together.
+"""Records of articles that were never seen before: nearly all of a run, so they are packed together.
 
 Knows what such a record holds; knows nothing of who writes it. The layout is that of `ArticleRecord`.
 """
@@ -18,7 +18,7 @@ from stream_dedup.index.records.records import (
     seen_ms,
 )
 
-# One text was seen, and at most one entry is kept of it.
+# One text was seen, and at most one entry is kept for it.
 _LAYOUT = np.dtype(
     [
         ("decided_ms", "<i8"),
@@ -41,7 +41,7 @@ _ENTRY_BYTES = 8
 
 
 class NewRecord(NamedTuple):
-    """What became of an article that nobody has seen before.
+    """What became of an article that was never seen before.
 
     Attributes:
         article: the article.
@@ -50,7 +50,7 @@ class NewRecord(NamedTuple):
         decided_ms: the stream's time at the decision.
         cluster: number of its cluster.
         entry: number of its entry, `NOT_INDEXED` if none is kept.
-        relation: of its link, None if it has none.
+        relation: relation of its link, None if it has none.
     """
 
     article: Article
@@ -62,7 +62,7 @@ class NewRecord(NamedTuple):
     relation: Relation | None
 
     def whole(self) -> ArticleRecord:
-        """Return the record as that of any article."""
+        """Return the record as an `ArticleRecord`."""
         article = self.article
         return ArticleRecord(
             (self.content,),

@@ -1,4 +1,4 @@
-"""Binary records of what became of each article, and keys of numbers and generations.
+"""Binary records of what became of each article, and keys made from numbers and generations.
 
 Knows their layout; knows nothing of when they are written.
 """
@@ -18,20 +18,20 @@ RELATIONS: tuple[Relation | None, ...] = (None, *Relation)  # by their numbers
 RELATION_NUMBERS = {relation: number for number, relation in enumerate(RELATIONS)}
 NO_ORIGIN = Origin("", -1, -1)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
-_COUNTS = _ARTICLE.size - 2  # of contents and entries
+_COUNTS = _ARTICLE.size - 2  # offset of the numbers of contents and entries
 _PLAIN = 10  # numbers before these
 _LENGTH = struct.Struct("<H")
 _SHOWN = 16  # bytes of a damaged value
-_TEXTS_KEPT = 1 << 10  # sources and topics that came lately, as bytes
+_TEXTS_KEPT = 1 << 10  # recent sources and topics, as bytes
 
 
 @kernel
 def outlived(moment: int, floor: int) -> bool:
-    """Tell whether what is of a moment is forgotten by now; what is of no known moment goes with its generation only.
+    """Tell whether something has expired; if its time is unknown, it only expires with its generation.
 
     Args:
-        moment: milliseconds since 1970 in UTC, or `UNKNOWN_TIME`.
-        floor: what is older is forgotten.
+        moment: its time, milliseconds since 1970 in UTC, or `UNKNOWN_TIME`.
+        floor: whatever is older has expired, milliseconds likewise.
     """
     return moment < floor and moment != UNKNOWN_TIME
 
@@ -41,14 +41,14 @@ class ArticleRecord(NamedTuple):
 
     Attributes:
         contents: content hashes of the texts seen under the id, the newest first, at most 255.
-        entries: numbers of the entries that are kept of them, the newest first, at most 255.
-        decided_ms: the stream's time at the decision on the newest, or when a copy last joined the cluster that is
-            called by it.
-        first_ms: when the message of the first text came, or else when that was published, milliseconds since 1970 in
-            UTC; None where unknown.
-        published_ms: event time, None where unknown.
-        characters: of the body.
-        relation: of its link, None if it has none.
+        entries: numbers of the entries that are kept for these texts, the newest first, at most 255.
+        decided_ms: the stream's time at the decision on the newest text, or when a copy last joined the cluster that
+            is named after the article.
+        first_ms: when the message with the first text arrived, or else when that text was published, milliseconds
+            since 1970 in UTC; None if unknown.
+        published_ms: event time, None if unknown.
+        characters: length of the body.
+        relation: relation of its link, None if it has none.
         cluster: number of its cluster.
         url: hash of its URL, 0 if it has none.
         source: who published it.
@@ -68,12 +68,12 @@ class ArticleRecord(NamedTuple):
     origin: Origin | None
 
     def renewed(self, decided_ms: int) -> "ArticleRecord":
-        """Return the record as if it were of a later decision: `_replace`, in half the time."""
+        """Return the record with a later time of decision: `_replace`, in half the time."""
         return ArticleRecord(self.contents, self.entries, decided_ms, *self[3:])
 
     @property
     def seen_ms(self) -> int | None:
-        """When its message came, or else when it was published; milliseconds since 1970 in UTC."""
+        """When its message arrived, or else when it was published; milliseconds since 1970 in UTC."""
         return seen_ms(self.origin, self.published_ms)
 
     def pack(self) -> bytes:
@@ -102,7 +102,7 @@ class ArticleRecord(NamedTuple):
         """Return the record that bytes hold.
 
         Raises:
-            StoreDamagedError: they were cut short, or are none.
+            StoreDamagedError: they are cut short, or are not such a record.
         """
         try:
             return cls._unpacked(record)
@@ -119,7 +119,7 @@ class ArticleRecord(NamedTuple):
         source, rest = _unpacked_text(record, layout.size)
         topic, stop = _unpacked_text(record, rest)
         if stop != len(record):
-            raise ValueError("its texts are shorter or longer than they say")
+            raise ValueError("its texts are shorter or longer than stated")
         return cls(
             hashes[:contents],
             hashes[contents:],
@@ -137,17 +137,17 @@ class ArticleRecord(NamedTuple):
 
 def damage(what: str, value: bytes) -> str:
     """Return what is wrong with a stored value that cannot be read."""
-    return f"{what} was cut short, or is none: {value[:_SHOWN].hex()}... of {len(value)} bytes"
+    return f"{what} is cut short or malformed: {value[:_SHOWN].hex()}... of {len(value)} bytes"
 
 
 def seen_ms(origin: Origin | None, published_ms: int | None) -> int | None:
-    """Return when a message came, or else when its article was published."""
+    """Return when a message arrived, or else when its article was published."""
     return origin.timestamp_ms if origin is not None and origin.timestamp_ms is not None else published_ms
 
 
 @lru_cache
 def _article(numbers: int) -> struct.Struct:
-    """Return the layout of the record of an article with so many contents and entries, up to its texts."""
+    """Return the layout of an article's record up to its texts, given the number of contents and entries in all."""
     return struct.Struct(f"{_ARTICLE.format}{numbers}Q")
 
 
@@ -168,7 +168,7 @@ _GENERATION = struct.Struct(">I")
 
 
 def key_of(number: int) -> bytes:
-    """Return a number as a key: ascending numbers are ascending keys."""
+    """Return a number as a key; keys sort like their numbers."""
     return number.to_bytes(8, "big")
 
 
@@ -179,5 +179,5 @@ def keys_of(numbers: U64) -> list[bytes]:
 
 
 def generation_prefix(generation: int) -> bytes:
-    """Return what the keys of a generation begin with."""
+    """Return the prefix of the keys of a generation."""
     return _GENERATION.pack(generation)
