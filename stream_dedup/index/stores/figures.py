@@ -15,15 +15,15 @@ class Figures:
     """How RocksDB is doing.
 
     Attributes:
-        cache_bytes: in the block cache.
+        cache_bytes: bytes in the block cache.
         cache_hits: blocks found in the cache since opening.
         cache_misses: blocks read from files since opening.
-        memtable_bytes: written and not yet in files.
-        table_reader_bytes: of indexes and filters of open files, as far as they are not in the block cache.
+        memtable_bytes: bytes written and not yet in files.
+        table_reader_bytes: bytes of indexes and filters of open files that are not in the block cache.
         pending_compaction_bytes: what compaction has yet to rewrite, as RocksDB estimates it.
-        running_compactions: how many now.
+        running_compactions: how many compactions are under way.
         running_flushes: how many write buffers are being written out.
-        writes_delayed: compaction falls behind, and writes wait for it.
+        writes_delayed: whether compaction has fallen behind, and writes wait for it.
     """
 
     cache_bytes: int
@@ -54,7 +54,7 @@ def figures_of(database: Rdict, families: Sequence[Rdict]) -> Figures:
 
 
 def figure(name: str, database: Rdict) -> int:
-    """Return a property, 0 where RocksDB has none: of a family, or of all for those that are the database's."""
+    """Return a property of a family, or of the database if it is one of the database's; 0 if RocksDB has none."""
     return database.property_int_value(f"rocksdb.{name}") or 0
 
 

@@ -21,10 +21,10 @@ from rocksdict import (
 
 from stream_dedup.index.stores.store import Family
 
-# Many similar values: in blocks of four times RocksDB's own size a tenth less of them is left.
+# Many similar values: in blocks of four times RocksDB's default size they compress to a tenth less.
 _RECORDS = frozenset({Family.ARTICLES, Family.CLUSTERS, Family.MEMBERS, Family.URLS})
 _RECORDS_BLOCK = 16 << 10
-# Of a database that is followed: for the keys since its last log began, by so many bytes of each at most.
+# Hash buckets of a followed database for the keys since its last log began, and how many bytes of a key are hashed.
 _FOLLOWED_BUCKETS, _FOLLOWED_PREFIX = 1 << 16, 128
 
 
@@ -32,9 +32,9 @@ def options_of(cache_bytes: int, write_buffer_bytes: int, *, follows: bool) -> M
     """Return the options of each family.
 
     Args:
-        cache_bytes: block cache, shared by all.
-        write_buffer_bytes: of each write buffer.
-        follows: whether the database is another process's, which is followed.
+        cache_bytes: size of the block cache, shared by all families.
+        write_buffer_bytes: size of each write buffer.
+        follows: whether the database is followed while another process writes it.
     """
     cache = Cache(cache_bytes)
     options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
@@ -45,18 +45,18 @@ def options_of(cache_bytes: int, write_buffer_bytes: int, *, follows: bool) -> M
 
 
 def write_options(*, sync: bool) -> WriteOptions:
-    """Return the options of writes; `sync`: each waits for the disk."""
+    """Return the options of writes; with `sync`, each write waits for the disk."""
     options = WriteOptions()
     options.sync = sync
-    # RocksDB would wait with the GIL held: 0.3 s for compaction, and as long as it takes for space on a full disk.
+    # RocksDB would wait with the GIL held: 0.3 s for compaction, and for as long as a full disk has no space.
     options.no_slowdown = True
-    # A write that names a family which is gone would be applied in part.
+    # Otherwise, a write that names a family which no longer exists would be applied in part.
     options.ignore_missing_column_families = True
     return options
 
 
 def all_in_order() -> ReadOptions:
-    """Return the options of an iterator that meets all keys of a family in order, however these are kept."""
+    """Return the options of an iterator that visits all keys of a family in order, however they are kept."""
     options = ReadOptions()
     options.set_total_order_seek(True)
     return options
@@ -77,7 +77,7 @@ def _options(cache: Cache, write_buffer_bytes: int, family: Family) -> Options:
     options.set_compression_type(_compression(family))
     options.set_write_buffer_size(write_buffer_bytes)
     options.set_max_write_buffer_number(2)
-    # Most look-ups are for keys that are not there: they need not search the write buffer either.
+    # Most look-ups are for absent keys, and need not search the write buffer for them either.
     options.set_memtable_whole_key_filtering(True)
     options.set_memtable_prefix_bloom_ratio(0.1)
     options.set_max_background_jobs(2)
@@ -85,23 +85,23 @@ def _options(cache: Cache, write_buffer_bytes: int, family: Family) -> Options:
     options.set_max_total_wal_size(256 << 20)
     options.set_max_log_file_size(4 << 20)
     options.set_keep_log_file_num(4)
-    # Hits and misses of the cache; its cost is within the noise of a look-up.
+    # For the hits and misses of the cache; the cost is within the noise of a look-up.
     options.enable_statistics()
-    # A torn end of the log is a write that was never acknowledged; damage before it must be heard.
+    # A torn end of the log is a write that was never acknowledged; damage before it must be reported.
     options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
     return options
 
 
 def _follow(options: Options, family: Family) -> None:
-    """Every key is written here once more, as soon as the writer has done so, and few are ever looked for.
+    """Set the options of a follower: it writes each key again as soon as the writer has, and few are ever looked up.
 
-    To keep the keys of each family in order took half of the time, or 2 of 5 us an article. Those of articles, which
-    come in no order, are hashed; those of URLs, which nobody asks a follower for, are put down as they come, and sorted
-    by whoever does.
+    Keeping the keys of each family in order took half of the time, or 2 of 5 us per article. So keys of articles, which
+    arrive in no order, are hashed, and keys of URLs, which nobody asks a follower for, are appended as they arrive, and
+    only sorted if they are asked for after all.
     """
-    # A file that the writer removes can be read on by whoever has it open.
+    # A file that the writer removes stays readable for those that have it open.
     options.set_max_open_files(-1)
-    # Else each look starts fifteen threads for each family, which takes longer than most looks themselves.
+    # Otherwise each catch-up starts fifteen threads for each family, which takes longer than most catch-ups themselves.
     options.set_max_file_opening_threads(1)
     # Filters would cost more than they save.
     options.set_memtable_whole_key_filtering(False)
@@ -129,7 +129,7 @@ def _table(cache: Cache, family: Family) -> BlockBasedOptions:
 def _compression(family: Family) -> DBCompressionType:
     """Return how the blocks of a family are compressed.
 
-    Entries are packed already: LZ4 takes 0.2% off them. Off records, clusters and counts, which are full of text and
-    times, zstd takes a third more than LZ4, and they are seldom read.
+    Entries are packed already: LZ4 takes only 0.2% off them. Records, clusters and counts are full of text and times
+    and are seldom read; zstd takes a third more off them than LZ4.
     """
     return DBCompressionType.none() if family is Family.ENTRIES else DBCompressionType.zstd()

@@ -39,15 +39,15 @@ from stream_dedup.index.stores.store import (
 )
 from stream_dedup.settings import StateSettings
 
-# Files besides those of the database, under names that never come again.
+# Files besides those of the database, whose names are never used again.
 _FILES = "files"
-# What is being made stands here, on the file system of the database; a crash leaves it to the next opening to remove.
+# For files under construction, on the file system of the database; what a crash leaves, the next opening removes.
 _SCRATCH = "scratch"
-# RocksDB's own target size of a file.
+# RocksDB's default target size of a file.
 _SST_BYTES = 64 << 20
-# Entries between two looks at the size of the file being written.
+# Entries written between two checks of a file's size.
 _SST_SLICE = 4096
-# A look-up that holds a compacted file ends sooner; an iterator may hold it longer than all of them.
+# Pause between attempts to remove a compacted file, and how many: a look-up ends sooner, an iterator may outlast all.
 _REMOVAL_SECONDS = 0.5
 _REMOVALS = 4
 # Between two attempts to write while writes have to wait for compaction.
@@ -57,26 +57,26 @@ _STALL_SECONDS = 0.02
 class RocksStore(SelfClosing):
     """A store in a directory, held by one process at a time.
 
-    Reads and writes may come from several threads; all but `close`, which ends a running `reclaim` and must
-    meet nothing else.
+    All methods may be called from several threads, except `close`, which ends a running `reclaim` but must not run at
+    the same time as anything else.
 
-    A disk without space fails writes with `StoreFullError` and loses none that succeeded; the one that failed may
-    be found after reopening, but only whole. Reads go on. Once there is space for the unflushed write buffers,
-    writes succeed again within some five seconds, without reopening.
+    If the disk is full, writes fail with `StoreFullError`, and none that succeeded is lost; one that failed may be
+    found after reopening, but only as a whole. Reads keep working. Once there is space for the unflushed write
+    buffers, writes succeed again within some five seconds, without reopening.
 
-    A flipped byte, a file cut short or a missing one is heard as `StoreDamagedError`, when opening or when reading
-    what it held. Two are not heard, as they look like the end of a process that was killed: where the end of the
-    newest log is gone, the last writes are missing, each whole; where the end of MANIFEST is gone, each family is as
-    of some earlier moment, or empty.
+    A flipped byte, a file cut short or a missing file is reported as `StoreDamagedError`, on opening or on reading
+    what it held. Two kinds of damage go unnoticed, as they look like what a killed process leaves: if the end of the
+    newest log is gone, the last writes are missing, each as a whole; if the end of MANIFEST is gone, each family is as
+    it was at some earlier moment, or empty.
 
     Args:
-        directory: made if it does not exist.
-        cache_bytes: block cache, shared by all families.
-        write_buffer_bytes: of each write buffer.
+        directory: created if it does not exist.
+        cache_bytes: size of the block cache, shared by all families.
+        write_buffer_bytes: size of each write buffer.
         sync: whether a write waits for the disk.
-        read_only: open what is there to read, also while another process writes to it; make and lock nothing.
-        follow: open it to read likewise, as it was at the last `catch_up`; a directory of one's own for what RocksDB
-            notes down meanwhile.
+        read_only: open an existing store for reading, even while another process writes to it; create and lock nothing.
+        follow: open it for reading likewise, as it was at the last `catch_up`; names a directory that only this process
+            uses, for RocksDB's notes.
 
     Raises:
         StoreLockedError: another process holds the directory.
@@ -121,10 +121,10 @@ class RocksStore(SelfClosing):
         self._closing = Event()
 
     def catch_up(self) -> None:
-        """Show what the writer has written since, where the store was opened to follow one.
+        """Show what the writer has written since, if the store was opened to follow one.
 
-        It takes 0.7 us or more for each key that was written, and has the log of all that is in no file yet to read
-        at first.
+        Takes 0.7 us or more for each key that was written; the first time, it also reads the log of everything that is
+        not in a file yet.
 
         Raises:
             StoreError: RocksDB cannot read.
@@ -156,14 +156,14 @@ class RocksStore(SelfClosing):
                 while cursor.valid() and cursor.key().startswith(prefix):
                     yield cursor.key(), cursor.value()
                     cursor.prev() if descending else cursor.next()
-                # An iterator that meets damage merely ends.
+                # An iterator that comes upon damage merely ends.
                 cursor.status()
         finally:
-            # An error that is kept would keep the cursor, and with it the directory's lock.
+            # An exception that somebody keeps would keep the cursor alive, and with it the directory's lock.
             del cursor
 
     def write(self, writes: Sequence[Write]) -> None:
-        """See `Store`. Where compaction falls behind it waits for it; other threads go on.
+        """See `Store`. Waits for compaction if it has fallen behind; other threads carry on.
 
         Raises:
             StoreFullError: the disk is full; see the class.
@@ -195,11 +195,11 @@ class RocksStore(SelfClosing):
         )
 
     def ingest(self, family: Family, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Write ascending, distinct keys as finished files: all or nothing, over what is there, and safe on the disk.
+        """Write ascending, distinct keys as finished files: all or nothing, replacing old values, and safely on disk.
 
-        For many at once: an entry of 20 bytes costs 1.2 us and one of 600 bytes 4 us, where `write` takes 2.7 and 6 us
-        if it gets them in order and 8 and 24 us or more if not, and leaves work for compaction. Each call costs some
-        20 ms besides, and 100 ms where unflushed keys lie between the first and the last.
+        For many keys at once: an entry of 20 bytes costs 1.2 us and one of 600 bytes 4 us, where `write` takes 2.7 and
+        6 us for keys in order, and 8 and 24 us or more otherwise, and leaves work for compaction. Each call costs some
+        20 ms in addition, and 100 ms if there are unflushed keys between the first and the last.
 
         Raises:
             ValueError: the keys do not ascend, or are not as many as the values.
@@ -207,7 +207,7 @@ class RocksStore(SelfClosing):
             StoreError: RocksDB cannot write.
         """
         if len(keys) != len(values) or any(map(ge, keys, islice(keys, 1, None))):
-            raise ValueError("ingest wants ascending, distinct keys and as many values")
+            raise ValueError("ingest needs ascending, distinct keys and as many values")
         if not keys:
             return
         options = IngestExternalFileOptions()
@@ -231,7 +231,7 @@ class RocksStore(SelfClosing):
                 os.fsync(file.fileno())
             (self._directory / _FILES).mkdir(exist_ok=True)
             (scratch / name).replace(self._directory / _FILES / name)
-            # A file that is on the disk is not found after a loss of power where its name is not.
+            # After a loss of power, a file on the disk is only found if its name is on the disk too.
             for directory in (self._directory / _FILES, self._directory):
                 _sync_directory(directory)
 
@@ -246,7 +246,7 @@ class RocksStore(SelfClosing):
             return os.open(self._directory / _FILES / name, os.O_RDONLY | os.O_CLOEXEC)
 
     def remove_files(self, names: Sequence[str]) -> None:
-        """See `FileStore`. A store that is open to read removes none: whoever writes may have just made them.
+        """See `FileStore`. A store opened for reading removes none: the writer may have just made them.
 
         Raises:
             StoreError: one cannot be removed.
@@ -262,17 +262,17 @@ class RocksStore(SelfClosing):
         return [path.name for path in (self._directory / _FILES).glob("*")]
 
     def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
-        """Give the disk space of a dropped range back: without it, nobody knows when.
+        """Free the disk space of a dropped range now; otherwise there is no telling when RocksDB would.
 
         Rewrites the files which the range shares with other keys, and takes 10 s for 600 MB. It waits without the
-        GIL and is meant for a thread of its own: reads and writes of others meanwhile take up to twice as long on two
-        busy cores, and none stalls. `close` cuts it short; what is left of it then comes with another call.
+        GIL and is meant for a thread of its own: meanwhile, reads and writes of other threads take up to twice as long
+        on two busy cores, but none stalls. `close` interrupts it; another call does the rest.
 
         Raises:
             StoreError: RocksDB cannot compact.
         """
         options = CompactOptions()
-        # The compactions that writes wait for go on.
+        # The compactions that writes wait for carry on meanwhile.
         options.set_exclusive_manual_compaction(False)
         with self._upkeep, self._action("compact"):
             if not self._closing.is_set():
@@ -283,8 +283,8 @@ class RocksStore(SelfClosing):
     def checkpoint(self, directory: Path) -> None:
         """Copy the store as it is now to a new directory on the same file system, by hard links.
 
-        The copy is a store of its own; files that neither changes take their space once. Takes some 50 ms, besides
-        writing out the write buffers.
+        The copy is a store of its own; files that neither store changes take up space only once. Takes some 50 ms, in
+        addition to writing out the write buffers.
 
         Raises:
             StoreError: the directory exists, cannot be made or is on another file system, or RocksDB cannot write.
@@ -295,8 +295,8 @@ class RocksStore(SelfClosing):
         if here != there:
             # RocksDB would copy every byte, and stop all threads of the process until it is done.
             raise StoreError(
-                f"cannot copy the state directory {self._directory} to {directory}: it is on another file system; "
-                "name a directory on the same one, and copy that one"
+                f"cannot copy the state directory {self._directory} to {directory}, which is on another file system: "
+                "name a directory on the same file system, and copy that one"
             )
         with self._upkeep, self._action("copy"):
             self._link(directory)
@@ -305,7 +305,7 @@ class RocksStore(SelfClosing):
                 (directory / _FILES / name).hardlink_to(self._directory / _FILES / name)
 
     def sizes(self) -> dict[Family, int]:
-        """Return the bytes of each family's files. What is only in write buffers and the log is not in it."""
+        """Return the size of each family's files in bytes, without what is only in write buffers and the log."""
         return {family: figure("live-sst-files-size", database) for family, database in self._families.items()}
 
     def figures(self) -> Figures:
@@ -316,14 +316,15 @@ class RocksStore(SelfClosing):
         """See `Store`. Closing twice does no harm.
 
         Raises:
-            StoreError: the write buffers cannot be written out. The directory is released, and the log has it all.
+            StoreError: the write buffers cannot be written out. The directory is still released, and nothing is lost:
+                the log has it all.
         """
         self._closing.set()
         with self._action("close"):
             self._end_upkeep()
         with self._upkeep, self._action("close"), ExitStack() as closing:
             self._handles.clear()
-            # The last one is closed first: the database after its families.
+            # The last one registered is closed first, so the database is closed after its families.
             for database in self._families.values():
                 closing.callback(_close, database)
             self._families.clear()
@@ -338,12 +339,12 @@ class RocksStore(SelfClosing):
             raise store_error(action, self._directory, error) from None
 
     def _batch(self, writes: Sequence[Write]) -> WriteBatch:
-        """Not part of `write`: an error that is kept would keep the handle, and with it the directory's lock."""
+        """Not part of `write`: an exception that somebody keeps would keep the handle, and so the directory's lock."""
         batch = WriteBatch(raw_mode=True)
         for write in writes:
             handle = self._handles[write.family]
             if isinstance(write, Drop):
-                # RocksDB takes a range that ends before it begins for a failure of the disk: no write succeeds again.
+                # RocksDB takes a range that ends before it begins for a disk failure, after which no write succeeds.
                 if write.begin < write.end:
                     batch.delete_range(write.begin, write.end, handle)
                 continue
@@ -356,7 +357,7 @@ class RocksStore(SelfClosing):
         return batch
 
     def _written(self, batch: WriteBatch) -> bool:
-        """Write, unless writes have to wait for compaction."""
+        """Write a batch; return False if it was not written because writes have to wait for compaction."""
         with self._action("write"):
             try:
                 self._database.write(batch, self._write_options)
@@ -382,7 +383,7 @@ class RocksStore(SelfClosing):
         for _ in range(_REMOVALS):
             if not self._lingering(family):
                 return
-            # The look-up ends meanwhile.
+            # Time for the look-up to end.
             self._closing.wait(_REMOVAL_SECONDS)
             with self._upkeep, self._action("compact"):
                 if self._closing.is_set():
@@ -403,16 +404,16 @@ class RocksStore(SelfClosing):
             database.flush()
 
     def _link(self, directory: Path) -> None:
-        # A checkpoint does this too, but without releasing the GIL: 0.5 s.
+        # A checkpoint does this too, but holds the GIL for it: 0.5 s.
         self._flush()
         Checkpoint(self._database).create_checkpoint(str(directory))
 
 
 def _check_makeable(directory: Path) -> None:
-    """Check that a directory for a copy can be made: RocksDB, which makes it, would tell it as a fault of the state.
+    """Check that a directory for a copy can be created; RocksDB would report a failure as a fault of the state.
 
     Raises:
-        StoreError: it cannot, or is there already.
+        StoreError: it cannot be created, or exists already.
     """
     try:
         directory.mkdir(parents=True)
@@ -434,7 +435,7 @@ def open_store(directory: Path, settings: StateSettings) -> RocksStore:
 
 
 def _seek_last(cursor: RdictIter, prefix: bytes) -> None:
-    """Go to the last key that begins with a prefix, or to one before all of these."""
+    """Move to the last key that begins with a prefix or, if there is none, to a key before all such keys."""
     if not (begin := prefix.rstrip(b"\xff")):
         cursor.seek_to_last()
         return
@@ -459,7 +460,7 @@ def _close(database: Rdict) -> None:
 
 @contextmanager
 def _cut_short() -> Iterator[None]:
-    """Nothing is lost when closing ends an upkeep: all had been written out before."""
+    """Ignore that closing ends an upkeep: nothing is lost, as everything was written out before."""
     try:
         yield
     except Exception as error:
@@ -468,7 +469,7 @@ def _cut_short() -> Iterator[None]:
 
 
 def _check_index(directory: Path) -> None:
-    """RocksDB takes a directory without CURRENT for a new one, and removes the files in it."""
+    """Refuse files without CURRENT: RocksDB would take the directory for a new one and remove the files in it."""
     if not (directory / "CURRENT").exists() and any(directory.glob("*.sst")):
         raise FileNotFoundError(f"Corruption: there are *.sst files, but no {directory / 'CURRENT'}")
 

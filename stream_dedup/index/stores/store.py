@@ -1,4 +1,4 @@
-"""Families of keys and values with atomic writes: what a store promises, and those that live in memory.
+"""Families of keys and values with atomic writes: what a store promises, and the stores that live in memory.
 
 Knows bytes; knows nothing of what they mean. The store in a directory is in `stream_dedup.index.stores.rocks`.
 """
@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 
 class Family(StrEnum):
-    """The column families. RocksDB insists on one of the name `default`."""
+    """The column families. RocksDB insists on one called `default`."""
 
     META = "default"
     ARTICLES = "articles"  # article -> what became of it
@@ -40,7 +40,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Puts:
-    """Many writes to one family: as many `Put`, in a fraction of the time; a value of None deletes its key."""
+    """Many writes to one family: like many `Put`s, in a fraction of the time; a value of None deletes its key."""
 
     family: Family
     keys: Sequence[bytes]
@@ -53,7 +53,7 @@ class Puts:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Deletion of all keys with begin <= key < end: of none where end is not after begin."""
+    """Deletion of all keys with begin <= key < end; of none if end is not after begin."""
 
     family: Family
     begin: bytes
@@ -72,7 +72,7 @@ class StoreDamagedError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """There is no space left where the store is."""
+    """There is no space left on the disk of the store."""
 
 
 class StoreLockedError(StoreError):
@@ -80,16 +80,16 @@ class StoreLockedError(StoreError):
 
 
 class Store(Protocol):
-    """What the index asks of a store. Readers see whole writes only."""
+    """What the index needs of a store. Readers see whole writes only."""
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key, None where there is none. Fastest with sorted keys."""
         ...
 
     def items(self, family: Family, prefix: bytes = b"", *, descending: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs of a family whose keys begin with a prefix, in ascending order or in descending.
+        """Yield the pairs of a family whose keys begin with a prefix, in ascending or descending order.
 
-        They are those that were there at the first step: later writes do not show.
+        These are the pairs that were there when the first one was asked for: later writes do not show.
         """
         ...
 
@@ -98,7 +98,7 @@ class Store(Protocol):
         ...
 
     def load(self, writes: Sequence[Write]) -> None:
-        """Write very many, fast and in order, but not all or nothing: after a crash the same is loaded again."""
+        """Make very many writes, fast and in order, but not all or nothing: after a crash they are loaded again."""
         ...
 
     def close(self) -> None:
@@ -107,10 +107,10 @@ class Store(Protocol):
 
 
 class FileStore(Store, Protocol):
-    """A store that keeps files too, which never change once they are there."""
+    """A store that also keeps files, which never change once they are there."""
 
     def new_file(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Write a file: it is there, whole and safe on the disk, when the context is left without an exception."""
+        """Write a file: it is there, complete and safely on disk, once the context is left without an exception."""
         ...
 
     def open_file(self, name: str) -> int:
@@ -127,7 +127,7 @@ class FileStore(Store, Protocol):
 
 
 class MemoryStore:
-    """A store which is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
+    """A store that is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
 
     def __init__(self) -> None:
         self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in Family}
@@ -163,7 +163,7 @@ class MemoryStore:
     @contextmanager
     def new_file(self, name: str) -> Iterator[BinaryIO]:
         """See `FileStore`. It is a temporary file without a name."""
-        file = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open as long as it is there
+        file = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open until it is removed
         try:
             yield file
             file.flush()
@@ -193,9 +193,9 @@ class MemoryStore:
 
 
 class Overlay:
-    """A store as it will be once some writes are made: they are kept in memory, the base is only read.
+    """A store as it will be once some writes are made: they are kept in memory, and the base is only read.
 
-    The base must not change meanwhile. Closing the overlay does not close the base.
+    The base must not change in the meantime. Closing the overlay does not close the base.
 
     Args:
         store: the base.
@@ -204,7 +204,7 @@ class Overlay:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._staged: list[Write] = []
-        self._seen = 0  # of the staged writes, those that reads look at already
+        self._seen = 0  # how many of the staged writes reads already take into account
         self._puts: dict[Family, dict[bytes, bytes | None]] = {family: {} for family in Family}
         self._drops: dict[Family, list[Drop]] = {family: [] for family in Family}
 
@@ -246,7 +246,7 @@ class Overlay:
         self.write(writes)
 
     def _look(self) -> None:
-        """Sort in what was staged since the last read: most overlays are never read after they are written."""
+        """Take in what was staged since the last read; not earlier, as most overlays are never read after a write."""
         for write in self._staged[self._seen :]:
             puts = self._puts[write.family]
             if not isinstance(write, Drop):
