@@ -1,10 +1,10 @@
-"""The changelog's records: a commit as keys and values, and back.
+"""The changelog's records: encodes a commit as keys and values, and decodes it again.
 
 Knows their bytes and versions; knows nothing of Kafka.
 
-A commit is one record for each write of the document counts (`k` and the key of the count), which compaction thins
-out, then its steps (`c`, the number of its last step and the part), cut into parts where they are long. It is whole
-when the last part has come. All integers are little-endian but those in keys.
+A commit is one record for each write to the document counts (key: `k` and the key of the count), which compaction thins
+out, then its steps (key: `c`, the number of the last step and the part), split into parts if they are long. It is
+complete once its last part has arrived. All integers are little-endian, except those in keys.
 """
 
 import struct
@@ -27,7 +27,7 @@ _COMMIT_KEY = struct.Struct(">cQH")
 _PART = struct.Struct("<BHH")  # version, part, parts
 _COUNT_VALUE = struct.Struct("<B")
 _LENGTH = struct.Struct("<I")
-_RECORD = struct.Struct("<BHi")  # family, bytes of the key, bytes of the value or -1
+_RECORD = struct.Struct("<BHi")  # family, length of the key, length of the value or -1; in bytes
 _FAMILIES = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.MEMBERS)
 _DELETED = -1
 
@@ -44,7 +44,7 @@ class Commit:
 
     Attributes:
         steps: in order.
-        positions: next input offset by topic and partition, of those that it moves.
+        positions: next input offset by topic and partition, for the partitions that it advances.
     """
 
     steps: Sequence[Step]
@@ -52,7 +52,7 @@ class Commit:
 
 
 def commit_records(commit: Commit) -> Iterator[LogRecord]:
-    """Yield the records of a commit, in the order in which they must stand in the changelog."""
+    """Yield the records of a commit, in the order in which they must be written to the changelog."""
     for step in commit.steps:
         for put in step.counts:
             value = None if put.value is None else _COUNT_VALUE.pack(VERSION) + put.value
@@ -66,10 +66,10 @@ def commit_records(commit: Commit) -> Iterator[LogRecord]:
 
 
 class CommitReader:
-    """Puts records together to commits.
+    """Assembles commits from changelog records.
 
     Args:
-        layout: of the entries.
+        layout: format of the entries.
     """
 
     def __init__(self, layout: EntryFormat) -> None:
@@ -78,21 +78,21 @@ class CommitReader:
         self._parts: list[bytes] = []
 
     def feed(self, key: bytes | None, value: bytes | None) -> Commit | None:
-        """Take the next record; return the commit that it completes, if it does.
+        """Take the next record; return the commit that it completes, None if it completes none.
 
         Raises:
-            ChangelogError: the record is none of ours, or of a version that is not known here.
+            ChangelogError: the record was not written by stream_dedup, or has an unknown version.
         """
         if key is None or not _is_ours(key[:1], value):
-            raise ChangelogError(f"a record with key {key!r} does not belong into a changelog of stream_dedup")
+            raise ChangelogError(f"a record with key {key!r} does not belong in a changelog of stream_dedup")
         if key[:1] == _COUNT or value is None:
             self._counts.append(Put(Family.COUNTS, key[1:], None if value is None else _count_value(value)))
             return None
         version, part, parts = _PART.unpack_from(value)
         _check_version(version)
         if part != len(self._parts):
-            # Without transactions a killed writer leaves some parts behind, and the next one begins again. What else
-            # could be missing shows in the numbers of the steps.
+            # Without transactions, a killed writer leaves some parts behind and the next one starts over with part 0.
+            # Anything else that is missing shows up in the step numbers.
             self._parts = []
             if part:
                 return None
@@ -117,8 +117,8 @@ def _is_ours(kind: bytes, value: bytes | None) -> bool:
 def _check_version(version: int) -> None:
     if version != VERSION:
         raise ChangelogError(
-            f"the changelog holds records of version {version}, this stream_dedup reads version {VERSION}: use the "
-            "version that wrote it, or make a new state with `stream-dedup state rebuild`"
+            f"the changelog holds records of version {version}, but this stream_dedup reads version {VERSION}: use the "
+            "version that wrote it, or build a new state with `stream-dedup state rebuild`"
         )
 
 
@@ -153,7 +153,7 @@ def _packed_records(records: Sequence[Puts]) -> Iterator[bytes]:
 
 
 def _unpacked(payload: bytes, layout: EntryFormat) -> tuple[Commit, set[bytes]]:
-    """Return a commit, and the keys of its counts: those that a killed writer left before it are not of it."""
+    """Return a commit and the keys of its counts, which tell them from counts that a killed writer left before it."""
     sections = list(_sections(payload))
     positions = {(topic, partition): offset for topic, partition, offset in orjson.loads(sections[0])}
     first, fields = 2, 5
@@ -179,7 +179,7 @@ def _entries(packed: Sequence[bytes], layout: EntryFormat) -> Entries:
         return layout.fixed(packed)
     except StoreDamagedError as error:
         raise ChangelogError(
-            f"the changelog is damaged ({error}): make a new state with `stream-dedup state rebuild`"
+            f"the changelog is damaged ({error}): build a new state with `stream-dedup state rebuild`"
         ) from None
 
 
@@ -201,7 +201,7 @@ def _cut(joined: bytes, lengths: Sequence[int]) -> list[bytes]:
 
 
 def _unpacked_records(packed: bytes) -> list[Puts]:
-    """Return records, those of one family that stand side by side together."""
+    """Return the records; adjacent ones of the same family share one `Puts`."""
     records = []
     for family, triples in groupby(_triples(packed), lambda triple: triple[0]):
         _, keys, values = zip(*triples, strict=True)

@@ -1,6 +1,6 @@
-"""What a state on disk tells without being opened to write: whether it is one, its settings, its epoch.
+"""What can be read from a state on disk without opening it for writing: whether it is one, its settings, its epoch.
 
-Knows the directory of a database; knows nothing of services or settings of now.
+Knows the directory of a database; knows nothing of services or of the current settings.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def is_state(directory: Path) -> bool:
 
 
 def settings_of_state(directory: Path) -> Mapping[str, Any] | None:
-    """Return the settings that a state was made with, None where they cannot be read."""
+    """Return the settings that a state was made with, None if they cannot be read."""
     try:
         with RocksStore(directory, read_only=True) as store:
             return stored_settings(store)
@@ -34,12 +34,12 @@ def epoch_of_state(directory: Path) -> Epoch:
     """Return the epoch of the document counts that a state holds.
 
     Args:
-        directory: of the database.
+        directory: directory of the database.
 
     Raises:
         StoreError: there is no state, or it cannot be read.
     """
     if not is_state(directory):
-        raise StoreError(f"{directory} is no state directory")
+        raise StoreError(f"{directory} is not a state directory")
     with RocksStore(directory, read_only=True) as store:
         return load_epoch(store)

@@ -1,7 +1,7 @@
-"""Steps of a state: what some articles or withdrawals change, and the writes that do it.
+"""Steps of a state: what some articles or withdrawals change, and the writes that make the change.
 
-Knows how a step becomes writes, the same when it is first made and when it is read back from the changelog; knows
-nothing of how it was decided.
+Knows how a step becomes writes, in the same way when it is first made and when it is read back from the changelog;
+knows nothing of how it was decided.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ class Step:
     """What some articles or withdrawals change.
 
     Attributes:
-        progress: how far the state has come after it.
+        progress: progress of the state after it.
         entries: fixed parts of the entries that it adds; their numbers end at `progress.entries`, shape (n,).
         packed: each of these entries as it is stored, n of them.
         removed: numbers of the entries that it removes.
@@ -48,10 +48,10 @@ def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -
     """Yield the writes that make a step; the posting lists of its entries are not among them.
 
     Args:
-        store: the state, as it is before.
-        index: tells which entries no run holds yet.
-        before: how far the state has come.
-        step: what changes.
+        store: the state before the step.
+        index: knows which entries no run holds yet.
+        before: progress of the state before the step.
+        step: the step.
     """
     yield Puts(Family.ENTRIES, keys_of(step.numbers()), step.packed)
     yield from _removals(store, index, step)
@@ -63,7 +63,7 @@ def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -
 
 
 def _removals(store: Store, index: MultiIndex, step: Step) -> Iterator[Put]:
-    """Yield the writes that remove entries. What those stood under is kept, without a name, until a run holds it."""
+    """Yield the writes that remove entries. They are kept for their keys, without names, until a run holds these."""
     stored = dict(
         zip(step.removed, store.get_many(Family.ENTRIES, [key_of(number) for number in step.removed]), strict=True)
     )
@@ -76,7 +76,7 @@ def _removals(store: Store, index: MultiIndex, step: Step) -> Iterator[Put]:
 
 
 def joined(steps: Sequence[Step]) -> Step:
-    """Return steps that follow one another as one; only the last may begin a generation."""
+    """Return consecutive steps as one step; only the last may begin a generation."""
     return Step(
         steps[-1].progress,
         np.concatenate([step.entries for step in steps]),

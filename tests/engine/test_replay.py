@@ -305,7 +305,7 @@ def test_commit_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, part_
 def test_foreign_record_is_refused(key: bytes | None, value: bytes | None) -> None:
     """A record that no stream_dedup wrote is not taken for anything."""
     reader, _ = _records()
-    with pytest.raises(ChangelogError, match="does not belong into a changelog"):
+    with pytest.raises(ChangelogError, match="does not belong in a changelog"):
         reader.feed(key, value)
 
 
@@ -317,7 +317,7 @@ def test_record_of_another_version_is_refused() -> None:
     for kind in kinds:
         key, value = next(pair for pair in records if pair[0][:1] == kind and pair[1] is not None)
         assert value is not None
-        with pytest.raises(ChangelogError, match=re.escape("version 3, this stream_dedup reads version 2")):
+        with pytest.raises(ChangelogError, match=re.escape("version 3, but this stream_dedup reads version 2")):
             reader.feed(key, b"\x03" + value[1:])
 
 
@@ -331,7 +331,7 @@ def test_damaged_entry_is_refused() -> None:
     *counts, (key, value) = commit_records(cut)
     for count in counts:
         assert reader.feed(*count) is None
-    with pytest.raises(ChangelogError, match=r"damaged \(an entry was cut short.*state rebuild"):
+    with pytest.raises(ChangelogError, match=r"damaged \(an entry is cut short.*state rebuild"):
         reader.feed(key, value)
 
 
