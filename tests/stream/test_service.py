@@ -1188,7 +1188,7 @@ def test_state_of_other_settings_is_refused_by_name(bootstrap: str, tmp_path: Pa
         service.stop()
     (changelog,) = changelogs(bootstrap, topics)
     for flags, named in (
-        (("sketch.gram=6",), "sketch.gram = 5 there, 6 here"),
+        (("sketch.gram=6",), "sketch.gram = 5 in the state, 6 in the settings"),
         (("sketch.gram=6", "state.directory=elsewhere"), changelog),
     ):
         with Service(

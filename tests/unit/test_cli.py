@@ -292,7 +292,7 @@ def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, article
     invoke("dedup", articles, "-o", tmp_path / "1", "--state", tmp_path / "state")
     result = invoke("dedup", articles, "-o", tmp_path / "2", "--state", tmp_path / "state", "-s", "sketch.gram=4")
     assert result.exit_code == 1
-    assert "sketch.gram = 5 there, 4 here" in _one_line(result.stderr)
+    assert "sketch.gram = 5 in the state, 4 in the settings" in _one_line(result.stderr)
 
 
 def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

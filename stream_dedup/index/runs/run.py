@@ -82,7 +82,7 @@ class RunWriter:
 
         Args:
             parts: its postings; all postings of a block are in the same part.
-            most: its extent at most.
+            most: the largest extent that it may have.
             detail_bytes: bytes of a posting's detail.
 
         Raises:
@@ -253,7 +253,7 @@ def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
         fences = (1 << block_bits) + 1
         bits = np.frombuffer(tail, np.uint64, words, line)
         before = np.frombuffer(tail, np.uint64, fences, fence)
-        # numpy's memory is in huge pages; in the mapped file, nearly every access would need an address translation.
+        # A copy of numpy's asks for huge pages; in the file, nearly every access would need an address translation.
         sections.append(
             Section(begin, layout, before if shared else before.copy(), bits if shared else in_lines(bits), keys)
         )
