@@ -248,6 +248,20 @@ def test_a_follower_holds_what_a_dictionary_would(
     base.close()
 
 
+def test_a_follower_sees_what_is_loaded_over_what_it_read(tmp_path: Path) -> None:
+    """A family that the writer only loads into: the follower has its keys from the log."""
+    base = _rocks(tmp_path / "state")
+    follower = RocksStore(tmp_path / "state", cache_bytes=1 << 20, write_buffer_bytes=1 << 20, follow=tmp_path)
+    base.write([Put(family, key, b"old") for family in Family for key in (b"a", b"b")])
+    follower.catch_up()
+    base.load([Put(family, key, b"new") for family in Family for key in (b"a", b"c")])
+    follower.catch_up()
+    for family in Family:
+        assert follower.get_many(family, [b"a", b"b", b"c"]) == [b"new", b"old", b"new"]
+    follower.close()
+    base.close()
+
+
 def _dictionary(family: Family, writes: Sequence[Write]) -> dict[bytes, bytes]:
     pairs: dict[bytes, bytes | None] = {}
     for write in writes:

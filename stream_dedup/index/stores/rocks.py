@@ -215,6 +215,8 @@ class RocksStore(SelfClosing):
         with self._action("write"), self._scratch() as scratch:
             files = _write_files(scratch, self._file_options[family], keys, values)
             self._families[family].ingest_external_file([str(file) for file in files], options)
+        # A follower finds what it read from the log before it looks into files, until the log goes on in the family.
+        self.write([Put(family, keys[-1], values[-1])])
 
     @contextmanager
     def new_file(self, name: str) -> Iterator[BinaryIO]:
