@@ -17,7 +17,7 @@ from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
 
 _RENEWALS = 8  # times per window that a text which is copied again and again is indexed again
-_GENERATIONS = 2  # generations per window: the disk holds one and a half to two windows
+_GENERATIONS = 2  # generations per window: the state holds one to one and a half windows
 _MS_PER_DAY = 86_400_000
 
 
@@ -98,7 +98,9 @@ class Window:
             progress: progress of the state.
         """
         start = self.started(progress, times)
-        due = (times >= start + self._length_ms // _GENERATIONS) & (start != UNKNOWN_TIME)
+        # Strictly after half a window. Times in whole seconds meet half a window exactly: the oldest generation would then
+        # end exactly where the window begins, still be needed, and stay for another half window.
+        due = (times > start + self._length_ms // _GENERATIONS) & (start != UNKNOWN_TIME)
         return int(np.argmax(due)) if due.any() else None
 
     def started(self, progress: Progress, times: I64) -> int:

@@ -16,8 +16,8 @@ from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.planner.lists import TYPICAL_GRAMS, others_of, packed, runs_of, tables_of
 from stream_dedup.settings import Settings
 
-# Windows on disk just before a generation expires; the average is an eighth less.
-HELD_WINDOWS = 2.0
+# Windows on disk just before a generation expires; the average is a sixth less.
+HELD_WINDOWS = 1.5
 # RocksDB flushes its write buffers when their log reaches this size.
 _WRITE_BUFFERS = 256e6
 

@@ -140,7 +140,7 @@ def test_adding_a_late_article_tells_so() -> None:
     with Deduplicator(settings=_DEAD) as engine:
         engine.add(article("now"))
         before = engine.progress
-        with pytest.raises(ValueError, match=r"'late'.*over 2 days"):
+        with pytest.raises(ValueError, match=r"'late'.*more than 2 days"):
             engine.add_batch([article("new", 1), article("late", 2, lag=3 * DAY)])
         assert engine.progress == before
 

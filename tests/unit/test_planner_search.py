@@ -17,6 +17,7 @@ from stream_dedup.planner import (
     copies_of,
     expectation_of,
 )
+from stream_dedup.planner.costs import HELD_WINDOWS
 from stream_dedup.planner.expect import kept_share, recalls
 from stream_dedup.settings import Settings, load_settings
 
@@ -67,7 +68,7 @@ def test_more_articles_cost_more() -> None:
 
 def test_filters_are_those_of_the_runs() -> None:
     """As many entries as are frozen at once, in each of three generations: a filter for the keys of 8 tables each."""
-    traffic = Traffic(3 * YOUNG_ENTRIES / 2, 1.0)
+    traffic = Traffic(3 * YOUNG_ENTRIES / HELD_WINDOWS, 1.0)
     space = expectation_of(USUAL, replace(MODEL, traffic=traffic)).space
     assert space.filters == 3 * empty_filter(8 * YOUNG_ENTRIES).nbytes
 
@@ -99,7 +100,7 @@ def test_lists_that_are_cut_lose_originals() -> None:
     """With lists of 32 times the cap, one original in 32 is among the newest."""
     even = replace(MODEL, strangers=replace(STRANGERS, flips=(0.5,), weights=(1.0,)))
     entries = 2**16 * 64 * 32
-    crowded = replace(even, traffic=Traffic(entries / 2, 1.0))
+    crowded = replace(even, traffic=Traffic(entries / HELD_WINDOWS, 1.0))
     assert kept_share(16, crowded) == pytest.approx(1 / 32)
     assert kept_share(24, even) == 1
 

@@ -27,12 +27,12 @@ class Index:
     window_generations = gauge(
         "generations",
         "Number of parts (generations) of the window that are stored.",
-        "Usually three or four. One, although more than half a window has passed: the stream's time does not move.",
+        "Usually three. One, although more than half a window has passed: the stream's time does not move.",
     )
     window_span_seconds = gauge(
         "seconds",
         "Time from the start of the oldest stored generation to the stream's time.",
-        "Up to two windows (`window.days`); one and a half to two once that much time has passed. Less after a "
+        "One to one and a half windows (`window.days`) once that much time has passed. Less after a "
         "restart: the state was lost, and copies of older articles are not found.",
     )
     index_runs = gauge(
