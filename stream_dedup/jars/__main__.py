@@ -12,7 +12,7 @@ from stream_dedup.jars.fetch import renew
 
 
 def main(lock_file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, writable=True)]) -> None:
-    """Resolve the roots of a lock file anew, with all they depend on, and write their sums into it."""
+    """Resolve the roots of a lock file again, with all their dependencies, and write the jars' sums into it."""
     typer.echo(f"locked {len(renew(lock_file).jars)} jars")
 
 

@@ -47,13 +47,13 @@ def locked_jars(lock_file: Path, folder: Path) -> list[Path]:
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder of a set of jars, after the XDG base directory convention."""
+    """Return the folder of a set of jars, following the XDG base directory convention."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "stream-dedup" / name
 
 
 def renew(lock_file: Path) -> JarLock:
-    """Resolve the roots of a lock file anew, with all they depend on, and write the jars' sums into it."""
+    """Resolve the roots of a lock file again, with all their dependencies, and write the jars' sums into it."""
     roots = JarLock.read(lock_file).roots
     with TemporaryDirectory() as repository:
         artifacts = _resolve(roots, Path(repository))
@@ -71,7 +71,7 @@ def _missing(lock: JarLock, folder: Path) -> list[Jar]:
 
 
 def _fill(lock: JarLock, folder: Path) -> None:
-    """Fetch what is missing while no other process does; whoever comes second finds nothing left to do."""
+    """Fetch what is missing while no other process does; the second to come finds nothing left to do."""
     folder.mkdir(parents=True, exist_ok=True)
     with _exclusive(folder / ".lock"):
         _sweep(folder)
