@@ -1,6 +1,6 @@
-"""What a process of the service has in every role, and how its state comes up to the changelog.
+"""What a service process holds in every role, and how its state catches up with the changelog.
 
-Knows what there is and what is told of a replay; knows no role.
+Knows the parts and how a replay is reported; knows nothing of the roles.
 """
 
 import time
@@ -22,30 +22,30 @@ from stream_dedup.stream.state.replay import Follower
 from stream_dedup.stream.upkeep import Upkeep
 from stream_dedup.stream.watching.meter import Meter
 
-REPLAY = "the changelog to be replayed"  # what is waited for, as /readyz and /startupz say it
-_REPORT_SECONDS = 5.0  # between two lines about a long replay
+REPLAY = "the changelog to be replayed"  # what /readyz and /startupz say is being waited for
+_REPORT_SECONDS = 5.0  # between two log lines about a long replay
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What a process has in every role.
+    """What a service process holds in every role.
 
     Attributes:
-        settings: all of them.
+        settings: all settings.
         metrics: of the process.
         life: of the process.
-        engine: judges.
-        store: the state.
-        directory: of the state.
-        topics: of the broker.
-        names: of the topics of the state.
-        identity: name of the changelog, with the id that Kafka gave it.
+        engine: judges articles.
+        store: holds the state.
+        directory: of the state store.
+        topics: on the broker.
+        names: of the state's topics.
+        identity: the changelog's name and topic id, see `Topics.identity`.
         reader: of the changelog.
-        ownership: tells whether the index is this process's.
-        meter: of what it does.
-        upkeep: what it does beside.
+        ownership: tells whether this process owns the index.
+        meter: of the process.
+        upkeep: the work besides the commits.
     """
 
     settings: Settings
@@ -63,19 +63,19 @@ class Equipment:
     upkeep: Upkeep
 
     def follower(self) -> Follower:
-        """Return what makes the state follow the changelog from where it stands."""
+        """Return a follower that applies the changelog from the state's position on."""
         return Follower(self.engine.state, self.reader, self.identity, self.life.heartbeat)
 
     def catch_up(self) -> None:
-        """Replay what the changelog has beyond the state."""
+        """Replay the changelog records that the state does not have yet."""
         catch_up(self.follower(), self.life, self.metrics)
 
 
 def catch_up(follower: Follower, life: Life, metrics: Metrics) -> None:
-    """Replay what the changelog has beyond a state, and tell of it.
+    """Replay the changelog records that a state does not have yet, and report the progress.
 
     Raises:
-        StoppedError: a stop is asked for.
+        StoppedError: a stop was requested.
         ChangelogError: the changelog cannot be read.
         BrokerError: the broker refuses, or gives no answer.
         StoreError: the state cannot be read or written.

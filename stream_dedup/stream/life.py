@@ -1,6 +1,6 @@
-"""The life of a service's process: what it tells its probes, and whom it must not forget while something takes long.
+"""The life of a service process: what it tells its probes, and what it keeps calling while a step takes long.
 
-Knows heartbeats, and how long a stop waits; knows nothing of what takes long.
+Knows heartbeats and how long a stop waits; knows nothing of the steps that take long.
 """
 
 import threading
@@ -12,7 +12,7 @@ import structlog
 
 from stream_dedup.observe.health import Health
 
-_STOP_SECONDS = 3.0  # what the last commit may still take of the ten seconds to closing; closing takes some too
+_STOP_SECONDS = 3.0  # for the last commit, of the ten seconds that a stop may take: closing needs the rest
 
 Call = Callable[[], None]
 
@@ -20,17 +20,17 @@ log = structlog.get_logger()
 
 
 class StoppedError(Exception):
-    """A stop was asked for while something took long, or while the service could not go on anyway."""
+    """A stop was requested during a long step, or while the service could not continue anyway."""
 
 
 class Life:
     """The life of a process until a stop.
 
     Args:
-        stuck_seconds: as of `Health`.
+        stuck_seconds: see `Health`.
 
     Attributes:
-        health: what the probes ask.
+        health: queried by the probes.
         stopping: set by `stop`.
     """
 
@@ -42,17 +42,17 @@ class Life:
         self._heard: tuple[Call, ...] = ()
 
     def stop(self) -> None:
-        """Ask for the end. May be called from a signal handler."""
+        """Request a stop. May be called from a signal handler."""
         self.stopping.set()
 
     def begin(self, what: str) -> None:
-        """Tell the probes what the process is at from now on."""
+        """Tell the probes what the process is waiting for from now on."""
         self.health.beat()
         self.health.wait_for(what)
 
     @contextmanager
     def keeping(self, *kept: Call) -> Iterator[None]:
-        """Call these at every heartbeat: the brokers take whoever is silent for dead."""
+        """Call these at every heartbeat: brokers take a silent client for dead."""
         before = self._kept
         self._kept = (*before, *kept)
         try:
@@ -62,7 +62,7 @@ class Life:
 
     @contextmanager
     def hearing(self, *heard: Call) -> Iterator[None]:
-        """Call these at every heartbeat, and whenever it is asked for: clients that want to be polled, and gauges."""
+        """Call these at every heartbeat and every `hear`: polls of clients that need them, and updates of gauges."""
         before = self._heard
         self._heard = (*before, *heard)
         try:
@@ -71,15 +71,15 @@ class Life:
             self._heard = before
 
     def hear(self) -> None:
-        """Hear whoever is to be heard."""
+        """Call what `hearing` was given."""
         for hear in self._heard:
             hear()
 
     def heartbeat(self) -> None:
-        """Go on living while something takes long.
+        """Show signs of life during a long step.
 
         Raises:
-            StoppedError: a stop has waited for it long enough.
+            StoppedError: a stop was requested, and has waited long enough.
         """
         self.health.beat()
         for keep in self._kept:
@@ -88,24 +88,26 @@ class Life:
         if self.stopping.is_set():
             self._stopping_since = self._stopping_since or time.monotonic()
             if time.monotonic() - self._stopping_since > _STOP_SECONDS:
-                raise StoppedError("the broker did not answer: what was not committed will be decided again")
+                raise StoppedError(
+                    "the broker did not answer: what was not committed will be decided again at the next start"
+                )
 
     def heed_stop(self, what: str) -> None:
-        """End something that takes long and can be gone on with, if a stop is asked for.
+        """End a long step that can be resumed, if a stop was requested.
 
         Args:
-            what: was done, in words.
+            what: what was being done, as a clause.
 
         Raises:
-            StoppedError: it is.
+            StoppedError: a stop was requested.
         """
         if self.stopping.is_set():
-            raise StoppedError(f"{what}: the next start goes on")
+            raise StoppedError(f"{what}: the next start resumes it")
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let a stop end what it runs, at whatever step."""
+    """Let a stop end the block at any step."""
     try:
         yield
     except StoppedError as stopped:

@@ -1,6 +1,6 @@
-"""What passes by itself while a service decides: aborted transactions, a schema registry that is out of reach.
+"""Faults that pass by themselves while a service decides: aborted transactions, an unreachable schema registry.
 
-Knows what is told of them and when there were too many; knows nothing of what is tried again.
+Knows how they are reported and when there were too many; knows nothing of what is retried.
 """
 
 import time
@@ -17,12 +17,12 @@ _PAUSE_SECONDS = 0.5  # after an aborted transaction
 
 
 class Aborts:
-    """Aborted transactions, taken for accidents unless none has succeeded for too long.
+    """Aborted transactions, treated as transient unless none has succeeded for too long.
 
     Args:
         life: of the process.
         meter: counts them.
-        deadline_seconds: how long.
+        deadline_seconds: how long that is.
     """
 
     def __init__(self, life: Life, meter: Meter, deadline_seconds: float) -> None:
@@ -33,10 +33,10 @@ class Aborts:
         self._complaints = Complaints()
 
     def bear(self, error: AbortedError) -> None:
-        """Wait a moment after one.
+        """Pause for a moment after an aborted transaction.
 
         Raises:
-            BrokerError: there were nothing but these for too long.
+            BrokerError: every transaction has been aborted for too long.
         """
         self._meter.aborted()
         self._since = self._since or time.monotonic()
@@ -48,12 +48,12 @@ class Aborts:
             self._life.stopping.wait(_PAUSE_SECONDS)
 
     def end(self) -> None:
-        """Tell that a transaction has succeeded."""
+        """Note that a transaction has succeeded."""
         self._since = None
 
 
 class Outages:
-    """Times at which the schema registry is out of reach. May be told from the reader's thread.
+    """Times when the schema registry is out of reach. May be reported from the reader's thread.
 
     Args:
         life: of the process.
@@ -66,17 +66,17 @@ class Outages:
         self._complaints = Complaints()
 
     def tell(self, outage: RegistryUnreachableError) -> None:
-        """Tell that the schema registry is waited for."""
+        """Report that the service is waiting for the schema registry."""
         self._metrics.registry_waiting.set(1)
         self._life.health.miss("the schema registry")
         self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
 
     def tell_and_live(self, outage: RegistryUnreachableError) -> None:
-        """Tell it, in the thread that nobody else keeps alive meanwhile."""
+        """Report it from the thread that also has to send the heartbeats."""
         self.tell(outage)
         self._life.heartbeat()
 
     def end(self) -> None:
-        """Tell that the schema registry is not waited for any more."""
+        """Report that the service is no longer waiting for the schema registry."""
         self._metrics.registry_waiting.set(0)
         self._life.health.miss("")

@@ -1,6 +1,6 @@
-"""The role of the owner: it reads the input, decides and commits, until the index is taken away.
+"""The role of the owner: it reads the input, decides and commits, until it loses the index.
 
-Knows what a term takes and how its loop ends; knows nothing of texts or of librdkafka's properties.
+Knows what a term needs and how its loop ends; knows nothing of texts or of librdkafka's properties.
 """
 
 import threading
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
 
 _CLOSE_SECONDS = 4.5
-_AGAIN = "what the group has decided to be judged again"  # what is waited for, as /readyz says it
+_AGAIN = "decided messages to be judged again"  # what /readyz says is being waited for
 
 log = structlog.get_logger()
 
 
 class Owner:
-    """The process in the role of the owner, for one term after the other.
+    """The process in the role of the owner, for one term after another.
 
     Args:
         kit: what it has in every role.
-        spans: makes the spans of commits; None where nobody does.
+        spans: makes the spans of commits; None if they are not traced.
     """
 
     def __init__(self, kit: Equipment, spans: "Spans | None") -> None:
@@ -54,10 +54,10 @@ class Owner:
         self._outages = Outages(kit.life, kit.metrics)
 
     def serve(self) -> None:
-        """Read the input and decide, until the index is taken away, the writer is stuck, or a stop.
+        """Read the input and decide until the index is lost, the writer is stuck, or a stop is requested.
 
         Raises:
-            StoppedError: the stop came while something took long.
+            StoppedError: a stop was requested during a long step.
             FencedError: another process has taken over, and writes to the index now.
             BrokerError: the broker refuses, or gives no answer.
             ChangelogError: the changelog cannot be read.
@@ -67,8 +67,8 @@ class Owner:
         kit, life, output = self._kit, self._life, self._settings.output
         life.begin(REPLAY)
         began, term = time.monotonic(), kit.ownership.term
-        # The id fences whoever wrote to this changelog before; a writer with other settings is fenced by the input's
-        # group, which has another generation by then.
+        # The transactional id fences earlier writers of this changelog. A writer with other settings is fenced by the
+        # input's group, whose generation has changed by then.
         with (
             client_statistics(kit.metrics, "consumer") as consumer_statistics,
             client_statistics(kit.metrics, "producer") as producer_statistics,
@@ -100,7 +100,7 @@ class Owner:
 
     @contextmanager
     def _closing_together(self) -> Iterator[list[Callable[[], None]]]:
-        """Close what is in the list at the end, all at once: with the broker gone each waits for it in vain."""
+        """Call the listed closers at the end, all at once: if the broker is gone, each of them waits for it in vain."""
         closers: list[Callable[[], None]] = []
         try:
             yield closers
@@ -117,20 +117,20 @@ class Owner:
     # ------------------------------------------------------------------------------------------------ history
 
     def _judge_history(self, decoder: Decoder, writer: Writer) -> bool:
-        """Judge in silence what the group has decided beyond the state, one that is new or of other settings.
+        """Judge, without publishing, what the group has decided but a state that is new or restored does not have.
 
-        All of it before anything is published: a copy in one partition may be of an article in another.
+        This is finished before anything is published: a copy in one partition may be of an article in another.
 
         Returns:
-            Whether all is judged: if not, a new writer is to go on behind the last batch that was committed.
+            Whether everything is judged: if not, a new writer must resume after the last committed batch.
         """
         kit, life = self._kit, self._life
         with closing(History(self._settings, kit.engine.positions(), kit.topics.identities)) as history:
             if not history.total:
                 return True
-            reason = "the group has decided these messages, the state does not know them"
+            reason = "the group has decided these messages, but the state does not have them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
-            kit.metrics.become("restoring")  # as a standby it would be one of those of whom none is active
+            kit.metrics.become("restoring")  # as a standby it would look like one that no owner serves
             advance = Advance("messages")
             life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):
@@ -138,13 +138,13 @@ class Owner:
                     return False
                 life.heartbeat()
                 life.health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
-                life.heed_stop("what the group has decided was being judged again")
+                life.heed_stop("decided messages were being judged again")
         return True
 
     def _judge_in_silence(
         self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, writer: Writer
     ) -> bool:
-        """Judge a batch that the group has decided; return whether it is committed."""
+        """Judge a batch that the group has decided; return whether it was committed."""
         kit = self._kit
         judged = kit.engine.progress.judged
         try:
@@ -159,18 +159,18 @@ class Owner:
     # ------------------------------------------------------------------------------------------------ the stream
 
     def _decide(self, term: int, source: Source, sink: Sink, writer: Writer, room: int) -> None:
-        """Decide what comes in and commit it, until the term is over, the source cannot go on, or a stop.
+        """Decide and commit what arrives until the term is over, the source is unusable, or a stop is requested.
 
         Args:
             term: see `Ownership.term`.
             source: of the messages.
             sink: of the outputs.
-            writer: open.
-            room: what the outputs take of a message, in bytes.
+            writer: already open.
+            room: the largest message that the outputs accept, in bytes.
         """
         kit, life = self._kit, self._life
         wire = Wire(self._settings, self._outages.tell, self._outages.end)
-        # The wire ends first: until then the reader's thread may wait for the registry.
+        # The wire is closed first: until then the reader's thread may be waiting for the registry.
         with Reader(source, wire.decoder(room), kit.engine) as reader, self._shadow() as shadow, wire:
             pipeline = Pipeline(kit.engine, source, reader, sink, writer, kit.identity, life.heartbeat, shadow)
             while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
@@ -192,18 +192,18 @@ class Owner:
         return ownership.owner and ownership.term == term
 
     def _asked(self, term: int, seconds: float) -> bool:
-        """Ask the group whether the index is this process's, and has been all through a term; see `Ownership.ask`.
+        """Ask the group whether this process owns the index and has for the whole term; see `Ownership.ask`.
 
         Raises:
-            AbortedError: it may have been another one's.
+            AbortedError: another process may have owned it.
         """
         answered = self._kit.ownership.ask(seconds)
         if answered and not self._owns(term):
-            raise AbortedError("another process may have owned the index meanwhile")
+            raise AbortedError("another process may have owned the index in the meantime")
         return answered
 
     def _turn(self, source: Source, reader: Reader, pipeline: Pipeline) -> bool:
-        """Commit what there is; return whether the source can go on."""
+        """Commit what has arrived; return whether the source is still usable."""
         life = self._life
         life.health.beat()
         intake = reader.read(life.stopping)
@@ -234,12 +234,12 @@ class Owner:
         return True
 
     def _go_back(self, reader: Reader, error: AbortedError) -> bool:
-        """Read the messages of an aborted transaction again: they are decided anew, on the same state."""
+        """Read the messages of an aborted transaction again: they are decided once more, on the same state."""
         self._aborts.bear(error)
         return not isinstance(error, StuckError) and reader.rewind()
 
     def _trim(self) -> None:
-        """Cut off what the changelog need not keep any more."""
+        """Cut off the part of the changelog that is no longer needed."""
         offset = self._kit.engine.state.begin_of_changelog()
         if offset:
             trimmed = self._kit.topics.forget(self._kit.names.changelog, offset)

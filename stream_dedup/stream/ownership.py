@@ -1,6 +1,6 @@
 """Which process may write to the index: the one that holds the only partition of the owner topic.
 
-Knows the group and its rebalancing; knows nothing of what an owner does. Fencing, not this, keeps a late one from harm.
+Knows the group and its rebalances; knows nothing of what an owner does. Fencing, not this, keeps a late owner harmless.
 """
 
 import time
@@ -12,7 +12,7 @@ from stream_dedup.observe.complaints import Complaints
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError, make_consumer, ownership_properties, passes
 
-_RIGHTS = "needed are the rights Read on that group, and Read and Describe on the topic of that name"
+_RIGHTS = "grant the rights Read on that group, and Read and Describe on the topic of the same name"
 _REMEDIES = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
     KafkaError.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
@@ -20,19 +20,19 @@ _REMEDIES = {
     "(group.min.session.timeout.ms to group.max.session.timeout.ms)",
 }
 
-_LOOK_SECONDS = 0.002  # a poll waits its whole time, whatever it is told meanwhile
+_LOOK_SECONDS = 0.002  # a poll blocks for its full timeout, even if callbacks run meanwhile
 
 log = structlog.get_logger()
 
 
 class Ownership:
-    """A membership in the group of those who could write, of which Kafka gives the partition to one.
+    """A membership in the group of possible writers: Kafka assigns the owner topic's partition to one of them.
 
-    A member that joins does not take it from the one that has it. Whoever is killed loses it after
-    `session.timeout.ms`, and whoever does not `poll` after `max.poll.interval.ms`.
+    A member that joins does not take it from the one that has it. A member that is killed loses it after
+    `session.timeout.ms`, one that does not `poll` after `max.poll.interval.ms`.
 
     Args:
-        settings: the way to the broker.
+        settings: how to reach the broker.
         owner_topic: a topic of one partition, which also names the group.
     """
 
@@ -50,29 +50,29 @@ class Ownership:
 
     @property
     def owner(self) -> bool:
-        """Whether the partition was this process's at the last `poll`."""
+        """Whether this process held the partition at the last `poll`."""
         return self._owner
 
     @property
     def term(self) -> int:
-        """How often it was gained. If this has grown since, somebody else may have owned the index in between."""
+        """How often ownership was gained. If this has grown, another process may have owned the index in between."""
         return self._term
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Take part in the group: hear what was given or taken, for at most this long. The first call joins it.
+        """Take part in the group: handle assignments and revocations, for at most this long. The first call joins it.
 
         Raises:
-            BrokerError: the broker refuses for good, for instance for want of rights.
+            BrokerError: the broker refuses for good, for instance because rights are missing.
         """
         if not self._joined:
-            # Not before: a member that has never polled is given the partition, and then no silence takes it away.
+            # Not earlier: a member that has never polled may get the partition, and then no silence takes it away.
             self._joined = True
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
             )
         message = self._consumer.poll(seconds)
         if self._fault is not None:
-            raise BrokerError(f"cannot take up {self._topic}: {self._fault.str()}")
+            raise BrokerError(f"cannot take the partition of {self._topic}: {self._fault.str()}")
         error = message.error() if message is not None else None
         if error is None:
             return
@@ -84,21 +84,21 @@ class Ownership:
         self._complaints.warning("ownership_waits", error=error.name(), detail=error.str())
 
     def ask(self, seconds: float) -> bool:
-        """Ask the group whether it still counts this process in: who stood still hears of its loss later.
+        """Ask the group whether this process is still a member: a process that was suspended hears of its loss later.
 
         Args:
-            seconds: how long to wait for the answer; another call goes on waiting for it.
+            seconds: how long to wait for the answer; a further call keeps waiting for it.
 
         Returns:
-            Whether it has come.
+            Whether the answer has come.
 
         Raises:
-            KafkaException: the group does not.
+            KafkaException: this process is not a member any more, or the group cannot be asked.
             BrokerError: as in `poll`.
         """
         if not self._asking:
             self._asking, self._answer = True, None
-            # The offset means nothing: the group takes one from its members of now alone.
+            # The offset means nothing: the group accepts one only from its current members.
             self._consumer.commit(offsets=[TopicPartition(self._topic, 0, 0)], asynchronous=True)
         deadline = time.monotonic() + seconds
         while self._asking and time.monotonic() < deadline:
@@ -108,7 +108,7 @@ class Ownership:
         return not self._asking
 
     def leave(self) -> None:
-        """Leave the group for good: the next owner need not wait for the end of the session."""
+        """Leave the group for good: the next owner need not wait for the session to expire."""
         if not self._left:
             self._left = True
             self._consumer.close()
@@ -121,12 +121,12 @@ class Ownership:
         if not partitions:
             return  # another member came or went
         for partition in partitions:
-            partition.offset = 0  # any: nothing is read
+            partition.offset = 0  # arbitrary: nothing is read
         try:
             consumer.incremental_assign(partitions)
             consumer.pause(partitions)
         except KafkaException as error:
-            # An exception would get lost on its way out of a callback: `poll` raises it.
+            # An exception would be lost in a callback: `poll` raises it instead.
             self._fault = error.args[0]
             return
         self._owner = True

@@ -1,30 +1,30 @@
 """The steps of a commit, with their names.
 
-Knows their order and what a kill after each of them means; does none of them.
+Knows their order and what a kill after each of them means; performs none of them.
 
 1. `read`: take messages from the input, up to `commit.articles`, `commit.bytes` or `commit.interval_ms`.
 2. `decided`: the engine returns decisions and a pending change. Nothing has changed yet.
 3. `begun`: begin a Kafka transaction.
 4. `published`: send unique articles, links, clusters and dead letters.
-5. `logged`: send the change to the changelog, with the input offsets behind the messages.
+5. `logged`: send the change to the changelog, with the input offsets after the messages.
 6. `confirmed`: wait until the broker has confirmed all of it.
-7. `offsets_sent`: add the input offsets to the transaction, under the group's generation of now.
-8. `committed`: commit the transaction. From here on the decisions are made, for every reader.
-9. `applied`: write the change to RocksDB in one batch, with the changelog position behind it.
+7. `offsets_sent`: add the input offsets to the transaction, under the group's current generation.
+8. `committed`: commit the transaction. From here on the decisions are final, for every reader.
+9. `applied`: write the change to RocksDB in one batch, with the changelog position after it.
 
 A kill before 8 leaves a transaction that the next writer aborts: no reader of committed messages sees anything of
 it, and the same messages are judged again on the same state. A kill between 8 and 9 leaves RocksDB behind the
-changelog: the next start, or the replica that takes over, applies the change from there before it reads on. RocksDB
-is never ahead of Kafka. Without transactions (`commit.guarantee = "at_least_once"`) steps 3, 7 and 8 are left out
-and 5 waits until 4 is confirmed: a kill between 4 and 6 sends the outputs of one commit again, the same under the
-same keys.
+changelog: the next start, or the replica that takes over, applies the change from the changelog before it reads
+further input. RocksDB is never ahead of Kafka. Without transactions (`commit.guarantee = "at_least_once"`) steps 3,
+7 and 8 are left out and 5 waits until 4 is confirmed: after a kill between 4 and 6 the outputs of one commit are
+sent again, identical and under the same keys.
 """
 
 from enum import StrEnum
 
 
 class Step(StrEnum):
-    """A step that is done."""
+    """A step that has been completed."""
 
     READ = "read"
     DECIDED = "decided"
@@ -38,4 +38,4 @@ class Step(StrEnum):
 
 
 def reached(step: Step) -> None:
-    """Do nothing. The fault tests put a function of theirs in its place, which ends the process."""
+    """Do nothing. The fault tests replace it with a function that ends the process."""

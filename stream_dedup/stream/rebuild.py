@@ -1,6 +1,6 @@
-"""A state made anew from the input topics, with the settings of now.
+"""A state rebuilt from the input topics with the current settings.
 
-Knows the input up to where the group has decided; publishes nothing, and knows nothing of the terminal.
+Knows the input up to the group's committed offsets; publishes nothing, and knows nothing of the terminal.
 """
 
 import threading
@@ -29,21 +29,21 @@ from stream_dedup.stream.state.states import check_own, digest_of, state_directo
 from stream_dedup.stream.wire import Wire
 
 _READ_MESSAGES = 1_000
-_BUFFERED = 2_000  # messages of a partition that wait for those of the others
+_BUFFERED = 2_000  # messages of a partition held back until the others catch up
 _POLL_SECONDS = 0.1
 _ASK_SECONDS = 10.0
 
 
 class Rebuild:
-    """Makes a state of the settings of now from the input topics, up to where the group has decided.
+    """Builds a state of the current settings from the input topics, up to the group's committed offsets.
 
-    It publishes nothing. The service that starts with these settings next finds the state, judges what was decided
-    since in silence as well, and goes on from there.
+    It publishes nothing. The next service that starts with these settings finds the state, judges what was decided
+    since then, also without publishing it, and continues from there.
 
     Args:
-        settings: of now.
+        settings: the current ones.
         report: called with the progress.
-        stopping: ends it; it can be gone on with later.
+        stopping: ends the run, which can be resumed later.
     """
 
     def __init__(self, settings: Settings, report: Report, stopping: threading.Event) -> None:
@@ -53,13 +53,13 @@ class Rebuild:
         self._complaints = Complaints()
 
     def run(self) -> int:
-        """Make it; return how many articles were judged.
+        """Build the state; return how many articles were judged.
 
         Raises:
             StoreError: the directory is in use, or cannot be read or written.
-            FencedError: a service with these settings has started meanwhile.
+            FencedError: a service with these settings has started in the meantime.
             BrokerError: the broker refuses, or gives no answer.
-            RegistryError: the schema registry refuses, or gives no answer until the end is asked for.
+            RegistryError: the schema registry refuses, or has not answered when a stop is requested.
         """
         digest = digest_of(self._settings)
         names, topics = state_topics(self._settings, digest), Topics(self._settings)
@@ -88,14 +88,16 @@ class Rebuild:
                     try:
                         commit_in_silence(messages, history.identities, engine, decoder, writer, identity)
                     except AbortedError as error:
-                        raise BrokerError(f"{error}: the same command goes on behind the last commit") from None
+                        raise BrokerError(
+                            f"{error}: run the same command again to resume after the last commit"
+                        ) from None
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
 
     def _await_registry(self, outage: RegistryUnreachableError) -> None:
         self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
         if self._stopping.is_set():
-            raise RegistryError(f"{outage}: the same command goes on behind the last commit")
+            raise RegistryError(f"{outage}: run the same command again to resume after the last commit")
 
 
 def commit_in_silence(
@@ -106,15 +108,15 @@ def commit_in_silence(
     writer: Writer,
     identity: str,
 ) -> None:
-    """Judge messages that the group has decided already: only the state learns of them.
+    """Judge messages that the group has already decided: only the state changes, nothing is published.
 
     Args:
         messages: in order.
-        identities: of the topics that they may be from.
+        identities: of the topics that they may come from.
         engine: decides.
         decoder: reads messages.
         writer: commits the change to the changelog.
-        identity: name of the changelog, with the id that Kafka gave it.
+        identity: the changelog's name and topic id, see `Topics.identity`.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
@@ -130,14 +132,14 @@ def commit_in_silence(
 
 
 def _check_decided(settings: Settings, others: Sequence[str]) -> None:
-    """Check that somebody knows what was decided, if anything was.
+    """Check that the group's offsets tell what was decided, if anything was.
 
     Args:
         settings: topics and group.
         others: the changelogs of the index under other settings.
 
     Raises:
-        BrokerError: nobody does.
+        BrokerError: they do not.
     """
     with closing(make_consumer(settings)) as consumer:
         try:
@@ -147,16 +149,16 @@ def _check_decided(settings: Settings, others: Sequence[str]) -> None:
                 name: consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ASK_SECONDS) for name in others
             }
         except KafkaException as error:
-            raise BrokerError(f"cannot find out what was decided: {error.args[0].str()}") from None
+            raise BrokerError(f"cannot find out what the group has decided: {error.args[0].str()}") from None
     if written := [name for name, (_, end) in ends.items() if end > 0]:
         raise BrokerError(
-            f"the group {settings.input.group} has no offsets, so that nobody knows what was decided: start the "
-            f"service once with the settings that it ran with last, which tells the group ({', '.join(written)})"
+            f"the group {settings.input.group} has no offsets, so nothing tells what was decided: start the service "
+            f"once with the settings it last ran with, and it commits them (changelogs: {', '.join(written)})"
         )
 
 
 def _committed(consumer: Consumer, settings: Settings) -> list[TopicPartition]:
-    """Return how far the group has decided in each partition of the input."""
+    """Return the group's committed offset in each partition of the input."""
     topics = consumer.list_topics(timeout=_ASK_SECONDS).topics
     places = [
         TopicPartition(name, partition)
@@ -168,19 +170,19 @@ def _committed(consumer: Consumer, settings: Settings) -> list[TopicPartition]:
 
 
 class History:
-    """What the input topics hold up to where the group has decided, in order of the messages' times.
+    """The messages of the input topics up to the group's committed offsets, in order of their timestamps.
 
-    Partitions are merged by time, so that one that is read faster does not make the others' articles late.
+    Partitions are merged by timestamp, so that one that is read faster does not make the others' articles late.
 
     Args:
         settings: topics and group.
-        positions: of the state; a topic that was made anew since is read from its beginning.
+        positions: of the state; a topic that was recreated since then is read from its beginning.
         identify: see `Source`.
 
     Attributes:
         identities: of the topics, as far as they are known.
         total: messages in all.
-        done: those of them that were handed out.
+        done: messages handed out so far.
 
     Raises:
         BrokerError: the broker refuses, or gives no answer.
@@ -209,7 +211,7 @@ class History:
             raise BrokerError(f"cannot read the input: {error.args[0].str()}") from None
 
     def batches(self, size: int) -> Iterator[list[Message]]:
-        """Yield batches of messages, and empty ones while none comes: who takes them may give up meanwhile.
+        """Yield batches of messages, and empty ones while none arrive, so that the caller can give up.
 
         Raises:
             BrokerError: the broker refuses.
@@ -217,7 +219,7 @@ class History:
         batch: list[Message] = []
         while self._ends or any(self._queues.values()):
             some = self._fetch()
-            # A partition of which nothing is here yet may hold what comes first.
+            # A partition that has delivered nothing yet may hold the earliest message.
             while any(self._queues.values()) and all(self._queues[place] for place in self._ends):
                 waiting = [place for place, queue in self._queues.items() if queue]
                 place = min(waiting, key=lambda one: self._queues[one][0].timestamp()[1])
@@ -236,18 +238,18 @@ class History:
         self._consumer.close()
 
     def _find(self, committed: Sequence[TopicPartition], positions: Mapping[Place, int]) -> None:
-        """Find out from where to where each partition is read, and begin.
+        """Find out where to start and end in each partition, and start reading.
 
         Args:
-            committed: how far the group has decided.
-            positions: next offset by topic and partition, of those that are read already.
+            committed: the group's offsets.
+            positions: next offset by topic and partition, of those read before.
         """
         for place in committed:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:
                 first, end = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
-                # What the broker has lost, as after an unclean election, does not come any more.
+                # What the broker has lost, as after an unclean leader election, never arrives.
                 start, stop = max(first, start), min(end, stop)
             if stop > start:
                 self._queues[key], self._ends[key] = deque(), stop
@@ -256,7 +258,7 @@ class History:
         self._consumer.assign(self._starts)
 
     def _fetch(self) -> bool:
-        """Take what is there into the queues, hold back partitions that are far ahead; return whether there was any."""
+        """Queue what has arrived and pause partitions that are far ahead; return whether anything has arrived."""
         messages = self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS)
         for message in messages:
             error, key, offset = message.error(), place_of(message), offset_of(message)
@@ -264,7 +266,7 @@ class History:
                 if offset < self._ends.get(key, 0):
                     self._queues[key].append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
-                # Where the rest was deleted meanwhile, nothing else leads to the end.
+                # If the rest was deleted in the meantime, nothing else leads to the end.
                 if offset >= self._ends.get(key, 0):
                     self._ends.pop(key, None)
             elif not passes(error):
@@ -277,7 +279,7 @@ class History:
         return bool(messages)
 
     def _end(self) -> None:
-        """Note which partitions are read to their end: by position, since transactions end with a marker."""
+        """Note which partitions have been read to their end: by position, since transactions end with a marker."""
         for place in self._consumer.position([TopicPartition(*key) for key in self._ends]) if self._ends else ():
             if place.offset >= self._ends[place.topic, place.partition]:
                 del self._ends[place.topic, place.partition]

@@ -50,7 +50,7 @@ from stream_dedup.version import __version__
 if TYPE_CHECKING:
     from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
 
-_YOUNG_OBJECTS = 50_000  # between two looks of the collector: a batch makes several times as many, and all die with it
+_YOUNG_OBJECTS = 50_000  # between two garbage collections: a batch makes several times as many, and all die with it
 
 log = structlog.get_logger()
 
@@ -58,11 +58,11 @@ log = structlog.get_logger()
 class Service:
     """The running service.
 
-    Of all processes of one index (`state.name`) one owns it: it reads the input, decides and commits, in the steps of
-    `protocol`. The others follow the changelog and take over when it leaves or is lost.
+    One of all the processes of an index (`state.name`) owns it: it reads the input, decides and commits, in the steps
+    of `protocol`. The others follow the changelog and take over when the owner leaves or is lost.
 
     Args:
-        settings: all of them.
+        settings: all settings.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -78,14 +78,14 @@ class Service:
         self.starting = True
 
     def stop(self) -> None:
-        """Ask the service to end after the commit at hand. May be called from a signal handler."""
+        """Ask the service to end after the current commit. May be called from a signal handler."""
         self._life.stop()
 
     def run(self) -> None:
         """Run until `stop`.
 
-        A state that is damaged, or older than what the changelog still holds, is thrown away once, and restored from
-        the changelog.
+        A state that is damaged, or older than what the changelog still holds, is discarded once, and restored from the
+        changelog.
 
         Raises:
             BrokerError: the broker cannot be reached or refuses something.
@@ -93,7 +93,7 @@ class Service:
             StoreError: the state cannot be opened, read or written, or belongs to other settings.
             ChangelogError: the changelog cannot be read.
             RegistryError: the schema registry refuses something.
-            SettingsError: tracing takes packages that are missing.
+            SettingsError: tracing needs packages that are missing.
             OSError: the HTTP port is taken.
         """
         check_old_format(self._settings)
@@ -115,13 +115,13 @@ class Service:
         others = other_states(self._settings, digest)
         if is_state(directory) or not others:
             return
-        # A state of these settings may have been made elsewhere: then its changelog is there.
+        # A state of these settings may have been made elsewhere: then its changelog exists.
         if not topics.exists(state_topics(self._settings, digest).changelog):
             raise refusal(self._settings, topics.other_changelogs(digest), others)
 
     def _run_on(self, directory: Path, topics: Topics, spans: "Spans | None") -> None:
         life, metrics = self._life, self._metrics
-        # The state comes first: a second instance must hear that it is in use, not that the port is.
+        # The state is opened first: a second instance must be told that the state is in use, not the port.
         with (
             open_store(directory, self._settings.state) as store,
             metrics.refreshed_by(StateMeter(metrics, store, directory).refresh),
@@ -132,7 +132,7 @@ class Service:
             life.begin("the state to load, and the loops to compile at an installation's first start")
             engine = Deduplicator(settings=self._settings, store=store)
             engine.warm_up()
-            # What is loaded by now lives as long as the process: the collector need not look at it again and again.
+            # What is loaded so far lives as long as the process: the collector need not scan it again and again.
             gc.freeze()
             gc.set_threshold(_YOUNG_OBJECTS)
             desk = SnapshotDesk(self._settings.state.directory, store, directory.name)
@@ -144,24 +144,24 @@ class Service:
                 try:
                     self._take_roles(kit, Owner(kit, spans))
                 finally:
-                    life.health.wait_for("the end")
+                    life.health.wait_for("the process to end")
             log.info("stopped", judged=engine.progress.judged)
 
     @contextmanager
     def _connected(
         self, engine: Deduplicator, store: RocksStore, directory: Path, topics: Topics, upkeep: Upkeep
     ) -> Iterator[Equipment]:
-        """Connect to the broker, bring the state up to the changelog, and yield what a process has in every role.
+        """Connect to the broker, catch up with the changelog, and yield what a process holds in every role.
 
         Raises:
-            StoreError: the state belongs to another index, or the index has one of other settings.
+            StoreError: the state belongs to another index, or the index has a state of other settings.
             BrokerError: the broker refuses, or gives no answer.
             ChangelogError: the changelog cannot be read.
         """
         settings, life, metrics, digest = self._settings, self._life, self._metrics, directory.name
         life.begin("the broker")
         names = state_topics(settings, digest)
-        # Where the state is empty the index may have one of other settings, of which only the broker knows.
+        # If the state is empty, the index may have one of other settings that only the broker knows of.
         changelogs = [] if engine.progress.steps else topics.other_changelogs(digest)
         if changelogs and not topics.exists(names.changelog):
             raise refusal(settings, changelogs, other_states(settings, digest))

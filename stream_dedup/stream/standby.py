@@ -1,15 +1,15 @@
-"""The role of a warm standby: the state follows the changelog until the index is this process's.
+"""The role of a warm standby: the state follows the changelog until this process owns the index.
 
 Knows when a standby is ready to take over; knows nothing of the input.
 """
 
 from stream_dedup.stream.equipment import REPLAY, Equipment
 
-_FOLLOW_SECONDS = 0.1  # that the next record is waited for
+_FOLLOW_SECONDS = 0.1  # to wait for the next record
 
 
 def stand_by(kit: Equipment) -> None:
-    """Follow the changelog until the index is this process's, or a stop.
+    """Follow the changelog until this process owns the index or a stop is requested.
 
     Raises:
         ChangelogError: the changelog cannot be read.

@@ -1,6 +1,6 @@
-"""What a service does beside its commits: disk space given back, snapshots made.
+"""What a service does besides its commits: it reclaims disk space and makes snapshots.
 
-Knows when something has expired and who asks; knows nothing of decisions.
+Knows what has expired and where snapshots are requested; knows nothing of decisions.
 """
 
 import queue
@@ -24,11 +24,11 @@ log = structlog.get_logger()
 
 
 class Upkeep:
-    """Works from entering to leaving the context; space is given back in a thread of its own.
+    """Works while its context is open; space is reclaimed in a thread of its own.
 
     Args:
         store: the state.
-        desk: where snapshots are asked for.
+        desk: takes requests for snapshots.
     """
 
     def __init__(self, store: RocksStore, desk: SnapshotDesk) -> None:
@@ -46,11 +46,11 @@ class Upkeep:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whatever it is at ends when the store is closed.
+        # Whatever the thread is doing ends when the store is closed.
         self._expired.put(None)
 
     def turn(self, progress: Progress) -> None:
-        """Look once a second whether there is something to do.
+        """Check once a second whether there is something to do.
 
         Args:
             progress: of the state.

@@ -1,4 +1,4 @@
-"""What messages are written in: the decoder of the inputs, the encoder of the outputs, and the registry behind them.
+"""The formats of messages: the decoder of the inputs, the encoder of the outputs, and the registry behind them.
 
 Knows which of them the settings ask for, and that the extra `registry` may be missing; knows no format.
 """
@@ -21,18 +21,18 @@ from stream_dedup.settings import FormatName, Settings, SettingsError
 if TYPE_CHECKING:
     from stream_dedup.registry.client import Registry
 
-_OBJECT = b"{"  # what JSON without a frame begins with
+_OBJECT = b"{"  # how JSON without a frame begins
 _REGISTERED = [name for name in get_args(FormatName) if name != "json"]
-_EXTRA = "a format that is not json takes more packages: pip install 'stream-dedup[registry]'"
+_EXTRA = "formats other than json need more packages: pip install 'stream-dedup[registry]'"
 
 WhileWaiting = Callable[[RegistryUnreachableError], None]
 
 
 class Wire:
-    """Makes decoders and encoders. Use it as a context manager: at its end the registry is asked no more.
+    """Makes decoders and encoders. Use it as a context manager: at its end the registry's client is closed.
 
     Args:
-        settings: formats, fields, bounds and the way to the registry.
+        settings: formats, fields, bounds and how to reach the registry.
         while_waiting: called with the reason about every second while the registry is out of reach; may raise.
         then: called once that is over.
 
@@ -61,7 +61,7 @@ class Wire:
         """Return a decoder of the inputs.
 
         Args:
-            room: what the outputs take of a message, in bytes; None for no bound.
+            room: the largest message that the outputs accept, in bytes; None for no bound.
         """
         settings, registry = self._settings.input, self._registry
         if registry is None and settings.cloudevents == "ignore":
@@ -77,13 +77,13 @@ class Wire:
         )
 
     def link_reader(self) -> Callable[[bytes], dict[str, Any]]:
-        """Return what reads links as they went out, in whatever format that was, by JSON's fields.
+        """Return a function that reads published links, in whatever format, into the fields of the JSON format.
 
-        It raises a `ValueError` of what it cannot read: not all that write to a topic are this service, and a format
-        with schemas may have been that of the outputs once, of which no registry is named any more.
+        It raises a `ValueError` for what it cannot read: other programs may write to the topic too, and the outputs
+        may once have had a format with schemas whose registry is no longer configured.
         """
         if self._registry is None and "url" in self._settings.registry:
-            with suppress(SettingsError):  # the extra may be missing, which no setting of now wants
+            with suppress(SettingsError):  # the extra may be missing: no current setting needs it
                 self._registry = self._reach()
         registry = self._registry
         if registry is None:
@@ -100,7 +100,7 @@ class Wire:
             for form in forms:
                 with suppress(UndecodableError):
                     return plain_link(form.fields(value, ()))
-            raise ValueError("a link in no format that is known")
+            raise ValueError("a link in no known format")
 
         return read
 
@@ -108,7 +108,7 @@ class Wire:
         """Return an encoder of links and clusters.
 
         Raises:
-            RegistryError: the registry refuses, or lacks a schema that is not to be registered.
+            RegistryError: the registry refuses, or lacks a schema that must not be registered.
         """
         if self._registry is None or self._settings.output.format == "json":
             return JsonEncoder()
@@ -118,16 +118,16 @@ class Wire:
 
 
 def give_up(outage: RegistryUnreachableError) -> None:
-    """Let a question fail rather than wait: what `Wire` is given by those who ask."""
+    """Fail rather than wait: `while_waiting` for those who answer questions."""
     raise outage
 
 
 def _read_json(value: bytes) -> dict[str, Any]:
     if not value.startswith(_OBJECT):
-        raise ValueError("no JSON: links by a schema are read where registry.url is set")
+        raise ValueError("not JSON: to read links with a schema, set registry.url")
     link: dict[str, Any] = orjson.loads(value)
     if not {"id", "relation"} <= link.keys():
-        raise ValueError("a link has an id and a relation")
+        raise ValueError("a link must have an id and a relation")
     return link
 
 

@@ -498,7 +498,7 @@ def test_reader_of_what_is_there_waits_no_longer_than_it_says(
     monkeypatch.setattr(tail, "_SILENT_SECONDS", 2.0)
     settings = Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}})
     try:
-        told = r"nothing has come for 2 s: see kafka\.bootstrap\.servers"
+        told = r"nothing has arrived for 2 s: see kafka\.bootstrap\.servers"
         with Interrupted(settings, [stage.topics.unique]) as reader, pytest.raises(BrokerError, match=told):
             list(reader.messages(5, endless=False))
     finally:

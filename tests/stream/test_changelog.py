@@ -185,7 +185,7 @@ def test_truncated_log_is_told_before_anything_is_read(bootstrap: str, topic: st
     """A position that the topic no longer holds is not passed over; the first one that it holds is good."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
     delete_records(bootstrap, topic, 6)
-    with pytest.raises(ChangelogTruncatedError, match="begins at 6, the state stands at 5"):
+    with pytest.raises(ChangelogTruncatedError, match="begins at 6, but the state is at 5"):
         reader.seek(5)
     reader.seek(6)
     assert [record.offset for record in replay(reader)] == [6, 7, 8, 9]
@@ -226,7 +226,7 @@ def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogRead
     produce(bootstrap, topic, [Incoming(b"v", key=b"other")])
     with closing(ChangelogReader(settings(bootstrap), topic)) as other:
         wait_until(lambda: other.bounds() == (0, 1), "the new topic")
-        with pytest.raises(ChangelogLostError, match="ends at 1, the state stands at 10"):
+        with pytest.raises(ChangelogLostError, match="ends at 1, but the state is at 10"):
             other.seek(10)
 
 
@@ -234,7 +234,7 @@ def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) 
     """It may have been created a moment ago: until the deadline it is asked for again, and the caller hears of it."""
     waits: list[int] = []
     absent = ChangelogReader(settings(bootstrap), f"none-{uuid4().hex}", lambda: waits.append(1))
-    told = "cannot read none-.*: no broker has told of it for 2 s; "
+    told = "cannot read none-.*: no broker has described it for 2 s; "
     with closing(absent) as reader, pytest.raises(BrokerError, match=told):
         reader.bounds()
     assert waits

@@ -994,7 +994,7 @@ def test_lost_state_and_changelog_are_made_again_in_silence(bootstrap: str, tmp_
         delete_topic(bootstrap, name)
     with Service(tmp_path, bootstrap, topics) as service:
         assert service.wait_end() == 1
-    assert "the topic was deleted and made anew" in service.log()
+    assert "the topic was deleted and recreated" in service.log()
     shutil.rmtree(tmp_path / "state")
     produce(bootstrap, topics.input, [*stock.copies("abc"), *stock.articles("d")])
     with Service(tmp_path, bootstrap, topics) as service:
@@ -1021,7 +1021,7 @@ def test_state_of_another_index_is_told_by_the_settings_that_name_it(
     other = f"{setting}={topics.group}-other"
     with Service(tmp_path, bootstrap, topics, other) as service:
         assert service.wait_end() == 1
-    assert f"state.name = {topics.group} to go on with this index" in service.log()
+    assert f"state.name = {topics.group} to continue with this index" in service.log()
     assert "made anew" not in service.log()
     assert not [name for name in existing_topics(bootstrap) if name.startswith(f"{topics.group}-other")]
     produce(bootstrap, topics.input, stock.copies("a"))
@@ -1110,7 +1110,7 @@ def test_unreachable_broker_is_named(background: Background) -> None:
     """A broker that does not answer ends the service with exit code 1 and a message that says what to check."""
     assert background.left_alone.wait_end() == 1
     log = background.left_alone.log()
-    assert "no broker answers at 127.0.0.1:" in log
+    assert "no broker answered at 127.0.0.1:" in log
     assert "kafka.bootstrap.servers" in log
 
 

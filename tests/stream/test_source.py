@@ -166,7 +166,7 @@ def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: st
         _read(source, haul, 4)
         source.advance(haul, source.behind(haul))
         _anew(bootstrap, topics.input)
-        with pytest.raises(BrokerError, match=f"{topics.input} was deleted and made anew"):
+        with pytest.raises(BrokerError, match=f"{topics.input} was deleted and recreated"):
             _read(source, source.haul(), 1)
 
 

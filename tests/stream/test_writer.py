@@ -294,7 +294,7 @@ def test_without_transactions_whoever_was_given_up_writes_no_record(stage: Stage
     settings = stage.settings("at_least_once")
     writer = Writer(settings, stage.name, stage.changelog, stage.wait, ask_group=ask)
     stage.writers.append(writer)
-    with pytest.raises(AbortedError, match="has given this process up"):
+    with pytest.raises(AbortedError, match="no longer counts this process as a member"):
         begin_and_commit(writer, stage)
     assert stage.committed(stage.output) == ([] if when == "at the beginning" else [(b"a", b"1")])
     assert stage.ends(stage.changelog) == (0, 0)

@@ -94,7 +94,7 @@ def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
         ("commit.articles=0", "commit.articles = '0'"),
         ("commit.articels=1", "did you mean commit.articles?"),
         ("kafka.no.such=1", "no.such"),
-        ("kafka.enable.auto.commit=true", "the service depends on 'false'"),
+        ("kafka.enable.auto.commit=true", "the service requires 'false'"),
         ("text.stop_words=nowhere.txt", "text.stop_words = 'nowhere.txt': there is no such file"),
         ("nonsense", "group.name=value"),
     ],

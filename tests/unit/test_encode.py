@@ -130,7 +130,7 @@ def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypa
 @pytest.mark.parametrize("value", [b"{", b"{}", b"{no json}", b'{"id": "a"}'])
 def test_what_begins_as_a_link_and_is_none(value: bytes) -> None:
     """Whoever may write to the topic may write anything: it is told, so that a reader can leave it out."""
-    with pytest.raises(ValueError, match=r"unexpected|a link has an id"):
+    with pytest.raises(ValueError, match=r"unexpected|a link must have an id"):
         Wire(Settings()).link_reader()(value)
 
 

@@ -6,7 +6,7 @@ import { locale, measureOf, word } from "./words.js";
 const AWAITED = {
   "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the broker": "broker",
   "the state to load": "读取状态目录", "the changelog to be replayed": "重放变更日志",
-  "what the group has decided to be judged again": "重新判定消费组已判定的文章", "the end": "结束", "start-up": "启动",
+  "decided messages to be judged again": "重新判定消费组已判定的文章", "the process to end": "结束", "start-up": "启动",
 };
 // Why two texts are, or are not, copies.
 const GROUNDS = {

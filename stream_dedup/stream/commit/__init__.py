@@ -1,4 +1,4 @@
-"""A commit: messages in, decisions out, the state after them, and a shadow that judges the same.
+"""A commit: messages in, decisions out, the state after them, and a shadow that judges the same messages.
 
 Knows the steps and their order; knows nothing of who calls for them.
 """

@@ -35,7 +35,7 @@ class Committed:
 
     Attributes:
         messages: all of them.
-        size: bytes of them.
+        size: of the messages, in bytes.
         judged: the decisions.
         dead: messages that were not judged, and why.
         seconds: time by stage.
@@ -49,11 +49,11 @@ class Committed:
 
 
 class GroupOffsets(NamedTuple):
-    """What the input's group is told with a commit.
+    """What a commit stores in the input's group.
 
     Attributes:
-        offsets: the next to read, by topic and partition.
-        metadata: of the group, as of now.
+        offsets: next offset to read, by topic and partition.
+        metadata: current metadata of the group.
     """
 
     offsets: Mapping[Place, int]
@@ -69,9 +69,9 @@ class Pipeline:
         reader: reads ahead meanwhile.
         sink: sends the outputs.
         writer: commits.
-        topic: name of the changelog, with the id that Kafka gave it.
-        while_waiting: called about every second while messages are not read through yet; may raise to give up.
-        shadow: judges what was committed once more; None where there is none.
+        topic: the changelog's name and topic id, see `Topics.identity`.
+        while_waiting: called about every second until the messages are prepared; may raise to give up.
+        shadow: judges committed messages a second time; None if there is none.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class Pipeline:
         self._shadow = shadow
 
     def commit(self, intake: Intake) -> Committed:
-        """Decide messages and commit what becomes of them.
+        """Decide messages and commit the results.
 
         Raises:
             AbortedError: the transaction was aborted: nothing has changed, the same messages can be committed again.
             FencedError: another process writes to the index now.
             BrokerError: the broker refuses, or gives no answer.
             RegistryError: the schema registry refuses.
-            StoreError: the state cannot be read or written. What is committed by then is in the changelog.
+            StoreError: the state cannot be read or written. What was committed before is in the changelog.
         """
         protocol.reached(Step.READ)
         self._reader.read_ahead()
@@ -118,11 +118,11 @@ class Pipeline:
         self._publish(Decoded(items, dead), judged)
         watch.lap("produce")
         protocol.reached(Step.PUBLISHED)
-        # What came in meanwhile is worked through while the broker is waited for.
+        # Prepare what has arrived in the meantime while waiting for the broker.
         self._reader.read_ahead()
         if not self._source.holds(haul):
             self._writer.abort()
-            raise AbortedError("the group has given some of the partitions to another process")
+            raise AbortedError("the group has assigned some of the partitions to another process")
         positions = self._source.behind(haul)
         group = GroupOffsets(haul.positions(), self._source.group())
         commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
@@ -135,13 +135,13 @@ class Pipeline:
         return Committed(haul.messages, haul.size, judged, dead, seconds)
 
     def note(self) -> None:
-        """Commit what was found out about the topics of the input, where no message comes that it could go with.
+        """Commit what was found out about the input topics when no message arrives to commit it with.
 
         Raises:
-            AbortedError: as in `commit`; so all that follows.
-            FencedError: see `AbortedError`.
-            BrokerError: see `AbortedError`.
-            StoreError: see `AbortedError`.
+            AbortedError: as in `commit`.
+            FencedError: as in `commit`.
+            BrokerError: as in `commit`.
+            StoreError: as in `commit`.
         """
         positions = self._source.noted()
         if not positions:
@@ -160,9 +160,9 @@ class Pipeline:
                 self._sink.decision(message, outcome, decided_ms)
             elif isinstance(outcome, Withdrawn):
                 self._sink.withdrawn(outcome, decided_ms)
-            # Before the next decision: of two records under an id the last one is in force.
+            # Before the next decision: of two records with the same id the last one counts.
             self._sink.successions(judged.successions.get(place, ()), item, decided_ms)
-        # In the input's order, which is then the same wherever a commit ends.
+        # In input order, which does not depend on where a commit ends.
         for message, error in sorted(decoded.dead, key=_place_of_letter):
             self._sink.dead_letter(message, error)
         self._sink.clusters(judged.clusters, decided_ms)
@@ -192,23 +192,23 @@ def commit_change(
     watch: Stopwatch,
     group: GroupOffsets | None = None,
 ) -> None:
-    """Commit what messages change, with all that was sent, and bring the state up to it.
+    """Commit a change together with everything that was sent, and apply it to the state.
 
     Args:
         change: of the engine's last decision.
-        positions: where the state stands then: offsets behind the messages by topic and partition, and what else it is
-            to know of topics.
+        positions: of the state after the change: offsets after the messages by topic and partition, and topic
+            identities to record.
         engine: whose state it changes.
         writer: commits.
-        topic: name of the changelog, with the id that Kafka gave it.
-        watch: gets the time of the transaction, and that of the state.
-        group: what the input's group is told; None where it knows already.
+        topic: the changelog's name and topic id, see `Topics.identity`.
+        watch: gets the laps `transaction` and `apply`.
+        group: what to store in the input's group; None if it has this already.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
         FencedError: another process writes to the index now.
         BrokerError: the broker refuses, or gives no answer.
-        StoreError: the state cannot be written. What is committed by then is in the changelog.
+        StoreError: the state cannot be written. What was committed before is in the changelog.
     """
     offsets, metadata = group or GroupOffsets({}, None)
     behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), offsets, metadata)

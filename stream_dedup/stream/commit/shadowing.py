@@ -1,4 +1,4 @@
-"""The shadow: a second engine with other thresholds, which judges what was committed, without effect.
+"""The shadow: a second engine with other thresholds, which judges what was committed, without any effect.
 
 Knows its state, its producer and what becomes of its errors; knows nothing of what a disagreement is.
 """
@@ -30,7 +30,7 @@ from stream_dedup.stream.kafka.headers import trace_headers
 
 _FOLDER = "shadow"  # beside the live states
 _DIGEST_BYTES = 4
-_MOST_WAITING = 10_000  # messages; what comes beyond is counted and not sent
+_MOST_WAITING = 10_000  # messages; further ones are counted and not sent
 _FLUSH_SECONDS = 2.0
 _AGREEMENT = "none"
 
@@ -38,16 +38,16 @@ log = structlog.get_logger()
 
 
 class Shadow:
-    """Judges what the live engine has judged and committed. Whatever fails in it ends it, and never the stream.
+    """Judges what the live engine has judged and committed. Any failure in it ends the shadow, never the stream.
 
-    Its state goes on from where it was, if the live one stands at the same place; else it begins as a copy of that.
+    Its state is kept if it is at the same positions as the live state; otherwise it starts as a copy of that.
 
     Args:
         settings: of the service.
-        live: the engine in force.
-        store: of that.
+        live: the live engine.
+        store: of the live state.
         directory: of the live state.
-        metrics: told how many articles disagree, and how.
+        metrics: count how many articles disagree, and how.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class Shadow:
         outcomes: Sequence[Outcome],
         positions: Positions,
     ) -> None:
-        """Judge what was committed, and tell where that makes a difference.
+        """Judge what was committed, and report the disagreements.
 
         Args:
             items: in order.
-            prepared: all the articles, if they were.
-            outcomes: of the live engine, one an item.
-            positions: next input offset by topic and partition, of those that the commit moves.
+            prepared: all the articles, if they were prepared.
+            outcomes: of the live engine, one per item.
+            positions: next input offset by topic and partition, for those that the commit moves.
         """
         if self._engine is None:
             return
@@ -86,12 +86,12 @@ class Shadow:
             judged = self._engine.decide(items, prepared)
             self._engine.apply(judged.change, positions)
             self._tell(outcomes, judged.outcomes)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the stream goes on
+        except Exception as error:  # noqa: BLE001  # whatever it is, the stream continues
             _tell_end(error)
             self.close()
 
     def close(self) -> None:
-        """Release the state, and send what is left."""
+        """Release the state, and send what is still queued."""
         engine, self._engine = self._engine, None
         self._metrics.shadow_running.set(0)
         if engine is None:
@@ -99,11 +99,11 @@ class Shadow:
         try:
             engine.close()
             self._producer.flush(_FLUSH_SECONDS)
-        except Exception as error:  # noqa: BLE001  # as above: a full disk fails here once more
+        except Exception as error:  # noqa: BLE001  # as above: a full disk fails here again
             _tell_end(error)
 
     def _kept(self) -> Deduplicator | None:
-        """Return an engine on the state that is there, if it has judged all that the live one has."""
+        """Return an engine on the existing state, if that has judged exactly what the live one has."""
         if not self._directory.is_dir():
             return None
         with ExitStack() as closing_unless_kept:
@@ -160,7 +160,7 @@ def _tell_end(error: Exception) -> None:
 
 
 def discard_shadows(directory: Path) -> None:
-    """Delete the states of shadows beside a live one: they are of use only as long as they are kept up with it."""
+    """Delete the shadow states beside a live one: they are useful only while they keep up with it."""
     shutil.rmtree(_folder(directory), ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""The input: batches of messages from where the state stands, read and decoded ahead.
+"""The input: batches of messages from the state's positions on, read and decoded ahead.
 
 Knows partitions and offsets; decides nothing.
 """

@@ -1,4 +1,4 @@
-"""Messages of the input to articles and withdrawals, or to the reason why they are neither.
+"""Decodes input messages into articles and withdrawals, or the reason why they are neither.
 
 Knows messages and their headers; knows nothing of what becomes of them.
 """
@@ -20,12 +20,12 @@ from stream_dedup.stream.kafka.places import offset_of, place_of
 from stream_dedup.trace import Trace, trace_of
 
 log = structlog.get_logger()
-_complaints = Complaints()  # of all messages
+_complaints = Complaints()  # shared by all messages
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Messages decoded.
+    """Decoded messages.
 
     Attributes:
         items: the articles and withdrawals, with their messages.
@@ -37,10 +37,10 @@ class Decoded:
 
 
 def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
-    """Decode messages; what one of them holds never keeps the others from it.
+    """Decode messages; a faulty one never affects the others.
 
     Raises:
-        RegistryError: the schema registry refuses, or is asked no more.
+        RegistryError: the schema registry refuses, or its client was closed.
     """
     now_ms = time.time_ns() // 1_000_000
     items: list[tuple[Message, Article | Withdrawal]] = []
@@ -56,7 +56,7 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
             dead.append((message, error))
         except RegistryError:
             raise  # it says nothing about the message
-        except Exception as error:  # whatever one message does, the stream goes on
+        except Exception as error:  # whatever one message does, the stream continues
             _tell(message, error)
             log.debug("message_fault", exc_info=True)
             dead.append((message, UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")))
@@ -64,7 +64,7 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
 
 
 def _tell(message: Message, error: Exception) -> None:
-    """Tell of a fault of the service; what the exception says may be text of the article."""
+    """Log a fault of the service, without the exception's message: that may quote the article."""
     where = raised_at(error)
     _complaints.error(
         "message_not_decoded",

@@ -16,11 +16,11 @@ class Haul:
 
     Attributes:
         messages: in order within each partition.
-        size: bytes of them.
-        due: when their commit is due, by `time.monotonic`; None as long as there are none.
-        newest: offset of the last one by partition.
-        last: that one itself.
-        moved: whether a partition of theirs was taken away or given anew since, or has lost what was read.
+        size: of the messages, in bytes.
+        due: when their commit is due, by `time.monotonic`; None while there are none.
+        newest: offset of the last message by partition.
+        last: the last message itself, by partition.
+        moved: whether one of their partitions has since been revoked or assigned again, or has lost what was read.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -31,5 +31,5 @@ class Haul:
     moved: bool = False
 
     def positions(self) -> dict[Place, int]:
-        """Return the offset behind the last message, by topic and partition."""
+        """Return the offset after the last message, by topic and partition."""
         return {place: offset + 1 for place, offset in self.newest.items()}

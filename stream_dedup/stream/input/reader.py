@@ -1,4 +1,4 @@
-"""Reads ahead: while a batch is decided and committed, the next one is read, decoded and its texts are worked through.
+"""Reads ahead: while a batch is decided and committed, the next one is read, decoded and its texts are prepared.
 
 Knows what may be done with messages before their turn; knows nothing of decisions or of what becomes of them.
 """
@@ -21,16 +21,16 @@ from stream_dedup.stream.input.decoded import Decoded, decode_all
 from stream_dedup.stream.input.haul import Haul
 from stream_dedup.stream.input.source import Source
 
-_SLICE_SECONDS = 1.0  # of a wait: signals and heartbeats wait no longer
+_SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Messages decoded, and their articles prepared.
+    """Decoded messages with their articles prepared.
 
     Attributes:
         decoded: what they hold.
-        prepared: the articles among them; None where there are none, or they have to be worked out in their turn.
+        prepared: the articles among them; None if there are none, or they have to be prepared when it is their turn.
         seconds: time by stage.
     """
 
@@ -41,13 +41,13 @@ class Taken:
 
 @dataclass(slots=True)
 class Intake:
-    """The messages of one commit, on their way since they came in.
+    """The messages of one commit, being processed since they arrived.
 
     Attributes:
         haul: the messages.
-        parts: what becomes of them, a part each time that some came in.
-        messages: how many are on their way.
-        awaited: whether their turn has come: what can be done then is not done before any more.
+        parts: their results, one part for each time that some arrived.
+        messages: how many are being processed.
+        awaited: whether their turn has come: work that can be done then is no longer done ahead.
     """
 
     haul: Haul
@@ -56,7 +56,7 @@ class Intake:
     awaited: bool = False
 
     def taken(self, while_waiting: Callable[[], None]) -> Taken:
-        """Wait for all of them.
+        """Wait for all parts and join them.
 
         Args:
             while_waiting: called about every second, since they may wait for a schema registry; may raise to give up.
@@ -81,12 +81,12 @@ class Intake:
 
 
 class Reader:
-    """Hands out the messages of one commit after the other. Use it as a context manager: its thread ends with it.
+    """Hands out the messages of one commit after another. Use it as a context manager: its thread ends with it.
 
     Args:
         source: where they come from.
         decoder: reads them.
-        engine: works their texts through.
+        engine: prepares their texts.
     """
 
     def __init__(self, source: Source, decoder: Decoder, engine: Deduplicator) -> None:
@@ -105,13 +105,13 @@ class Reader:
         self._thread.shutdown(cancel_futures=True)
 
     def read(self, stopping: threading.Event) -> Intake | None:
-        """Return the messages of the next commit, all of them on their way; None if nothing came or it is not due yet.
+        """Return the messages of the next commit, all being processed; None if nothing came or it is not due yet.
 
         Args:
             stopping: ends the waiting.
 
         Raises:
-            BrokerError: the broker refuses for good, for instance for want of rights.
+            BrokerError: the broker refuses for good, for instance because rights are missing.
         """
         intake, end = self._next, time.monotonic() + _SLICE_SECONDS
         while self._source.take(intake.haul, stopping):
@@ -126,7 +126,7 @@ class Reader:
         return intake
 
     def read_ahead(self) -> None:
-        """Begin with what has come in for the commit after that at hand.
+        """Start processing what has arrived for the commit after the current one.
 
         Raises:
             BrokerError: as in `read`.
@@ -135,14 +135,14 @@ class Reader:
         self._take_in(self._next)
 
     def rewind(self) -> bool:
-        """Go back to the first message that is not committed; return whether that can be done, see `Source.rewind`."""
+        """Go back to the first uncommitted message; return whether that was possible, see `Source.rewind`."""
         if not self._source.rewind():
             return False
         self._next = Intake(self._source.haul())
         return True
 
     def _take_in(self, intake: Intake) -> None:
-        """Begin with what has come in since the last time."""
+        """Start processing what has arrived since the last call."""
         messages = intake.haul.messages[intake.messages :]
         if messages:
             intake.messages += len(messages)

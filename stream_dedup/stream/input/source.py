@@ -1,4 +1,4 @@
-"""The input: batches of messages from the place where the state stands.
+"""The input: batches of messages from the state's positions on.
 
 Knows subscription, assignment and offsets; knows nothing of what messages hold.
 """
@@ -32,12 +32,12 @@ from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, consume
 from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of
 from stream_dedup.stream.kafka.topics import taken_in
 
-_CHUNK = 64  # messages taken at a time, so that a batch of giants is noticed before it fills the memory
-_PIECE_SECONDS = 0.01  # that messages are collected until they are looked at
-_LOOK_SECONDS = 2.0  # that the broker is asked at most which topics there are
-_AGAIN_SECONDS = 10.0  # until it is asked again where it did not say
-_IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
-# How librdkafka tells that a new leader's log ends before what was read, and where.
+_CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed before it fills the memory
+_PIECE_SECONDS = 0.01  # to collect messages before they are looked at
+_LOOK_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
+_AGAIN_SECONDS = 10.0  # until it is asked again if it did not say
+_IDLE_SECONDS = 0.1  # without a message, after which the loop turns
+# How librdkafka reports that a new leader's log ends before what was read, and where.
 _TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
@@ -45,12 +45,12 @@ log = structlog.get_logger()
 
 
 class Lag(NamedTuple):
-    """What of a partition is still to be committed.
+    """What is still to be committed of a partition.
 
     Attributes:
         messages: how many there are.
-        since_ms: the timestamp of the oldest of them where it was read, else of the last one before it that is
-            committed, milliseconds since 1970 in UTC; None where there are none, or neither is known.
+        since_ms: timestamp of the oldest of them if it has been read, else of the last committed message before it,
+            milliseconds since 1970 in UTC; None if there are none, or neither is known.
     """
 
     messages: int
@@ -58,19 +58,19 @@ class Lag(NamedTuple):
 
 
 class Source:
-    """Reads the input topics from the offsets that the state stands at.
+    """Reads the input topics from the state's positions on.
 
-    Where the state has none for a partition, reading begins as `auto.offset.reset` says (the earliest message by
-    default): what the group has committed is for the monitors of its lag, and for states that are made anew. A topic
-    that was deleted and made anew is read from its beginning: its identity is kept among the positions. One that has
-    lost what was to be read next is read on where it goes on: at its beginning, where that was deleted; at its end,
-    where messages that were read are lost as well, as after an unclean election.
+    If the state has no position in a partition, reading begins as `auto.offset.reset` says (the earliest message by
+    default): the group's committed offsets are only for lag monitoring and for rebuilding a state. A topic that was
+    deleted and recreated is read from its beginning: its identity is kept among the positions. A partition that has
+    lost the next messages to read is resumed at its first offset if they were deleted, and at its end if messages
+    already read are lost as well, as after an unclean leader election.
 
     Args:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
         identify: see `Standing`.
-        on_statistics: called with the client's statistics; None where they are not wanted.
+        on_statistics: called with the client's statistics; None if they are not needed.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Source:
         self._settings = settings
         self._commit = settings.commit
         properties = consumer_properties(settings)
-        # By itself the client would begin anew, or leave out what is still there.
+        # On its own the client would start over, or skip messages that still exist.
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._standing = Standing(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
@@ -96,15 +96,15 @@ class Source:
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
-        self._hauls: list[Haul] = []  # those that are not committed yet, in order
-        self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last message that is committed
+        self._hauls: list[Haul] = []  # those not committed yet, in order
+        self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last committed message
         self._look_for_topics()
 
     def _look_for_topics(self) -> None:
-        """Subscribe to what is to be read by now, once in a while: expressions take in topics that are made later.
+        """Update the subscription once in a while: expressions also match topics that are created later.
 
         Raises:
-            BrokerError: a topic was deleted and made anew while it was read.
+            BrokerError: a topic was deleted and recreated while it was read.
         """
         if time.monotonic() < self._look_at:
             return
@@ -131,7 +131,7 @@ class Source:
         log.info("topics_taken_in", topics=topics)
 
     def haul(self) -> Haul:
-        """Return a new haul, behind those that are not committed yet."""
+        """Return a new haul, after those not committed yet."""
         haul = Haul()
         self._hauls.append(haul)
         return haul
@@ -139,22 +139,22 @@ class Source:
     def take(self, haul: Haul, stopping: threading.Event) -> bool:
         """Read some messages into a haul; return whether there may be more for it.
 
-        There are none where it is as large as a commit may be, where a commit is due and all that came in is taken, or
-        where nothing has come at all.
+        There is nothing more if the haul is as large as a commit may be, if a commit is due and everything that has
+        arrived is taken, or if nothing has arrived at all.
 
         Args:
             haul: the last one.
-            stopping: ends it.
+            stopping: ends the reading.
 
         Raises:
-            BrokerError: the broker refuses for good, for instance for want of rights.
+            BrokerError: the broker refuses for good, for instance because rights are missing.
         """
         self._look_for_topics()
         room = self._room(haul)
         if not room or stopping.is_set():
             return False
         if haul.due is None:
-            # consume() waits its whole time unless it gets all it asks for: so one message is asked for.
+            # consume() waits for its full timeout unless it gets all it asks for: so ask for one message.
             return self._take(haul, 1, _IDLE_SECONDS) > 0
         remaining = haul.due - time.monotonic()
         if remaining <= 0:
@@ -163,38 +163,38 @@ class Source:
         return True
 
     def take_at_once(self, haul: Haul) -> None:
-        """Read what has come in already, as far as the haul has room for it; see `take`."""
+        """Read what has already arrived, as far as the haul has room for it; see `take`."""
         while room := self._room(haul):
             if self._take(haul, room, 0.0) < room:
                 break
 
     def holds(self, haul: Haul) -> bool:
-        """Tell whether the partitions of a haul have been this process's ever since."""
-        # One that was taken and given back is read from the state's position again.
+        """Tell whether this process has held the haul's partitions ever since they were read."""
+        # A partition that was revoked and assigned again is read from the state's position again.
         return not haul.moved and haul.newest.keys() <= self.assigned
 
     def behind(self, haul: Haul) -> dict[Place, int]:
-        """Return where the state will stand behind a haul: positions and identities of which it does not know."""
+        """Return the state's positions after a haul, with the topic identities that it has not recorded yet."""
         return self.noted() | haul.positions()
 
     def noted(self) -> dict[Place, int]:
-        """Return what was found out about topics that the state does not know: to be told to it now."""
+        """Return what the state has not recorded about topics yet; see `Standing.noted`."""
         return self._standing.noted()
 
     def told(self, positions: Mapping[Place, int]) -> None:
-        """Note that the state knows what `behind` or `noted` has returned last."""
+        """Note that the state has recorded what `behind` or `noted` returned last."""
         self._standing.told(positions)
 
     def group(self) -> object:
-        """Return the group's metadata of now: every transaction wants its own."""
+        """Return the group's current metadata: every transaction needs its own."""
         return self._consumer.consumer_group_metadata()
 
     def advance(self, haul: Haul, positions: Mapping[Place, int]) -> None:
-        """Note that a haul is committed. Without transactions, tell the group as well.
+        """Note that a haul is committed. Without transactions, commit its offsets to the group as well.
 
         Args:
-            haul: the first of those that were not.
-            positions: as `behind` tells them: there the state stands now.
+            haul: the first one that was not committed.
+            positions: what `behind` returned: the state's positions now.
         """
         self._hauls.remove(haul)
         self.told(positions)
@@ -205,7 +205,7 @@ class Source:
             self._tell_group(haul.positions())
 
     def _tell_group(self, positions: Mapping[Place, int]) -> None:
-        """Tell the group how far it has decided."""
+        """Commit to the group how far it has decided."""
         offsets = offsets_of(positions)
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -213,8 +213,8 @@ class Source:
             self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
 
     def _read_on(self, committed: AbstractSet[Place]) -> None:
-        """Read from behind a commit: who was given a partition anew meanwhile began before it."""
-        # What has been read ahead of one that stayed is not read again.
+        """Read from after a commit: partitions that were reassigned in the meantime were started before it."""
+        # What has been read ahead from a partition that stayed is not read again.
         again = (committed & self.assigned) - self._under_way()
         places = [TopicPartition(*place, self._standing.offset_of(place)) for place in again]
         try:
@@ -223,14 +223,14 @@ class Source:
             self._fault = error.args[0]
 
     def rewind(self) -> bool:
-        """Go back to the first message that is not committed, in each partition; return whether that can be done.
+        """Go back to the first uncommitted message in each partition; return whether that was possible.
 
-        It cannot where one of the partitions was taken, or taken and given back: then this source is of no use.
+        It is not if one of the partitions was revoked, even if it was assigned again: then this source is unusable.
 
         Raises:
             BrokerError: the broker or librdkafka refuses.
         """
-        # The group may have gone on without this process: it joins again, and hears what it has left.
+        # The group may have continued without this process: it rejoins, and learns what it still holds.
         self._look_in()
         if not all(map(self.holds, self._hauls)):
             return False
@@ -242,32 +242,32 @@ class Source:
             for place, offset in firsts.items():
                 self._consumer.seek(TopicPartition(*place, offset))
         except KafkaException as error:
-            raise BrokerError(f"cannot go back in the input: {error.args[0].str()}") from None
+            raise BrokerError(f"cannot rewind the input: {error.args[0].str()}") from None
         self._hauls.clear()
         return True
 
     def keep_alive(self) -> None:
-        """Stay in the group while a commit takes long: nothing is read meanwhile."""
+        """Stay in the group during a long commit, without reading anything."""
         if time.monotonic() - self._polled_at < _KEEP_ALIVE_SECONDS:
             return
         self._look_in()
 
     def _look_in(self) -> None:
-        """Hear from the group without reading anything."""
+        """Handle what the group has to say, without reading anything."""
         self._polled_at = time.monotonic()
         self._consumer.pause([TopicPartition(*place) for place in self.assigned])
         self._good(self._consumer.consume(1, 0.0), Haul())
         self._consumer.resume([TopicPartition(*place) for place in self.assigned])
 
     def lag(self) -> dict[Place, Lag]:
-        """Return what of each assigned partition is still to be committed, as far as is known."""
+        """Return what is still to be committed of each assigned partition, as far as is known."""
         waiting: Counter[Place] = Counter()
         oldest: dict[Place, Message] = {}
         for message in (message for haul in self._hauls for message in haul.messages):
             place = place_of(message)
             waiting[place] += 1
             oldest.setdefault(place, message)
-        # The consumer's position, not the last message's: a transaction ends with a marker, which is no message.
+        # The consumer's position, not the last message's: a transaction ends with a marker, which is not a message.
         positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
         lags = {}
         for position in positions:
@@ -286,15 +286,15 @@ class Source:
         self._consumer.close()
 
     def _room(self, haul: Haul) -> int:
-        """Return how many messages are to be taken next, 0 where the haul is full."""
+        """Return how many messages to take next, 0 if the haul is full."""
         return min(_CHUNK, self._commit.articles - len(haul.messages)) if haul.size < self._commit.bytes else 0
 
     def _take(self, haul: Haul, most: int, seconds: float) -> int:
-        """Add what comes in within some time; return how many messages."""
+        """Add what arrives within some time; return how many messages that was."""
         messages = self._good(self._consumer.consume(most, seconds), haul)
         self._polled_at = time.monotonic()
         if self._fault is not None:
-            raise BrokerError(f"cannot take up the assigned partitions: {self._fault.str()}")
+            raise BrokerError(f"cannot start to read the assigned partitions: {self._fault.str()}")
         if messages and haul.due is None:
             haul.due = time.monotonic() + self._commit.interval_ms / 1000
         haul.messages += messages
@@ -302,9 +302,9 @@ class Source:
         return len(messages)
 
     def _good(self, messages: Iterable[Message], haul: Haul) -> list[Message]:
-        """Return the messages that are none twice in a haul, and note the newest offsets.
+        """Return the messages that a haul does not hold yet, and note the newest offsets.
 
-        A partition which is revoked and assigned again in between is read from the state's position once more.
+        A partition that is revoked and assigned again in between is read from the state's position once more.
         """
         good = []
         for message in messages:
@@ -323,15 +323,15 @@ class Source:
         return good
 
     def _go_on(self, place: Place, offset: int, told: str) -> None:
-        """Read a partition on where it has messages, since it has none where it was read to.
+        """Resume a partition where it has messages, since the next one to read is gone.
 
         Args:
             place: topic and partition.
-            offset: that was asked for; not above 0 where a new leader made the client look.
-            told: by the client.
+            offset: the one that was requested; not above 0 if a new leader made the client look.
+            told: the client's error message.
 
         Raises:
-            BrokerError: the broker does not tell what it has, or that is another topic by now.
+            BrokerError: the broker does not say which offsets it has, or the topic was recreated.
         """
         if place not in self.assigned:
             return
@@ -341,11 +341,11 @@ class Source:
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_LOOK_SECONDS)
             if truncated := _TRUNCATED.search(told):
-                end = int(truncated[1])  # behind it others have come meanwhile
+                end = int(truncated[1])  # others have arrived after it in the meantime
             goes_on = max(first, min(read_to, end))
             log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
             if goes_on < read_to:
-                # What was read behind it and is not committed stands under offsets that others have by now.
+                # What was read after it and is not committed has offsets that now belong to other messages.
                 self._spoil({place})
             self._standing.go_on(place, goes_on)
             self._read_from([TopicPartition(*place, goes_on)])
@@ -353,17 +353,17 @@ class Source:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
 
     def _read_from(self, places: list[TopicPartition]) -> None:
-        """Read assigned partitions from other offsets than where they are."""
+        """Move assigned partitions to other offsets."""
         self._consumer.incremental_unassign(places)
         self._consumer.incremental_assign(places)
 
     def _move(self, places: set[Place]) -> None:
-        """Note that partitions were taken or given."""
+        """Note that partitions were revoked or assigned."""
         self.rebalances += 1
         self._spoil(places)
 
     def _spoil(self, places: set[Place]) -> None:
-        """Have nothing that was read of some partitions committed as it is."""
+        """Make sure that nothing read from some partitions is committed as it is."""
         for haul in self._hauls:
             haul.moved |= not places.isdisjoint(haul.newest)
 
@@ -375,18 +375,18 @@ class Source:
                 partition.offset = self._standing.offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
         except KafkaException as error:
-            # An exception would get lost on its way out of a callback: `take` raises it.
+            # An exception would be lost in a callback: `take` raises it instead.
             self._fault = error.args[0]
             return
-        # A group that is new, or whose offsets were lost, knows no partition to which nothing comes. Of the others it
-        # may have been told already what is being committed.
+        # A group that is new, or whose offsets were lost, has none for a partition that gets no messages. For the
+        # partitions under way it may already have the offsets that are being committed.
         self._tell_group(self._standing.known(places - self._under_way()))
         self._move(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
     def _under_way(self) -> set[Place]:
-        """Return the partitions of which messages were read that are not committed."""
+        """Return the partitions with messages that were read but not committed."""
         return {place for haul in self._hauls for place in haul.newest}
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:

@@ -1,4 +1,4 @@
-"""Where the state stands in the input, and what it is to be told of topics that it does not know.
+"""The state's position in each input partition, and topic identities it has not recorded yet.
 
 Knows positions and the identities of topics; knows nothing of the client that reads.
 """
@@ -17,61 +17,61 @@ Identify = Callable[[Collection[str]], Mapping[str, int]]
 
 
 class Standing:
-    """Where the state stands in each partition, by topics that it knows by their identities.
+    """The state's position in each partition, and the identities by which it tells recreated topics apart.
 
     Args:
         positions: of the state: next offset by topic and partition.
-        identify: returns a number for each of some topics, another one once it is made anew; those that it leaves out
-            are taken for what they were.
-        first_offset: from which a partition is read in which the state has none.
+        identify: returns a number for each of some topics, which changes when a topic is recreated; topics that it
+            leaves out are assumed to be unchanged.
+        first_offset: where to start in a partition in which the state has no position.
     """
 
     def __init__(self, positions: Mapping[Place, int], identify: Identify, first_offset: int) -> None:
         self._positions = dict(positions)
-        self._noted: dict[Place, int] = {}  # positions and identities of which the state does not know yet
-        self._telling: dict[Place, int] = {}  # those that it is being told
+        self._noted: dict[Place, int] = {}  # positions and identities that the state has not recorded yet
+        self._telling: dict[Place, int] = {}  # those being recorded
         self._identify = identify
         self._first_offset = first_offset
 
     def known(self, places: Collection[Place]) -> dict[Place, int]:
-        """Return the positions in those of some partitions in which the state has one."""
+        """Return the state's positions in some partitions, without those in which it has none."""
         return {place: self._positions[place] for place in places if place in self._positions}
 
     def position(self, place: Place) -> int:
-        """Return the next offset of a partition, 0 where the state has none."""
+        """Return the next offset of a partition, 0 if the state has none."""
         return self._positions.get(place, 0)
 
     def offset_of(self, place: Place) -> int:
-        """Return from where a partition is read."""
-        # What stands at 0 begins with the oldest message there is, also where that is another by now.
+        """Return the offset to start reading a partition from."""
+        # A position of 0 means the oldest message still in the topic, whatever its offset.
         return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
 
     def go_on(self, place: Place, offset: int) -> None:
-        """Note that a partition is read on from another offset."""
+        """Note that a partition is resumed at another offset."""
         self._positions[place] = offset
 
     def noted(self) -> dict[Place, int]:
-        """Return what was found out about topics that the state does not know: to be told to it now."""
+        """Return the identities and reset positions that the state has not recorded yet, in order to record them."""
         self._telling = self._noted.copy()
         return self._telling
 
     def told(self, positions: Mapping[Place, int]) -> None:
-        """Note that the state knows positions, and what `noted` has returned last."""
+        """Note that the state has recorded positions, and what `noted` returned last."""
         identities = self._telling.items() & self._noted.items()
         told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
         self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told}
-        # What was found to be made anew since then stands where it was put.
+        # Topics found to be recreated since then keep their reset positions.
         self._positions |= {place: offset for place, offset in positions.items() if place not in self._noted}
 
     def take_up(self, places: set[Place], under_way: set[Place]) -> None:
-        """Note the identities of the topics of some partitions, and begin those anew that have another one.
+        """Note the topic identities of some partitions, and start topics over whose identity has changed.
 
         Args:
-            places: that are to be read.
-            under_way: further ones, of which something was read.
+            places: partitions to be read.
+            under_way: further partitions, from which messages were read.
 
         Raises:
-            KafkaException: the broker does not tell.
+            KafkaException: the broker does not report them.
         """
         news = news_of(self._identify({topic for topic, _ in places}), self._positions, places | under_way)
         anew = {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
@@ -81,17 +81,19 @@ class Standing:
         self._noted |= news
 
     def check(self, places: Collection[Place]) -> None:
-        """Check that the topics of some partitions are those that they were.
+        """Check that the topics of some partitions have not been recreated.
 
         Args:
-            places: that are read.
+            places: partitions being read.
 
         Raises:
-            BrokerError: one was deleted and made anew: it has other messages under the same offsets.
+            BrokerError: one was deleted and recreated: it has other messages at the same offsets.
         """
         for topic, identity in self._identify({topic for topic, _ in places}).items():
             known = self._positions.get((topic, IDENTITY))
             if known is None:
                 self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity
             elif known != identity:
-                raise BrokerError(f"topic {topic} was deleted and made anew: a new start reads it from its beginning")
+                raise BrokerError(
+                    f"topic {topic} was deleted and recreated: restart the service to read it from its beginning"
+                )

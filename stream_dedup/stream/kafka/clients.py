@@ -1,6 +1,6 @@
 """librdkafka's clients and their properties.
 
-Knows which properties the service depends on, and which errors pass; knows nothing of topics or messages.
+Knows which properties the service depends on, and which errors are transient; knows nothing of topics or messages.
 """
 
 import logging
@@ -26,10 +26,10 @@ _LONGEST_TRANSACTION_SECONDS = 900.0  # what brokers allow unless their transact
 _REPLAY_FETCH_BYTES = 16 << 20
 _REPLAY_QUEUE_KILOBYTES = 64 << 10
 _BROWSED_KILOBYTES = 1 << 10
-_STATISTICS_MS = "10000"  # between two statistics of a client: most scrapes are less often
-_STARTING = "load in progress"  # of a broker that has just started; tried again by itself
+_STATISTICS_MS = "10000"  # between two statistics of a client: most scrapes are less frequent
+_STARTING = "load in progress"  # from a broker that has just started; librdkafka retries by itself
 
-# The service's promises rest on these: whoever overrides one breaks them, so it is refused.
+# The service's guarantees rest on these: overriding one would break them, so it is refused.
 _FIXED_CONSUMER = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -38,7 +38,7 @@ _FIXED_CONSUMER = {
 }
 _FIXED_PRODUCER = {"enable.idempotence": "true", "acks": "all"}
 
-# Under which names librdkafka tells of properties that have two (its CONFIGURATION.md calls these aliases).
+# The names by which librdkafka reports properties that have two (its CONFIGURATION.md calls these aliases).
 _OWN_NAMES = {
     "acks": "request.required.acks",
     "bootstrap.servers": "metadata.broker.list",
@@ -57,9 +57,9 @@ _PASSING = frozenset(
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
         KafkaError._RESOLVE,  # noqa: SLF001  # the same
         KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
-        # A request that never left the client: the answers to those before it did not come.
+        # A request that never left the client, because earlier ones were not answered.
         KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001  # the same
-        # The group goes on without this consumer, which joins again at the next poll.
+        # The group continues without this consumer, which rejoins at the next poll.
         KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.NETWORK_EXCEPTION,
@@ -75,11 +75,11 @@ _PASSING = frozenset(
     }
 )
 
-# What refuses a connection, and where to look.
+# Errors that refuse a connection, and where to look.
 _REFUSALS = {
     KafkaError._AUTHENTICATION: "check kafka.sasl.mechanism and its credentials",  # noqa: SLF001  # the same
     KafkaError.SASL_AUTHENTICATION_FAILED: "check kafka.sasl.mechanism and its credentials",
-    KafkaError._SSL: "check kafka.ssl.ca.location, and whether the broker wants TLS",  # noqa: SLF001  # the same
+    KafkaError._SSL: "check kafka.ssl.ca.location, and whether the broker uses TLS",  # noqa: SLF001  # the same
 }
 
 log = structlog.get_logger()
@@ -92,10 +92,10 @@ class BrokerError(Exception):
 
 
 class PropertyError(SettingsError):
-    """Properties of librdkafka that cannot be used: a line each, with its value, unless that is a secret.
+    """Properties of librdkafka that cannot be used: one line each, with the value unless that is a secret.
 
     Attributes:
-        names: as they are set, without `kafka.`; empty where the fault names none.
+        names: as they are set, without `kafka.`; empty if the fault names none.
     """
 
     def __init__(self, faults: Mapping[str, str], other: str = "") -> None:
@@ -104,35 +104,35 @@ class PropertyError(SettingsError):
 
 
 def passes(error: KafkaError) -> bool:
-    """Tell whether a consumer gets over an error by itself."""
+    """Tell whether a consumer recovers from an error by itself."""
     return not error.fatal() and (error.code() in _PASSING or error.retriable())
 
 
 def refusal_of(error: KafkaError) -> str:
-    """Return what to do about an error that says that the broker refuses a connection; empty for another one."""
+    """Return what to do about an error by which the broker refuses a connection; empty for other errors."""
     return _REFUSALS.get(error.code(), "")
 
 
 def consumer_properties(settings: Settings) -> dict[str, str]:
-    """Return the consumer's properties: the defaults of the service, then the user's, then what is fixed.
+    """Return the consumer's properties: the service's defaults, overridden by the user's, overridden by the fixed ones.
 
     Raises:
-        SettingsError: a property is set that the service depends on.
+        SettingsError: a property that the service depends on is set to another value.
     """
     defaults = {
         "group.id": settings.input.group,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        # After a kill the broker hands the partitions to the next process once the session has run out; 6 s is the
-        # least that brokers allow by default.
+        # After a kill the broker hands the partitions to the next process once the session has expired; 6 s is the
+        # minimum that brokers allow by default.
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1500",
         "allow.auto.create.topics": "false",
         "topic.metadata.refresh.interval.ms": "10000",
-        # Bounds what is held in memory beside the batch at hand.
+        # Bounds what is held in memory besides the current batch.
         "queued.max.messages.kbytes": str(settings.commit.bytes >> 10),
-        # Partitions are read in turns of this size: of a backlog in larger ones the first would be days ahead of the
-        # others, whose articles would be late. A larger message is delivered all the same.
+        # Partitions are read in turns of this size: in a backlog, larger turns would put the first partition days
+        # ahead of the others, whose articles would be late. A larger message is delivered all the same.
         "fetch.message.max.bytes": str(_FETCH_BYTES),
     }
     return _merged("consumer", defaults, settings.kafka, {**_FIXED_CONSUMER, "group.id": settings.input.group})
@@ -142,9 +142,9 @@ def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
     """Return the properties of the consumer whose membership in a group is the ownership of the index.
 
     Raises:
-        SettingsError: a property is set that the service depends on.
+        SettingsError: a property that the service depends on is set to another value.
     """
-    # The hand-over after a kill takes as long as the session: 6 s is the least that brokers allow by default.
+    # The hand-over after a kill takes as long as the session: 6 s is the minimum that brokers allow by default.
     defaults = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1500", "allow.auto.create.topics": "false"}
     chosen = _merged("consumer", defaults, settings.kafka, _FIXED_CONSUMER)
     # A static member keeps its partition when it leaves: the next owner would wait for the end of the session.
@@ -156,17 +156,17 @@ def changelog_properties(settings: Settings) -> dict[str, str]:
     """Return the properties of the changelog's reader, which belongs to no group and replays as fast as it can.
 
     Raises:
-        SettingsError: a property is set that the service depends on.
+        SettingsError: a property that the service depends on is set to another value.
     """
     chosen = _merged("consumer", {}, settings.kafka, _FIXED_CONSUMER)
     return {
         **chosen,
-        # What is set for the input's consumer holds here as far as it is about the way to the broker.
+        # What is set for the input's consumer applies here as far as it concerns the connection to the broker.
         "client.id": _client_id("changelog"),
-        # librdkafka wants one and asks who coordinates it, which takes the right to read it; nothing joins it here.
+        # librdkafka needs one and asks for its coordinator, which needs the right Read on it; nothing joins it here.
         "group.id": settings.input.group,
         "isolation.level": "read_committed",
-        "auto.offset.reset": "error",  # an offset that is gone must not be passed over in silence
+        "auto.offset.reset": "error",  # an offset that is gone must not be skipped silently
         "enable.partition.eof": "true",
         "allow.auto.create.topics": "false",
         "fetch.message.max.bytes": str(_REPLAY_FETCH_BYTES),
@@ -180,7 +180,7 @@ def browsing_properties(settings: Settings) -> dict[str, str]:
     """Return the properties of a reader of single messages, which belongs to no group.
 
     Raises:
-        SettingsError: a property is set that the service depends on.
+        SettingsError: a property that the service depends on is set to another value.
     """
     return {
         **changelog_properties(settings),
@@ -195,28 +195,28 @@ def producer_properties(settings: Settings, transactional_id: str = "") -> dict[
     """Return the producer's properties, transactional if an id is given; see `consumer_properties`.
 
     Raises:
-        SettingsError: a property is set that the service depends on.
+        SettingsError: a property that the service depends on is set to another value.
     """
     deadline = settings.commit.deadline_seconds
     defaults = {
         "compression.type": "lz4",
         "linger.ms": "5",
-        # Room for the outputs of a batch and a largest message: its reading is bounded by its bytes but for one.
+        # Room for the outputs of a batch and one message of the largest size, by which a batch may exceed its bound.
         "queue.buffering.max.kbytes": str(
             min(2 * (settings.commit.bytes + settings.input.max_message_bytes) >> 10, 2_097_151)
         ),
         "delivery.timeout.ms": str(int(deadline * 1000)),
-        # Which size a topic takes is for the broker to say.
+        # The broker decides which size a topic accepts.
         "message.max.bytes": str(min(_LARGEST, 2 * settings.commit.bytes + settings.input.max_message_bytes)),
     }
     if not transactional_id:
         return _merged("producer", defaults, settings.kafka, _FIXED_PRODUCER)
-    # The outputs and the commit may take the deadline each. The broker ends what a killed process left open after this
-    # time, if nobody takes over before.
+    # The outputs and the commit may each take until the deadline. After this time the broker aborts what a killed
+    # process left open, unless another process takes over before.
     longest = min(2 * deadline + _TRANSACTION_MARGIN_SECONDS, _LONGEST_TRANSACTION_SECONDS)
     defaults |= {
         "transaction.timeout.ms": str(int(longest * 1000)),
-        # librdkafka waits this long for the answer of a broker that is silent, whatever timeout a call is given.
+        # librdkafka waits this long for a broker that does not answer, whatever timeout a call is given.
         "socket.timeout.ms": "10000",
     }
     return _merged("producer", defaults, settings.kafka, {**_FIXED_PRODUCER, "transactional.id": transactional_id})
@@ -237,19 +237,19 @@ def _merged(
 
 
 def _chosen(role: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return under which name each property of a client is set: that with its role goes before the common one."""
+    """Return the name under which each property of a client is set: one with its role overrides the common one."""
     common = {name: name for name in given if not name.startswith(("consumer.", "producer."))}
     return {**common, **{name.removeprefix(f"{role}."): name for name in given if name.startswith(f"{role}.")}}
 
 
 def _demand(role: str, known: str, value: str, fixed: Mapping[str, str]) -> str:
-    """Return what the service wants of a property that is set otherwise, empty where it may be as it is."""
+    """Return what the service requires of a property, empty if its value is allowed."""
     if role == "producer" and known == "transactional.id":
         return "the service sets it itself, from state.name"
     wanted = fixed.get(known, value)
     if value.lower() in {wanted.lower(), "-1" if wanted == "all" else wanted.lower()}:
         return ""
-    return f"the service depends on {wanted!r}"
+    return f"the service requires {wanted!r}"
 
 
 def _shown(name: str, given: Mapping[str, str]) -> str:
@@ -257,19 +257,19 @@ def _shown(name: str, given: Mapping[str, str]) -> str:
 
 
 def _client_id(role: str) -> str:
-    # Clients of one name in one process get into each other's way (librdkafka's issue 4783).
+    # Clients with the same name in one process interfere with each other (librdkafka's issue 4783).
     return f"stream-dedup-{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 
 
 def make_consumer(
     settings: Settings, properties: Mapping[str, Any] | None = None, on_statistics: OnStatistics | None = None
 ) -> Consumer:
-    """Return a consumer which has not subscribed yet.
+    """Return a consumer that has not subscribed yet.
 
     Args:
-        settings: the way to the broker.
-        properties: of librdkafka, and what it calls; None for those of the input's consumer.
-        on_statistics: called with its statistics; it must be polled then for as long as it is open, or they pile up.
+        settings: how to reach the broker.
+        properties: of librdkafka, with callbacks; None for those of the input's consumer.
+        on_statistics: called with its statistics; it must then be polled as long as it is open, or they pile up.
 
     Raises:
         SettingsError: librdkafka refuses a property.
@@ -285,7 +285,7 @@ def make_producer(
     """Return a producer, a transactional one if an id is given.
 
     Args:
-        settings: the way to the broker.
+        settings: how to reach the broker.
         transactional_id: see above.
         on_statistics: called with its statistics; see `make_consumer`.
 
@@ -298,7 +298,7 @@ def make_producer(
 
 
 def _with_statistics(properties: Mapping[str, Any], on_statistics: OnStatistics | None) -> dict[str, Any]:
-    """Return a client's properties, with those that have it report statistics if somebody wants them."""
+    """Return a client's properties, with those that make it report statistics if there is a callback for them."""
     if on_statistics is None:
         return dict(properties)
     return {"statistics.interval.ms": _STATISTICS_MS, **properties, "stats_cb": on_statistics}
@@ -308,14 +308,14 @@ def make_admin(settings: Settings, on_error: Callable[[KafkaError], None] = lamb
     """Return a client for topics.
 
     Args:
-        settings: the way to the broker.
+        settings: how to reach the broker.
         on_error: called with errors of its connections, while it is polled.
 
     Raises:
         SettingsError: librdkafka refuses a property.
     """
     given = {name: value for name, value in settings.kafka.items() if not name.startswith(("consumer.", "producer."))}
-    properties: Any = {**given, "error_cb": on_error}  # its types know no function
+    properties: Any = {**given, "error_cb": on_error}  # its types do not allow a function
     with _refusals("admin", settings.kafka):
         return AdminClient(properties, logger=RdkafkaLogger())
 
@@ -329,7 +329,7 @@ def _refusals(role: str, given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _refused(role: str, given: Mapping[str, str], reason: str) -> PropertyError:
-    """Return what librdkafka says of a client's properties, with the one that it names as it was set."""
+    """Return what librdkafka says about a client's properties, with the one it names as the user set it."""
     words = {word.strip(".") for word in re.findall(r"[\w.]+", reason)}
     for name, value in given.items():
         if value and resembles_secret(name):
@@ -342,10 +342,10 @@ def _refused(role: str, given: Mapping[str, str], reason: str) -> PropertyError:
 
 
 def check_properties(settings: Settings) -> None:
-    """Check that the service and librdkafka take the properties, without a broker.
+    """Check that the service and librdkafka accept the properties, without a broker.
 
     Raises:
-        SettingsError: some are refused; all of them are told.
+        SettingsError: some are refused; the message lists all of them.
     """
     transactional_id = "check" if settings.commit.guarantee == "exactly_once" else ""
     checks: tuple[Callable[[Settings], object], ...] = (
@@ -354,7 +354,7 @@ def check_properties(settings: Settings) -> None:
     )
     given, faults = {**settings.kafka, "bootstrap.servers": ""}, dict[str, None]()
     for check in checks:
-        # librdkafka tells one at a time: what it refuses is left out, until it takes the others.
+        # librdkafka reports one at a time: what it refuses is left out until it accepts the rest.
         while (error := _error_of(check, settings.model_copy(update={"kafka": given}))) is not None:
             faults |= dict.fromkeys(str(error).splitlines())
             given = {name: value for name, value in given.items() if name not in error.names}
@@ -373,16 +373,16 @@ def _error_of(check: Callable[[Settings], object], settings: Settings) -> Proper
 
 
 class RdkafkaLogger:
-    """Hands librdkafka's own log lines to the service's log: the shape of a `logging.Logger`.
+    """Hands librdkafka's own log lines to the service's log; librdkafka uses it like a `logging.Logger`.
 
-    While a broker is away librdkafka tells so many times a second: they are complaints.
+    While a broker is away librdkafka says so many times a second: `Complaints` limits how often that is logged.
     """
 
     def __init__(self) -> None:
         self._complaints = Complaints()
 
     def log(self, level: int, _format: str, *details: object) -> None:
-        """Log one line of librdkafka; connection troubles are warnings here, they are retried."""
+        """Log one line of librdkafka; connection problems are only warnings, since they are retried."""
         line = " ".join(map(str, details))
         if level < logging.WARNING or _STARTING in line:
             log.debug("kafka_client_debug", detail=line)

@@ -1,6 +1,6 @@
-"""Headers of messages, as they come and as they go on, and how large a message is with them.
+"""Headers of messages, as they arrive and as they are passed on, and how large a message is with them.
 
-Knows librdkafka's form of them and which are ours; knows nothing of what ours say.
+Knows librdkafka's form of them and which are the service's own; knows nothing of what those say.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ def message_size(value: bytes | None, key: bytes | None, headers: Sequence[tuple
 
 
 def trace_headers(origin: Origin | None) -> Headers:
-    """Return the trace context of the message that an output is caused by, as headers of that."""
+    """Return the trace context of the message that caused an output, as headers for the output."""
     return [*origin.trace.headers()] if origin is not None and origin.trace is not None else []
 
 
 def incoming_headers(message: Message) -> list[Header] | None:
-    """Return the headers as they came, but for those of an earlier run over the same article; None if unreadable."""
+    """Return the headers as they arrived, without those of an earlier run over the article; None if unreadable."""
     headers = _headers_of(message)
     if headers is None:
         return None
@@ -50,12 +50,12 @@ def readable_headers(message: Message) -> list[Header]:
     """
     headers = incoming_headers(message)
     if headers is None:
-        raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is no UTF-8")
+        raise UndecodableError(Reason.INVALID_HEADERS, "the name of a header is not valid UTF-8")
     return headers
 
 
 def _headers_of(message: Message) -> list[Header] | None:
-    """Return all headers; None where the name of one is no UTF-8."""
+    """Return all headers; None if the name of one is not valid UTF-8."""
     try:
         # The consumer hands over a list, though its types allow a dictionary.
         return cast("list[Header]", message.headers() or [])

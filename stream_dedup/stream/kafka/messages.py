@@ -15,21 +15,21 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
 from stream_dedup.stream.kafka.places import offset_of, place_of
 
-_SECONDS = 2.0  # that an answer of the broker is waited for
+_SECONDS = 2.0  # to wait for an answer from the broker
 _POLL_SECONDS = 0.1
 _AT_ONCE = 256
-# Else a reader asks for more as soon as it has some, and whoever comes next waits for that answer.
+# Otherwise a reader asks for more as soon as it has some, and the next call waits for that answer.
 _NO_MORE = {"queued.min.messages": "1", "fetch.queue.backoff.ms": "5"}
-OFFSETS_A_MESSAGE = 2  # read before the end of a partition for each message: transactions leave marks among them
+OFFSETS_A_MESSAGE = 2  # read before the end of a partition for each message: transactions leave markers in between
 WHERE_TO_LOOK = "see kafka.bootstrap.servers"
-# What says that no broker was reached at all.
+# Errors that mean that no broker was reached at all.
 _SILENT = {
     KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
     KafkaError._RESOLVE,  # noqa: SLF001  # the same
     KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
 }
-# What tells that a partition is read to its end, or holds the offset no more.
+# Errors that mean that a partition is read to its end, or no longer holds the offset.
 ENDS = {
     KafkaError._PARTITION_EOF,  # noqa: SLF001  # the same
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same: the offset is gone
@@ -38,10 +38,10 @@ ENDS = {
 
 
 class Messages:
-    """Reads single messages; safe between threads, one of which waits for the other.
+    """Reads single messages; thread-safe, one call at a time.
 
     Args:
-        settings: the way to the broker.
+        settings: how to reach the broker.
 
     Raises:
         SettingsError: a property of librdkafka is refused.
@@ -50,11 +50,11 @@ class Messages:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._consumer: Consumer | None = None
-        self._known: set[str] = set()  # topics of which the consumer has heard where they are
+        self._known: set[str] = set()  # topics whose partitions the consumer has located
         self._lock = threading.Lock()
 
     def at(self, origin: Origin) -> Message | None:
-        """Return the message at an offset; None where the topic has it no more.
+        """Return the message at an offset; None if the topic no longer has it.
 
         Raises:
             BrokerError: the broker does not answer in time, or refuses.
@@ -67,7 +67,7 @@ class Messages:
         return message if message.error() is None and offset_of(message) == origin.offset else None
 
     def newest(self, topic: str, count: int) -> list[Message]:
-        """Return the newest messages of a topic, the newest last; fewer where a partition has fewer.
+        """Return the newest messages of a topic, the newest last; fewer if its partitions have fewer.
 
         Raises:
             BrokerError: the broker does not answer in time, or refuses.
@@ -87,14 +87,14 @@ class Messages:
                     message = next(events)
                     if message.error() is None:
                         found.append(message)
-                    # Where a partition is written to all the time, its end is told again and again, or never.
+                    # While a partition is being written to, its end is reported again and again, or never.
                     place = place_of(message)
                     if message.error() is not None or offset_of(message) + 1 >= to_end.get(place, 0):
                         to_end.pop(place, None)
         return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Release the connection."""
         with self._lock:
             if self._consumer is not None:
                 self._consumer.close()
@@ -102,7 +102,7 @@ class Messages:
                 self._known.clear()
 
     def _look_for(self, topic: str, consumer: Consumer) -> None:
-        """Ask where a topic is: librdkafka alone may find that out a second after its first assignment."""
+        """Ask where a topic is: on its own librdkafka may find out only a second after its first assignment."""
         if topic not in self._known:
             partitions_of(consumer, topic)
             self._known.add(topic)
@@ -114,7 +114,7 @@ class Messages:
 
 
 def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
-    """Return each partition of a topic with its first offset and the one behind its last; none of a missing topic.
+    """Return each partition of a topic with its first offset and the one after its last; none if there is no topic.
 
     Raises:
         BrokerError: the broker does not answer in time, or refuses.
@@ -128,7 +128,7 @@ def bounds_of(consumer: Consumer, topic: str) -> list[tuple[int, int, int]]:
 
 
 def partitions_of(consumer: Consumer, topic: str) -> list[int]:
-    """Return the partitions of a topic, none of a missing one.
+    """Return the partitions of a topic, none if there is no topic.
 
     Raises:
         BrokerError: the broker does not answer in time, or refuses.
@@ -147,7 +147,7 @@ def _broker_errors(topic: str) -> Iterator[None]:
 
 @contextmanager
 def _assigned(consumer: Consumer, places: list[TopicPartition]) -> Iterator[None]:
-    """Read from some places as long as the context lasts: a reader that waits at an end asks again and again."""
+    """Read from some places while the context is open: a reader left at an end would keep asking."""
     consumer.assign(places)
     try:
         yield
@@ -156,10 +156,10 @@ def _assigned(consumer: Consumer, places: list[TopicPartition]) -> Iterator[None
 
 
 def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
-    """Yield the messages of the assigned partitions, and those with an error of `ENDS` that tell an end of one.
+    """Yield the messages of the assigned partitions, and those with an error of `ENDS` that report the end of one.
 
     Raises:
-        BrokerError: nothing comes in time, or the broker refuses.
+        BrokerError: nothing arrives in time, or the broker refuses.
     """
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
@@ -169,16 +169,16 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
                 yield message
             elif not passes(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
-    raise BrokerError(f"no answer of the broker within {_SECONDS:.0f} s: {WHERE_TO_LOOK}")
+    raise BrokerError(f"no answer from the broker within {_SECONDS:.0f} s: {WHERE_TO_LOOK}")
 
 
 def _polled(consumer: Consumer) -> Iterator[Message]:
-    """Yield what comes: `consume` waits its whole time for as many as it is asked for, so at first it is for one."""
+    """Yield what arrives: `consume` waits its full timeout for as many as it is asked for, so first ask for one."""
     yield from consumer.consume(1, _POLL_SECONDS)
     yield from consumer.consume(_AT_ONCE, 0.0)
 
 
 def broker_error(what: str, error: KafkaError) -> BrokerError:
-    """Return an error of the broker as one that says what could not be done, and where to look."""
+    """Return a broker's error as one that says what could not be done, and where to look."""
     advice = refusal_of(error) or (WHERE_TO_LOOK if error.code() in _SILENT else "")
     return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

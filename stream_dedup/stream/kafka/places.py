@@ -1,4 +1,4 @@
-"""Places in the input: where a state stands in each partition, and by which identity it knows a topic.
+"""Places in the input: a state's position in each partition, and the identity by which it knows a topic.
 
 Knows names, numbers and offsets; knows nothing of who reads or writes.
 """
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from confluent_kafka import Message, TopicPartition
 
 Place = tuple[str, int]  # topic and partition
-IDENTITY = -1  # in place of a partition: the position is what tells the topic from one that was made anew
+IDENTITY = -1  # in place of a partition: the position is then the topic's identity, which changes if it is recreated
 
 
 def place_of(message: Message) -> Place:
@@ -27,22 +27,21 @@ def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
-    """Return the positions of a state as a group keeps them."""
+    """Return the positions of a state in the form in which a group keeps them."""
     return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
 
 
 def news_of(
     identities: Mapping[str, int], positions: Mapping[Place, int], places: Collection[Place]
 ) -> dict[Place, int]:
-    """Return what a state is to be told of topics: the identities that it does not know.
+    """Return the topic identities that a state has not recorded yet.
 
-    Of a topic that it knows by another identity, one that was made anew, also that it stands at the beginning of each
-    partition.
+    For a topic that was recreated, which the state knows by another identity, also return position 0 in each partition.
 
     Args:
         identities: of the topics, by name.
         positions: of the state.
-        places: further partitions, of which something was read.
+        places: further partitions, from which messages were read.
     """
     news: dict[Place, int] = {}
     for topic, identity in identities.items():

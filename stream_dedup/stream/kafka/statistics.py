@@ -1,4 +1,4 @@
-"""What librdkafka's clients tell of themselves, as metrics.
+"""What librdkafka's clients report about themselves, as metrics.
 
 Knows the JSON of librdkafka's statistics (its STATISTICS.md); knows nothing of who the clients are.
 """
@@ -19,10 +19,10 @@ _MICROSECOND = 1e-6
 
 @contextmanager
 def client_statistics(metrics: Metrics, client: str) -> Iterator[OnStatistics]:
-    """Yield what a client is to call with its statistics; at the end nothing but its totals is shown any more.
+    """Yield what a client calls with its statistics; at the end only its totals are still shown.
 
     Args:
-        metrics: what is moved.
+        metrics: the metrics to update.
         client: label of the client: consumer, producer or changelog.
     """
     try:
@@ -32,10 +32,10 @@ def client_statistics(metrics: Metrics, client: str) -> Iterator[OnStatistics]:
 
 
 class ClientMeter:
-    """Moves the metrics of one client: call it with its statistics. It never raises.
+    """Updates the metrics of one client: call it with its statistics. It never raises.
 
     Args:
-        metrics: what is moved.
+        metrics: the metrics to update.
         client: label of the client.
     """
 
@@ -49,7 +49,7 @@ class ClientMeter:
         """Take the statistics, as JSON."""
         try:
             self._show(orjson.loads(statistics))
-        except (LookupError, TypeError, ValueError) as error:  # what another librdkafka tells is no reason to end
+        except (LookupError, TypeError, ValueError) as error:  # another librdkafka's form is no reason to end
             kind = type(error).__name__
             self._complaints.warning("kafka_statistics_not_read", error=kind, client=self._client, detail=str(error))
 
@@ -70,7 +70,7 @@ class ClientMeter:
             metrics.kafka_fetch_queue_messages.set(_fetched(statistics["topics"]))
 
     def _more(self, name: str, total: int) -> int:
-        """Return by how much a total of the client has grown; it is less where a broker is not listed any more."""
+        """Return by how much a total of the client has grown; it shrinks when a broker is no longer listed."""
         before = self._counted.get(name, 0)
         self._counted[name] = total
         return max(0, total - before)
@@ -82,25 +82,25 @@ class ClientMeter:
             return
         mean = sum(window["sum"] for window in windows) / sum(window["cnt"] for window in windows)
         gauge.labels(client, "mean").set(mean * _MICROSECOND)
-        # Of several brokers the slowest: quantiles cannot be added up.
+        # Of several brokers, the slowest: quantiles cannot be added up.
         gauge.labels(client, "p99").set(max(window["p99"] for window in windows) * _MICROSECOND)
 
 
 def _connected(brokers: Sequence[Mapping[str, Any]]) -> set[int]:
     """Return the numbers of the brokers that are connected."""
-    # Addresses to begin with have -1, and so have coordinators, which are listed a second time.
+    # Bootstrap addresses have -1, and so do coordinators, which are listed a second time.
     return {broker["nodeid"] for broker in brokers if broker["state"] == _CONNECTED and broker["nodeid"] >= 0}
 
 
 def _fetched(topics: Mapping[str, Any]) -> int:
     """Return how many messages wait to be read."""
     partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
-    # Each partition tells the length of the queue that all have in common.
+    # Each partition reports the length of the queue that all of them share.
     return max((partition["fetchq_cnt"] for partition in partitions), default=0)
 
 
 def _forget(metrics: Metrics, client: str) -> None:
-    """Show no more of a client than its totals."""
+    """Show nothing of a client any more but its totals."""
     metrics.kafka_connected_brokers.remove(client)
     _forget_round_trips(metrics, client)
     if client == "producer":

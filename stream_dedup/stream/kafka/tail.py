@@ -1,4 +1,4 @@
-"""The messages of topics as they are committed, old ones first if wanted; read outside of any group.
+"""The messages of topics as they are committed, old ones first if requested; read outside of any group.
 
 Knows offsets and ends of partitions; knows nothing of what messages hold.
 """
@@ -15,7 +15,7 @@ from stream_dedup.stream.kafka.messages import ENDS, OFFSETS_A_MESSAGE, WHERE_TO
 from stream_dedup.stream.kafka.places import place_of
 
 _POLL_SECONDS = 0.1
-_SILENT_SECONDS = 10.0  # after which a broker counts as gone that still owes what is there to begin with
+_SILENT_SECONDS = 10.0  # after which a broker that still owes existing messages counts as gone
 _AT_ONCE = 256
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own codes have this form
 
@@ -24,8 +24,8 @@ class Tail(SelfClosing):
     """Follows topics. Use it as a context manager, or call `close`.
 
     Args:
-        settings: the way to the broker.
-        topics: that are followed, all of their partitions.
+        settings: how to reach the broker.
+        topics: to follow, in all of their partitions.
 
     Raises:
         SettingsError: a property of librdkafka is refused.
@@ -33,7 +33,7 @@ class Tail(SelfClosing):
 
     def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
         self._topics = topics
-        # A message that is deleted before it is read is passed over.
+        # A message that is deleted before it is read is skipped.
         properties = {**browsing_properties(settings), "auto.offset.reset": "earliest"}
         self._consumer: Consumer = make_consumer(settings, properties)
 
@@ -41,8 +41,8 @@ class Tail(SelfClosing):
         """Yield messages, in the order of each partition.
 
         Args:
-            last: how many of those that are there to begin with, the newest by their times; None for all.
-            endless: whether to wait for more where the topics end.
+            last: how many of the messages that exist at first, the newest by timestamp; None for all.
+            endless: whether to wait for more at the end of the topics.
 
         Raises:
             BrokerError: a topic is missing, or the broker does not answer in time, or refuses.
@@ -67,7 +67,7 @@ class Tail(SelfClosing):
             yield from (message for message in events if message.error() is None)
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Release the connection."""
         self._consumer.close()
 
     def _places(self, last: int | None) -> list[TopicPartition]:
@@ -75,7 +75,7 @@ class Tail(SelfClosing):
         missing = [topic for topic, partitions in bounds.items() if not partitions]
         if missing:
             raise BrokerError(
-                f"no topic {', '.join(missing)}: the service makes it when it starts; see output.* and shadow.*"
+                f"no topic {', '.join(missing)}: the service creates it when it starts; see output.* and shadow.*"
             )
         return [
             TopicPartition(topic, partition, low if last is None else max(low, high - OFFSETS_A_MESSAGE * last))
@@ -84,10 +84,10 @@ class Tail(SelfClosing):
         ]
 
     def _events(self, to_end: Collection[tuple[str, int]]) -> Iterator[Message]:
-        """Yield messages, and those without content that tell the ends of partitions.
+        """Yield messages, and those without content that report the ends of partitions.
 
         Args:
-            to_end: partitions that are read to their end; once there are none silence may last.
+            to_end: partitions still being read to their end; once there are none, silence is no error.
         """
         heard = time.monotonic()
         while True:
@@ -99,7 +99,7 @@ class Tail(SelfClosing):
                 elif error.code() not in ENDS and not passes(error):
                     raise broker_error(f"cannot read {', '.join(self._topics)}", error)
             if to_end and time.monotonic() - heard > _SILENT_SECONDS:
-                told = f"nothing has come for {_SILENT_SECONDS:.0f} s"
+                told = f"nothing has arrived for {_SILENT_SECONDS:.0f} s"
                 raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WHERE_TO_LOOK}")
 
 

@@ -1,4 +1,4 @@
-"""The topics on the broker: those of the outputs, the changelog, and the one whose partition is the ownership.
+"""The topics on the broker: those of the outputs, the changelog, and the one whose partition decides the ownership.
 
 Knows their names and how each must be configured; knows nothing of what is written to them.
 """
@@ -32,13 +32,13 @@ _COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
 _FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
-_DIGEST = "[0-9a-f]{8}"  # of settings, as the name of a changelog ends
-_KAFKAS_OWN = "__"  # what the names of its own topics begin with
-_LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name goes on behind it
+_DIGEST = "[0-9a-f]{8}"  # of settings: how the name of a changelog ends
+_KAFKAS_OWN = "__"  # how the names of Kafka's internal topics begin
+_LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name continues after it
 
 _CLUSTERS = {"cleanup.policy": "compact"}
 _CHANGELOG = {
-    # `delete` lets the owner cut off the beginning: Kafka refuses that to a topic which is compacted only. Neither
+    # `delete` lets the owner cut off the beginning, which Kafka refuses for a topic that is only compacted. Neither
     # time nor size may delete anything: the index would be lost with it.
     "cleanup.policy": "compact,delete",
     "retention.ms": "-1",
@@ -80,13 +80,13 @@ def state_topics(settings: Settings, digest: str) -> StateTopics:
 
 
 def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
-    """Return the topics that are read: those that are named, and of those there are what an expression takes in.
+    """Return the topics to read: those that are named, and the existing ones that an expression matches.
 
-    No expression takes in topics of the index itself, which would read what it writes, or Kafka's own.
+    No expression matches the index's own topics, which would make it read what it writes, or Kafka's internal ones.
 
     Args:
         settings: names and expressions.
-        existing: topics that there are.
+        existing: topics that exist.
     """
     own = state_topics(settings, "")
     changelog = re.compile(re.escape(own.changelog) + _DIGEST)
@@ -104,7 +104,7 @@ def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
 def _state_name(settings: Settings) -> str:
     name = settings.state.name or settings.input.group
     legal = re.sub(r"[^a-zA-Z0-9._-]", "_", name)[:_LONGEST_NAME]
-    # Any text can name a group: two that differ only in what no topic can be called must not share an index.
+    # Any text can name a group: two that differ only in what no topic name allows must not share an index.
     return legal if legal == name else f"{legal}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
@@ -116,7 +116,7 @@ class Topics:
     """The topics on the broker.
 
     Args:
-        settings: their names and the way to the broker.
+        settings: their names and how to reach the broker.
         while_waiting: called about once a second while the broker has not answered; may raise to give up.
     """
 
@@ -128,7 +128,7 @@ class Topics:
         self._complaints = Complaints(_COMPLAINT_SECONDS)
 
     def prepare(self, state: StateTopics) -> None:
-        """Create the topics that are missing, and check those of the state that are there.
+        """Create missing topics, and check the existing ones of the state.
 
         Raises:
             BrokerError: the broker cannot be reached, a topic is missing and cannot be created, or one would not keep
@@ -143,9 +143,9 @@ class Topics:
         self._create([wanted[name] for name in missing])
 
     def room(self, topic: str) -> int:
-        """Return how much a message may bring along to a topic: bytes of value, key and headers together.
+        """Return how large a message for a topic may arrive: bytes of value, key and headers together.
 
-        Where the broker does not tell, for want of rights, Kafka's default is assumed.
+        That leaves room for what the service adds. Without the right to ask for the limit Kafka's default is assumed.
         """
         try:
             limit = int(self._configuration(topic)["max.message.bytes"])
@@ -155,7 +155,7 @@ class Topics:
         return max(limit - _OWN_BYTES, limit // 2)
 
     def exists(self, topic: str) -> bool:
-        """Tell whether a topic is there.
+        """Tell whether a topic exists.
 
         Raises:
             BrokerError: the broker cannot be reached.
@@ -163,10 +163,10 @@ class Topics:
         return topic in self._existing()
 
     def identity(self, topic: str) -> str:
-        """Return a topic's name with the id that Kafka gave it when it was made: a topic made anew has another one.
+        """Return a topic's name and the id that Kafka gave it, `name/id`: a recreated topic has another id.
 
         Raises:
-            BrokerError: the broker does not tell.
+            BrokerError: the broker does not report it.
         """
         try:
             described = self._patiently(lambda: self._admin.describe_topics(TopicCollection([topic]))[topic])
@@ -175,10 +175,10 @@ class Topics:
         return f"{topic}/{described.topic_id}"
 
     def identities(self, names: Collection[str]) -> dict[str, int]:
-        """Return a number for each of some topics, by their ids: made anew a topic has another one.
+        """Return a number for each of some topics, derived from its id: a recreated topic has another one.
 
-        Of a topic that is not there, or of which the broker does not tell in time, there is none; nor of one without
-        an id, as on brokers from before there were any.
+        There is none for a topic that does not exist, that the broker does not describe in time, or that has no id, as
+        on brokers too old to have ids.
         """
         wanted = TopicCollection(sorted(names))
         asked = self._admin.describe_topics(wanted, request_timeout=_IDENTITY_SECONDS) if names else {}
@@ -192,7 +192,7 @@ class Topics:
         return found
 
     def other_changelogs(self, digest: str) -> list[str]:
-        """Return the changelogs which this index has under other settings, by name.
+        """Return the names of the changelogs that this index has under other settings, sorted.
 
         Raises:
             BrokerError: the broker cannot be reached.
@@ -201,9 +201,9 @@ class Topics:
         return sorted(name for name in self._existing() if name.startswith(prefix) and name != prefix + digest)
 
     def forget(self, topic: str, offset: int) -> bool:
-        """Delete the records of a topic's only partition that lie before an offset, and tell whether that was done.
+        """Delete the records before an offset in a topic's only partition; return whether that was done.
 
-        They are behind what a start needs, and only take room: so a refusal is no error.
+        No start needs them, they only take space: so a refusal is no error.
         """
         place = TopicPartition(topic, 0, offset)
         try:
@@ -245,7 +245,7 @@ class Topics:
     def _check(self, state: StateTopics, existing: Mapping[str, int]) -> None:
         for name in (state.owner, state.changelog):
             if existing.get(name, 1) != 1:
-                raise BrokerError(f"topic {name} has {existing[name]} partitions, it must have 1: {_remedy(name)}")
+                raise BrokerError(f"topic {name} has {existing[name]} partitions, but must have 1: {_remedy(name)}")
         if state.changelog in existing:
             self._check_retention(state.changelog)
 
@@ -258,13 +258,13 @@ class Topics:
         policies = {policy.strip() for policy in found.get("cleanup.policy", "compact").split(",")}
         if "compact" not in policies:
             raise BrokerError(
-                f"topic {changelog} has cleanup.policy = {found['cleanup.policy']}, it must be compact or "
+                f"topic {changelog} has cleanup.policy = {found['cleanup.policy']}, but it must be compact or "
                 f"compact,delete: {_remedy(changelog)}"
             )
         for name in ("retention.ms", "retention.bytes") if "delete" in policies else ():
             if found.get(name, "-1") != "-1":
                 raise BrokerError(
-                    f"topic {changelog} has {name} = {found[name]}, so that Kafka would delete the state; it must be "
+                    f"topic {changelog} has {name} = {found[name]}, and Kafka would delete the state; it must be "
                     f"-1: {_remedy(changelog)}"
                 )
 
@@ -279,7 +279,7 @@ class Topics:
         deadline = time.monotonic() + _ADMIN_SECONDS
         while True:
             try:
-                # In short calls: a signal is heard between two of them only.
+                # In short calls: signals are handled only between two of them.
                 topics = self._admin.list_topics(timeout=_SLICE_SECONDS).topics
                 return {name: len(topic.partitions) for name, topic in topics.items()}
             except KafkaException as error:
@@ -289,8 +289,8 @@ class Topics:
                     continue
                 servers = self._settings.kafka["bootstrap.servers"]
                 raise BrokerError(
-                    f"no broker answers at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
-                    "kafka.bootstrap.servers, and security.protocol where the broker wants TLS or SASL"
+                    f"no broker answered at {servers} within {_ADMIN_SECONDS:.0f} s ({error.args[0].str()}): check "
+                    "kafka.bootstrap.servers, and kafka.security.protocol if the broker uses TLS or SASL"
                 ) from None
 
     def _note_refusal(self, error: KafkaError) -> None:
@@ -298,14 +298,16 @@ class Topics:
             self._refusal = error
 
     def _check_refusal(self) -> None:
-        """Do not wait for who will not let this client in."""
+        """Do not wait for a broker that refuses this client."""
         self._admin.poll(0)
         if self._refusal is not None:
             servers, error = self._settings.kafka["bootstrap.servers"], self._refusal
-            raise BrokerError(f"the broker at {servers} lets nobody in ({error.str()}): {refusal_of(error)}") from None
+            raise BrokerError(
+                f"the broker at {servers} refuses the connection ({error.str()}): {refusal_of(error)}"
+            ) from None
 
     def _patiently(self, ask: Callable[[], "Future[_Answer]"]) -> _Answer:
-        """Ask about a topic that should exist until the broker knows it: that may take a moment after it was made."""
+        """Ask about a topic that should exist until the broker knows it: that may take a moment after its creation."""
         deadline = time.monotonic() + _UNKNOWN_SECONDS
         while True:
             try:
@@ -316,14 +318,14 @@ class Topics:
             time.sleep(_UNKNOWN_PAUSE_SECONDS)
 
     def _result(self, future: "Future[_Answer]") -> _Answer:
-        """Return an answer of the broker; raise as the client does where there is none in time."""
+        """Return the broker's answer; raise the client's exception if there is none in time."""
         deadline = time.monotonic() + _ADMIN_SECONDS
         while True:
             try:
                 return future.result(_SLICE_SECONDS)
             except TimeoutError:
                 if time.monotonic() > deadline:
-                    # The client itself goes on waiting for a minute; this exception has no words.
+                    # The client itself keeps waiting for a minute; `TimeoutError` has no message.
                     silence = f"no answer within {_ADMIN_SECONDS:.0f} s"
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT, silence)) from None  # noqa: SLF001  # librdkafka's name
             self._while_waiting()
@@ -331,7 +333,7 @@ class Topics:
 
 def _why_not(error: KafkaError) -> str:
     if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
-        return f"{error.str()} It takes the right Create; or create the topic beforehand, with output.create = false"
+        return f"{error.str()} Grant the right Create; or create the topic beforehand and set output.create = false"
     return error.str()
 
 

@@ -1,4 +1,4 @@
-"""The outputs, and the transactions in which they are written.
+"""The outputs, and the transactions that write them.
 
 Knows topics and headers; knows nothing of how a decision is made.
 """

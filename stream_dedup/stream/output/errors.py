@@ -1,6 +1,6 @@
-"""What may go wrong while outputs are written: which error of librdkafka means what, and what to do about it.
+"""What may go wrong while outputs are written: what librdkafka's errors mean, and what to do about them.
 
-Knows errors; knows nothing of what is written or of when a call is made again.
+Knows errors; knows nothing of what is written or of when a call is retried.
 """
 
 from confluent_kafka import KafkaError
@@ -15,16 +15,16 @@ _FENCED = frozenset(
     }
 )
 
-# What the group of the owners says to whom it has given up.
+# What the owners' group says to a process that it no longer counts as a member.
 GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
 
-# The same batch would be refused again, so that it is no use to try: what to do instead.
+# The same batch would be refused again, so retrying is no use: what to do instead.
 _REFUSED = {
-    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes (producer.batch.size must not lie above it)",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes (kafka.producer.batch.size must not exceed it)",
     KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes, or its segment.bytes",
-    KafkaError.INVALID_MSG: "look into the broker's log",
-    KafkaError.INVALID_RECORD: "a compacted topic takes no message without a key",
-    KafkaError.POLICY_VIOLATION: "look into the broker's policies",
+    KafkaError.INVALID_MSG: "check the broker's log",
+    KafkaError.INVALID_RECORD: "a compacted topic accepts no message without a key",
+    KafkaError.POLICY_VIOLATION: "check the broker's policies",
     KafkaError.TOPIC_EXCEPTION: "choose another topic",
     KafkaError._UNKNOWN_TOPIC: "create the topic",  # noqa: SLF001  # the same
     KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic",
@@ -45,18 +45,18 @@ class AbortedError(Exception):
 
 
 class StuckError(AbortedError):
-    """A call of librdkafka does not come back. Nothing of the transaction counts, but a new writer is needed."""
+    """A librdkafka call does not return. Nothing of the transaction counts, but a new writer is needed."""
 
 
 class FencedError(BrokerError):
-    """Another writer was opened under the same transactional id: the index is its own from now on.
+    """Another writer was opened with the same transactional id: it owns the index from now on.
 
-    Kafka says the same where a transaction lasted longer than `transaction.timeout.ms`, after a process was suspended.
+    Kafka says the same if a transaction lasted longer than `transaction.timeout.ms`, as after a process was suspended.
     """
 
 
 class OutcomeUnknownError(BrokerError):
-    """The commit was asked for, and nobody knows whether it was done. The changelog will tell the next start."""
+    """A commit was requested, and it is unknown whether it was done. The changelog will tell the next start."""
 
 
 def is_refused(fault: KafkaError) -> bool:
@@ -65,17 +65,17 @@ def is_refused(fault: KafkaError) -> bool:
 
 
 def final_error(transactional_id: str, what: str, fault: KafkaError, seconds: float) -> BrokerError:
-    """Return the error after which a writer is of no use.
+    """Return the error after which a writer is unusable.
 
     Args:
         transactional_id: of the writer.
-        what: it could not do.
-        fault: that it met.
-        seconds: for which it has tried again, where the fault passes.
+        what: what it could not do.
+        fault: the error it met.
+        seconds: for which it has retried, if the fault is transient.
     """
     if fault.code() in _FENCED:
         return FencedError(
-            f"{transactional_id}: another process writes, or this one stood still too long ({fault.str()})"
+            f"{transactional_id}: another process has taken over, or this one was suspended too long ({fault.str()})"
         )
     advice = _REFUSED.get(fault.code(), f"no success within {seconds:.0f} s" if fault.retriable() else "")
     return BrokerError(f"{what}: {fault.str()} ({fault.name()}){': ' + advice if advice else ''}")

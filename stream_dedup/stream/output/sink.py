@@ -17,18 +17,18 @@ from stream_dedup.stream.kafka.headers import Headers, incoming_headers, message
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.told import fingerprint_hex, link_fields, scope_json, succession_fields, withdrawal_fields
 
-_LONGEST_HEADER = 1_000  # characters of a header of ours
-_LONGEST_NAME = 40  # characters of a foreign header's name in one of ours
+_LONGEST_HEADER = 1_000  # characters of one of the service's headers
+_LONGEST_NAME = 40  # characters of a foreign header's name in one of them
 
 
 class Sink:
-    """Sends what becomes of messages to the topic where it belongs.
+    """Sends what becomes of messages to the topics where it belongs.
 
     Args:
         settings: the topics.
         writer: sends.
         encoder: of links and clusters.
-        dead_room: how much of a message the topic of dead letters takes, in bytes.
+        dead_room: the largest message that the dead-letter topic accepts, in bytes.
     """
 
     def __init__(self, settings: OutputSettings, writer: Writer, encoder: Encoder, dead_room: int) -> None:
@@ -38,7 +38,7 @@ class Sink:
         self._dead_room = dead_room
 
     def decision(self, message: Message, decision: Decision, decided_ms: int) -> None:
-        """Send a decision: the article as it came, or its link."""
+        """Send a decision: the article as it arrived, or its link."""
         article = decision.article
         key = article.name.encode()
         if decision.unique:
@@ -55,7 +55,7 @@ class Sink:
             self._writer.send(self._output.duplicates, key, self._encoder.link(fields), trace_headers(article.origin))
 
     def withdrawn(self, withdrawn: Withdrawn, decided_ms: int) -> None:
-        """Announce that an article was withdrawn, and what its cluster is called by now."""
+        """Announce that an article was withdrawn, and what its cluster is called now."""
         value = self._encoder.link(
             withdrawal_fields(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, decided_ms)
         )
@@ -76,21 +76,21 @@ class Sink:
             self._writer.send(self._output.duplicates, key, value, trace_headers(cause.origin))
 
     def clusters(self, clusters: Mapping[str, Cluster | None], decided_ms: int) -> None:
-        """Send clusters, by name, as they are now; a tombstone where nothing is called by that any more.
+        """Send clusters, by name, as they are now; a tombstone if the name is no longer in use.
 
-        They have no trace context: what a cluster has become is the work of many messages.
+        They have no trace context: a cluster is the work of many messages.
         """
         for canonical, cluster in clusters.items():
             value = self._encoder.cluster(cluster_fields(cluster, decided_ms)) if cluster is not None else None
             self._writer.send(self._output.clusters, canonical.encode(), value, [])
 
     def dead_letter(self, message: Message, error: UndecodableError) -> None:
-        """Send a message that cannot be judged to the topic of dead letters, as it came, with the reason.
+        """Send a message that cannot be judged to the dead-letter topic, as it arrived, with the reason.
 
-        What the topic has no room for is left out, the value first, then the headers, then the key, and said so.
+        What the topic has no room for is left out: first the value, then the headers, then the key; a header says so.
         """
         value, key, headers = message.value(), message.key(), incoming_headers(message)
-        unreadable = {} if headers is not None else {"headers_left_out": "names that are no UTF-8"}
+        unreadable = {} if headers is not None else {"headers_left_out": "names that are not valid UTF-8"}
         headers = headers or []
         own = _own_headers(
             **unreadable,
@@ -113,6 +113,6 @@ class Sink:
 
 
 def _own_headers(**fields: str | None) -> Headers:
-    """Return headers of ours; those without a value are left out."""
+    """Return headers of the service; those without a value are left out."""
     known = {name: value for name, value in fields.items() if value is not None}
     return [(OWN_HEADERS + name, value[:_LONGEST_HEADER].encode("utf-8", "replace")) for name, value in known.items()]

@@ -1,6 +1,6 @@
-"""The producer: outputs, changelog and input offsets in one transaction, or in order where there are none.
+"""The producer: outputs, changelog and input offsets in one transaction, or in order without transactions.
 
-Knows the order of calls and when one is made again; knows nothing of what is written or what the state makes of it.
+Knows the order of calls and when one is retried; knows nothing of what is written or what the state makes of it.
 """
 
 import time
@@ -28,12 +28,12 @@ from stream_dedup.stream.output.errors import (
     is_refused,
 )
 
-_SLICE_SECONDS = 1.0  # of a call that blocks: signals and heartbeats wait no longer
-_PAUSE_SECONDS = 0.1  # before the same call again
+_SLICE_SECONDS = 1.0  # longest blocking call, so that signals and heartbeats get their turn
+_PAUSE_SECONDS = 0.1  # before a call is retried
 _FULL_QUEUE_SECONDS = 0.05
-_REPORTS_SERVED = 64  # messages after which the reports on earlier ones are heard
-_STUCK_SECONDS = 10.0  # after which a call that heeds no timeout is given up
-_CLOSE_SECONDS = 2.0  # for the end of a transaction that is open at the end
+_REPORTS_SERVED = 64  # messages after which the delivery reports on earlier ones are handled
+_STUCK_SECONDS = 10.0  # after which a call that ignores its timeout is given up
+_CLOSE_SECONDS = 2.0  # to end a transaction that is still open
 _CONNECT_SECONDS = 5.0
 _ANY_PARTITION = -1  # librdkafka chooses one by the key
 
@@ -45,19 +45,19 @@ _Report = Callable[[KafkaError | None, Message], None]
 
 
 class Writer:
-    """Writes the outputs of a batch and what it changes, all or nothing where `commit.guarantee` is `exactly_once`.
+    """Writes the outputs of a batch and what it changes, all or nothing if `commit.guarantee` is `exactly_once`.
 
-    A transaction is `begin`, any number of `send`, and `commit`. Whatever raises in between has aborted it, unless the
-    error says that the process must end.
+    A transaction is `begin`, any number of `send`, and `commit`. A call that raises in between has aborted it, unless
+    the error says that the process must end.
 
     Args:
-        settings: the guarantee, the deadline and the way to the broker.
-        transactional_id: whoever opens a writer of the same id later fences this one.
+        settings: the guarantee, the deadline and how to reach the broker.
+        transactional_id: a writer that is opened with the same id later fences this one.
         changelog: the topic of the records.
         while_waiting: called at least about every second while the broker is waited for; may raise to give up.
-        on_statistics: called with the client's statistics; None where they are not wanted.
-        ask_group: waits some seconds for the group of the owners to say that it counts this process in, and returns
-            whether it has; raises what librdkafka says where it does not.
+        on_statistics: called with the client's statistics; None if they are not needed.
+        ask_group: waits some seconds for the owners' group to confirm that this process is a member, and returns
+            whether it has; raises librdkafka's error if it is not.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Writer:
         self._seconds = settings.commit.deadline_seconds
         self._producer = make_producer(settings, transactional_id if self._exactly_once else "", on_statistics)
         self._complaints = Complaints()
-        self._unserved = 0  # messages since reports were last heard
+        self._unserved = 0  # messages since reports were last handled
         self._fault: KafkaError | None = None
         self._behind: int | None = None
         self._committing = False
@@ -89,7 +89,7 @@ class Writer:
         return self._in_transaction
 
     def open(self) -> None:
-        """Connect. Whoever wrote under the same id is fenced, and what it left open is aborted.
+        """Connect. An earlier writer with the same id is fenced, and what it left open is aborted.
 
         Raises:
             FencedError: yet another process did the same in the meantime.
@@ -101,15 +101,15 @@ class Writer:
         try:
             self._until(self._producer.init_transactions, self._deadline())
         except KafkaException as error:
-            raise self._final("cannot begin to write", error.args[0]) from None
+            raise self._final("cannot start writing", error.args[0]) from None
 
     def begin(self) -> None:
         """Begin a transaction.
 
         Raises:
-            AbortedError: another process may have taken over, where there are no transactions.
+            AbortedError: without transactions, another process may have taken over.
             FencedError: another process has taken over.
-            BrokerError: the producer is of no use any more.
+            BrokerError: the producer is unusable.
         """
         self._fault = self._behind = None
         if not self._exactly_once:
@@ -123,7 +123,7 @@ class Writer:
         protocol.reached(protocol.Step.BEGUN)
 
     def send(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Put a message on its way.
+        """Start sending a message.
 
         Raises:
             AbortedError: the transaction was aborted; nothing of it counts.
@@ -138,21 +138,21 @@ class Writer:
         offsets: Mapping[tuple[str, int], int],
         group: object | None,
     ) -> int | None:
-        """Write the records to the changelog, and commit them with all that was sent.
+        """Write the records to the changelog, and commit them with everything that was sent.
 
         Without transactions the outputs are confirmed before the first record goes out, and the offsets are left out.
 
         Args:
             records: keys and values.
-            offsets: the next to read, by topic and partition.
-            group: the metadata of the input's consumer, as of now.
+            offsets: next offset to read, by topic and partition.
+            group: the current group metadata of the input's consumer.
 
         Returns:
-            The offset behind the last record; None if there were none.
+            The offset after the last record; None if there were none.
 
         Raises:
             AbortedError: the transaction was aborted; nothing of it counts.
-            StuckError: it will be aborted by the next writer; this one is of no use any more.
+            StuckError: it will be aborted by the next writer; this one is unusable.
             FencedError: another process has taken over.
             OutcomeUnknownError: the broker did not say whether it committed.
             BrokerError: the broker refuses something for good.
@@ -172,7 +172,7 @@ class Writer:
         return self._behind
 
     def abort(self) -> None:
-        """Take back what was sent since `begin`, as far as it can be.
+        """Take back what was sent since `begin`, as far as possible.
 
         Raises:
             FencedError: another process has taken over.
@@ -190,21 +190,21 @@ class Writer:
         self._fault = None
 
     def hear(self) -> None:
-        """Hear what the client tells while no transaction is open; of an error the next one is told too."""
+        """Handle the client's reports while no transaction is open; an error is reported to the next one too."""
         if not self._in_transaction:
             with suppress(KafkaException, SystemError):
                 self._producer.poll(0)
 
     def close(self) -> None:
-        """End what is open, as far as the broker lets it within a moment, and forget what is not sent yet."""
+        """End an open transaction, as far as the broker allows within a moment, and drop what is not sent yet."""
         if self._in_transaction:
-            # A commit that was asked for cannot be taken back: only its end can be waited for.
+            # A commit that was requested cannot be taken back: all one can do is wait for its end.
             end = self._producer.commit_transaction if self._committing else self._producer.abort_transaction
             try:
                 self._until(end, time.monotonic() + _CLOSE_SECONDS, while_waiting=lambda: None)
                 self._in_transaction = False
             except KafkaException as error:
-                # The next writer of the id ends it, or the broker after transaction.timeout.ms.
+                # The next writer with this id ends it, or the broker after transaction.timeout.ms.
                 log.warning("transaction_left_open", id=self._id, error=error.args[0].str())
         self._producer.purge()
         try:
@@ -213,7 +213,7 @@ class Writer:
             log.debug("producer_closed", error=str(error))
 
     def _find_broker(self) -> None:
-        """Let the producer find the broker now: the first batch need not wait for it."""
+        """Let the producer find the broker now, so that the first batch need not wait for it."""
         try:
             self._producer.list_topics(self._changelog, timeout=_CONNECT_SECONDS)
         except KafkaException as error:
@@ -241,7 +241,7 @@ class Writer:
                 self._check_reports()
                 self._while_waiting()
             except KafkaException as error:
-                # It says only that it refuses when an earlier message has failed: the reports know why.
+                # After an earlier message has failed it says only that it refuses: the delivery reports say why.
                 self._served(partial(self._producer.poll, 0))
                 self._give_up(f"cannot write to {topic}", self._fault or error.args[0])
         self._unserved += 1
@@ -250,7 +250,7 @@ class Writer:
             self._served(partial(self._producer.poll, 0))
 
     def _confirm(self, deadline: float) -> None:
-        """Wait until the broker has confirmed all that was sent."""
+        """Wait until the broker has confirmed everything that was sent."""
         while self._served(partial(self._producer.flush, _SLICE_SECONDS)):
             self._check_reports()
             if time.monotonic() > deadline:
@@ -274,9 +274,9 @@ class Writer:
         protocol.reached(protocol.Step.OFFSETS_SENT)
 
     def _check_owner(self, deadline: float) -> None:
-        """Make sure that nobody has taken over, where the broker fences nobody.
+        """Make sure that no other process has taken over: without transactions the broker fences none.
 
-        Who stood still does not know it yet, and the records of two writers are no changelog any more.
+        A process that was suspended does not know it yet, and the records of two writers would ruin the changelog.
         """
         while True:
             try:
@@ -285,14 +285,14 @@ class Writer:
             except KafkaException as error:
                 fault = error.args[0]
                 if fault.code() in GIVEN_UP:
-                    what = "the group of the owners has given this process up"
+                    what = "the owners' group no longer counts this process as a member"
                     self._complaints.warning("transaction_aborted", error=fault.name(), what=what, detail=fault.str())
                     raise AbortedError(f"{what}: {fault.str()} ({fault.name()})") from None
                 if not passes(fault):
                     raise self._final("cannot find out whether another process has taken over", fault) from None
                 time.sleep(_PAUSE_SECONDS)
             if time.monotonic() > deadline:
-                self._give_up("no answer of the group of the owners", KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
+                self._give_up("no answer from the owners' group", KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
             self._while_waiting()
 
     def _commit_transaction(self, deadline: float) -> None:
@@ -303,8 +303,8 @@ class Writer:
             fault = error.args[0]
             if fault.fatal():
                 raise self._final("cannot commit", fault) from None
-            # Not even an error that asks for an abort says that the broker did not commit before: librdkafka may abort
-            # by taking a new epoch, which succeeds on a transaction that is committed.
+            # Even an error that asks for an abort does not mean that the broker has not committed: librdkafka may
+            # abort by taking a new epoch, which also succeeds on a transaction that is committed.
             raise OutcomeUnknownError(
                 f"the broker did not say whether it committed ({fault.str()}): the next start finds out"
             ) from None
@@ -314,10 +314,10 @@ class Writer:
     def _until(
         self, call: Callable[[float], object], deadline: float, while_waiting: Callable[[], None] | None = None
     ) -> None:
-        """Make a call again and again until it succeeds.
+        """Retry a call until it succeeds.
 
         Raises:
-            KafkaException: an error that does not pass, or has not passed at the deadline.
+            KafkaException: an error that is not transient, or persists at the deadline.
         """
         while True:
             try:
@@ -331,11 +331,11 @@ class Writer:
             time.sleep(_PAUSE_SECONDS)
 
     def _beside(self, call: Callable[[], object]) -> None:
-        """Make a call in a thread of its own: librdkafka heeds no timeout in it while a coordinator is silent.
+        """Make a call in a thread of its own: in it librdkafka ignores the timeout while a coordinator is silent.
 
         Raises:
             KafkaException: as the call does.
-            StuckError: it does not come back.
+            StuckError: the call does not return.
         """
         errors: list[KafkaException] = []
 
@@ -351,15 +351,15 @@ class Writer:
         began = time.monotonic()
         while thread.is_alive():
             if time.monotonic() - began > _STUCK_SECONDS:
-                # When a coordinator that went away is back, the call may go on waiting for minutes.
-                raise StuckError("librdkafka does not come back with the input's offsets")
+                # Even once a coordinator that went away is back, the call may keep waiting for minutes.
+                raise StuckError("librdkafka's call that sends the input's offsets does not return")
             self._while_waiting()
             thread.join(_SLICE_SECONDS)
         for error in errors:
             raise error
 
     def _served(self, call: Callable[[], int]) -> int:
-        """Let librdkafka report. A fatal error comes out as an exception, wrapped or lost if a report came behind."""
+        """Let librdkafka report. A fatal error is raised as an exception, wrapped or lost if a report followed it."""
         try:
             return call()
         except (KafkaException, SystemError) as error:
@@ -373,7 +373,7 @@ class Writer:
 
     def _check_reports(self) -> None:
         if self._fault is not None:
-            self._give_up("the broker did not take a message", self._fault)
+            self._give_up("the broker did not accept a message", self._fault)
 
     def _give_up(self, what: str, fault: KafkaError) -> NoReturn:
         """Abort the transaction and raise what the error means for the batch."""
@@ -388,7 +388,7 @@ class Writer:
         raise AbortedError(f"{what}: {known.str()} ({known.name()})")
 
     def _abort_refused(self) -> None:
-        """Abort what was refused. Where nothing of it had reached the broker, that may be refused too."""
+        """Abort what was refused. If nothing of it had reached the broker, the abort may be refused too."""
         try:
             self.abort()
         except FencedError:
@@ -397,20 +397,20 @@ class Writer:
             log.debug("refused_transaction_not_aborted", error=str(error))
 
     def _refusal(self) -> KafkaError | None:
-        """Return why the producer takes no more: a message that was dropped for it does not say so."""
+        """Return why the producer accepts no more: a message dropped for that reason does not say so."""
         if not self._exactly_once:
             return None
         try:
-            # Refused in a transaction, with the reason for which that failed.
+            # Refused inside a transaction, with the reason why that failed.
             self._producer.begin_transaction()
         except KafkaException as error:
             return None if error.args[0].code() == KafkaError._STATE else error.args[0]  # noqa: SLF001  # the same
         return None
 
     def _final(self, what: str, fault: KafkaError) -> BrokerError:
-        """Return the error after which this writer is of no use."""
+        """Return the error after which this writer is unusable."""
         if fault.fatal():
-            self._in_transaction = False  # librdkafka takes no further call; the broker ends the transaction
+            self._in_transaction = False  # librdkafka accepts no further call; the broker ends the transaction
         return final_error(self._id, what, fault, self._seconds)
 
     def _deadline(self) -> float:

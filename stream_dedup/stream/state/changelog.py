@@ -1,4 +1,4 @@
-"""The changelog as it is read: from a position to the end, as fast as the broker gives it.
+"""The changelog as it is read: from a position to the end, as fast as the broker delivers it.
 
 Knows positions, transaction markers and what it means when an offset is gone; knows nothing of what records hold.
 """
@@ -16,12 +16,12 @@ from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, changel
 from stream_dedup.stream.kafka.places import offset_of
 
 _MOST_RECORDS = 10_000  # taken at a time
-_FIRST_RECORDS = 1  # taken at a time before it is known how large they are
+_FIRST_RECORDS = 1  # taken at a time while their size is not known yet
 _POLL_SECONDS = 0.05
 _SLICE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.1
 
-# A topic that was created a moment ago is not known to every broker yet.
+# A topic that was created a moment ago may not be known to every broker yet.
 _ABSENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001  # librdkafka's names
 
 log = structlog.get_logger()
@@ -36,24 +36,24 @@ class LogRecord(NamedTuple):
 
 
 class ChangelogTruncatedError(BrokerError):
-    """The position lies before the first record that is still there: what was between them is lost to this reader."""
+    """The position is before the first record that still exists: what was between them is lost to this reader."""
 
 
 class ChangelogLostError(BrokerError):
-    """The position lies behind the end: this is not the topic that was read before."""
+    """The position is after the end: this is not the topic that was read before."""
 
 
 class ChangelogReader:
     """Reads the committed records of a changelog's only partition.
 
-    `seek` comes first. Replay is done when `remaining` says 0: the position moves past transaction markers and aborted
-    records as well, which the last record does not.
+    Call `seek` first. Replay is done when `remaining` returns 0: it goes by the position, which moves past transaction
+    markers and aborted records as well, as the last record's offset does not.
 
     Args:
-        settings: the way to the broker.
+        settings: how to reach the broker.
         topic: the changelog.
         while_waiting: called about every second while the broker is waited for; may raise to give up.
-        on_statistics: called with the client's statistics; None where they are not wanted.
+        on_statistics: called with the client's statistics; None if they are not needed.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class ChangelogReader:
         self._consumer: Consumer = make_consumer(settings, changelog_properties(settings), on_statistics)
         self._position = self._end = 0
         self._reads = False
-        self._record_bytes = 0.0  # of a typical record of late
+        self._record_bytes = 0.0  # of a typical recent record
         self._complaints = Complaints()
 
     @property
     def position(self) -> int:
-        """The offset behind all that was read, transaction markers included."""
+        """The offset after everything that was read, transaction markers included."""
         return self._position
 
     def bounds(self) -> tuple[int, int]:
-        """Ask the broker for the first offset that is still there, and for the end: the last stable offset.
+        """Ask the broker for the first offset that still exists, and for the end: the last stable offset.
 
         Raises:
             BrokerError: a refusal, or no answer within `commit.deadline_seconds`.
@@ -90,7 +90,7 @@ class ChangelogReader:
             except KafkaException as error:
                 fault = error.args[0]
                 if not (waits := passes(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
-                    silence = f"no broker has told of it for {self._seconds:g} s; " if waits else ""
+                    silence = f"no broker has described it for {self._seconds:g} s; " if waits else ""
                     raise BrokerError(f"cannot read {self._topic}: {silence}{fault.str()}") from None
             else:
                 return first, self._end
@@ -98,11 +98,11 @@ class ChangelogReader:
             time.sleep(_PAUSE_SECONDS)
 
     def seek(self, position: int) -> None:
-        """Read on from a position.
+        """Continue reading at a position.
 
         Raises:
-            ChangelogTruncatedError: it lies before the first offset that is still there.
-            ChangelogLostError: it lies behind the end.
+            ChangelogTruncatedError: it is before the first offset that still exists.
+            ChangelogLostError: it is after the end.
             BrokerError: the broker cannot be reached or refuses.
         """
         self._position = position
@@ -111,14 +111,14 @@ class ChangelogReader:
         self._reads = True
 
     def read(self, seconds: float, most_bytes: int) -> list[LogRecord]:
-        """Return the next records: what is at hand, or what comes first within the waiting time.
+        """Return the next records: those already received, or the first that arrive within the waiting time.
 
         Args:
             seconds: how long to wait for the first.
-            most_bytes: of keys and values, after which no more are taken; the last may lie above.
+            most_bytes: of keys and values, after which no more are taken; the last record may exceed it.
 
         Raises:
-            ChangelogTruncatedError: what is to be read next was deleted.
+            ChangelogTruncatedError: the next record to read was deleted.
             ChangelogLostError: the topic is not the one that was read before.
             BrokerError: a refusal.
         """
@@ -135,14 +135,14 @@ class ChangelogReader:
         return records
 
     def rest(self) -> None:
-        """Read nothing up to the next `seek`. Call it again and again: the client is heard, but fetches no more."""
+        """Read nothing until the next `seek`. Call it repeatedly: it serves the client, which fetches no more."""
         if self._reads:
             self._reads = False
             self._consumer.unassign()
         self._consumer.poll(0)
 
     def remaining(self) -> int:
-        """Return how many offsets lie before the end that `bounds` has seen last."""
+        """Return how many offsets there are up to the end that `bounds` saw last."""
         return max(0, self._end - self._position)
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class ChangelogReader:
         self._consumer.close()
 
     def _room(self, size: int) -> int:
-        """Return how many records to ask for: `consume` bounds their number only, and goes on as long as some come."""
+        """Return how many records to ask for: `consume` bounds only their number, and continues while some arrive."""
         if not self._record_bytes:
             return _FIRST_RECORDS
         return max(1, min(_MOST_RECORDS, int(size / self._record_bytes)))
@@ -158,7 +158,7 @@ class ChangelogReader:
     def _weigh(self, records: list[LogRecord]) -> int:
         size = sum(len(record.key) + len(record.value or b"") for record in records)
         if records:
-            # The larger of two chunks counts, and fades: a run of small records must not invite a flood of large ones.
+            # The larger of two chunks counts, and decays: a run of small records must not invite a flood of large ones.
             self._record_bytes = max(size / len(records), 0.9 * self._record_bytes, 1.0)
         return size
 
@@ -169,7 +169,7 @@ class ChangelogReader:
             if error is None:
                 records.append(LogRecord(offset_of(message), message.key() or b"", message.value()))
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
-                # Where a broker has compacted the last records and markers away, nothing else leads to the end.
+                # If the broker has compacted the last records and markers away, nothing else leads to the end.
                 self._position = max(self._position, offset_of(message))
             else:
                 self._fail(error)
@@ -187,6 +187,6 @@ class ChangelogReader:
     def _check_position(self) -> None:
         first, end = self.bounds()
         if self._position < first:
-            raise ChangelogTruncatedError(f"{self._topic} begins at {first}, the state stands at {self._position}")
+            raise ChangelogTruncatedError(f"{self._topic} begins at {first}, but the state is at {self._position}")
         if self._position > end:
-            raise ChangelogLostError(f"{self._topic} ends at {end}, the state stands at {self._position}")
+            raise ChangelogLostError(f"{self._topic} ends at {end}, but the state is at {self._position}")

@@ -15,16 +15,16 @@ from stream_dedup.stream.state.states import check_own
 _READ_BYTES = 32 << 20
 _GROUP_ARTICLES = 32_768  # judged articles whose changes are written at a time
 _POLL_SECONDS = 0.1
-_MARKER_SECONDS = 10.0  # that a transaction which is committed may take to be at the end of the changelog
+_MARKER_SECONDS = 10.0  # that a committed transaction may take to show at the end of the changelog
 
 
 class Follower:
     """Brings a state up to the end of its changelog.
 
     Args:
-        state: follows.
+        state: to bring up to date.
         reader: of the changelog.
-        topic: name of the changelog, with the id that Kafka gave it.
+        topic: the changelog's name and topic id, see `Topics.identity`.
         heartbeat: called between groups of commits; may raise to give up.
 
     Raises:
@@ -50,37 +50,37 @@ class Follower:
         if place is None:
             if self._state.progress.steps:
                 raise StoreError(
-                    "the state was made without a changelog, as `stream-dedup dedup` makes it: give the service a "
+                    "the state was made without a changelog, as `stream-dedup dedup` makes them: give the service a "
                     "directory of its own (state.directory)"
                 )
             return first
         check_own(place, self._topic.partition("/")[0])
         if place.topic != self._topic:
             raise StoreError(
-                f"the state was made from the changelog {place.topic}, the broker has {self._topic}: the topic was "
-                "deleted and made anew, or this is another broker. Remove the state directory to begin with what the "
+                f"the state was made from the changelog {place.topic}, but the broker has {self._topic}: the topic was "
+                "deleted and recreated, or this is another broker. Remove the state directory to start from what the "
                 "changelog holds"
             )
         return place.offset
 
     @property
     def remaining(self) -> int:
-        """Records up to the end of the changelog, as last asked for."""
+        """Records up to the end of the changelog, as of the last request."""
         if self._stop is not None:
             return max(0, self._stop - self._reader.position)
         return self._reader.remaining()
 
     @property
     def position(self) -> int:
-        """Offset in the changelog that is read next."""
+        """Offset in the changelog to read next."""
         return self._reader.position
 
     def catch_up(self, report: Callable[[int], None], stop: int | None = None) -> None:
         """Follow the changelog to its end, by position, and make the state ready for decisions.
 
         Args:
-            report: called now and then with the number of records that are left.
-            stop: offset behind the last record to follow, the end of a commit; None for the end of the changelog.
+            report: called now and then with the number of records left.
+            stop: offset after the last record to follow, the end of a commit; None for the end of the changelog.
 
         Raises:
             ChangelogError: a record cannot be read, or some are missing.
@@ -96,7 +96,7 @@ class Follower:
         self._state.refresh()
 
     def follow(self, seconds: float) -> None:
-        """Take what the changelog holds by now, or what comes first within some time.
+        """Apply what the changelog holds now, or what arrives first within some time.
 
         Raises:
             ChangelogError: a record cannot be read, or some are missing.
@@ -118,15 +118,15 @@ class Follower:
         self._heartbeat()
 
     def _wait_for_end(self, stop: int) -> None:
-        """Ask where the changelog ends until that is not before an offset.
+        """Wait until the changelog ends at an offset or after it.
 
         Raises:
-            ChangelogLostError: it stays so.
+            ChangelogLostError: it still ends before that.
         """
         deadline = time.monotonic() + _MARKER_SECONDS
         while (end := self._reader.bounds()[1]) < stop:
             if time.monotonic() > deadline:
-                raise ChangelogLostError(f"the changelog ends at {end}, the state stands at {stop}")
+                raise ChangelogLostError(f"the changelog ends at {end}, but the state is at {stop}")
             self._heartbeat()
             time.sleep(_POLL_SECONDS)
 

@@ -31,9 +31,9 @@ from stream_dedup.stream.state.states import (
 from stream_dedup.text.learnt import rule_of
 
 _VERIFY = "verify"
-_REPLAY_SHARE = 2  # of the state's files in RocksDB: with runs, and with what is being compacted
+_REPLAY_SHARE = 2  # of the state's files in RocksDB: to hold runs, and what is being compacted
 
-Report = Callable[[str, int, int], None]  # what goes on, how much is done, of how much
+Report = Callable[[str, int, int], None]  # the step, how much of it is done, of how much
 
 
 def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
@@ -42,10 +42,10 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     Args:
         settings: which state, and where it and the broker are.
         report: called with the progress.
-        fresh: whether what the directory holds is thrown away before.
+        fresh: whether to discard what the directory holds first.
 
     Raises:
-        StoreError: the directory is in use or that of a state of files, or cannot be read or written.
+        StoreError: the directory is in use, holds a state of files, or cannot be read or written.
         BrokerError: the broker refuses, or gives no answer.
         ChangelogError: the changelog cannot be read.
     """
@@ -64,15 +64,15 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
 
 
 def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Iterator[str]:
-    """Yield a line on each fault of the state: within it, and beside what its changelog says.
+    """Yield a line for each fault of the state: in itself, and compared with its changelog.
 
     A running service is not disturbed: the state is read as it is at this moment.
 
     Args:
         settings: which state, and where it and the broker are.
         report: called with the progress.
-        with_changelog: whether it is compared with a replay of the changelog, on the disk of the state; the state of
-            files has none.
+        with_changelog: whether to compare it with a replay of the changelog, on the disk of the state; a state of
+            files has no changelog.
 
     Raises:
         StoreError: there is no such state, or it cannot be read.
@@ -90,12 +90,12 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         place = state.place
         if place is None:
             if state.progress.steps:
-                yield "the state has no place in a changelog"
+                yield "the state has no position in a changelog"
             return
         names, topics = state_topics(settings, digest), Topics(settings)
         identity = topics.identity(names.changelog)
         if place.topic != identity:
-            yield f"the state was made from the changelog {place.topic}, the broker has {identity}"
+            yield f"the state was made from the changelog {place.topic}, but the broker has {identity}"
             return
         _check_room(store, settings.state.directory)
         with (
@@ -108,12 +108,12 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
 
 
 def discard_replays(settings: Settings) -> None:
-    """Remove what a `verify` that was killed has left beside the state."""
+    """Remove what a killed `verify` has left beside the state."""
     remove_abandoned(_VERIFY, settings.state.directory)
 
 
 def _check_room(store: RocksStore, directory: Path) -> None:
-    """Refuse a replay that might fill the disk: a service that runs on it would end.
+    """Refuse a replay that might fill the disk: a service running on it would end.
 
     Raises:
         StoreFullError: it might.
@@ -121,13 +121,13 @@ def _check_room(store: RocksStore, directory: Path) -> None:
     wanted, free = _REPLAY_SHARE * sum(store.sizes().values()), disk_usage(directory).free
     if free < wanted:
         raise StoreFullError(
-            f"the disk of {directory} has {free >> 20:,} MB left, a replay of the changelog to compare the state with "
-            f"may take {wanted >> 20:,} MB: make room, or leave the replay out (--offline)"
+            f"the disk of {directory} has {free >> 20:,} MB left, but a replay of the changelog to compare with may "
+            f"need {wanted >> 20:,} MB: free some space, or leave out the replay (--offline)"
         )
 
 
 def opened_to_read(settings: Settings) -> RocksStore:
-    """Open the state of the settings to read, also while a service runs on it.
+    """Open the state of the settings for reading, even while a service runs on it.
 
     Raises:
         StoreError: there is none, or it cannot be read.
@@ -141,12 +141,12 @@ def catch_up(
     """Bring a state to the end of its changelog, or to an offset; return how many articles were replayed.
 
     Args:
-        state: follows.
-        settings: the way to the broker.
+        state: to bring up to date.
+        settings: how to reach the broker.
         changelog: name of the topic.
-        identity: the same with the id that Kafka gave it.
+        identity: its name and topic id, see `Topics.identity`.
         report: called with the progress.
-        stop: offset behind the last record to follow; None for the end.
+        stop: offset after the last record to follow; None for the end.
     """
     with closing(ChangelogReader(settings, changelog)) as reader:
         follower = Follower(state, reader, identity, lambda: None)

@@ -1,7 +1,7 @@
-"""Snapshots of a state, also while a service runs on it: asked for and answered by files in the state's directory.
+"""Snapshots of a state, even while a service runs on it: requested and answered by files in the state's directory.
 
-Knows the two files; knows nothing of what a state holds. Whoever may write into the directory may ask; each who asks
-has a name for the request, which the answer bears too.
+Knows the two files; knows nothing of what a state holds. Anyone who may write to the directory may ask; each request
+has a name of its own, which the answer shares.
 """
 
 import secrets
@@ -23,12 +23,12 @@ log = structlog.get_logger()
 
 
 class SnapshotDesk:
-    """The service's side: looks for requests now and then and does what they ask.
+    """The service's side: looks for requests now and then and fulfils them.
 
     Args:
         directory: `state.directory`.
         store: what is copied.
-        digest: names the copy in the directory that is asked for, as it names the state.
+        digest: names the copy in the requested directory, as it names the state.
     """
 
     def __init__(self, directory: Path, store: RocksStore, digest: str) -> None:
@@ -39,7 +39,7 @@ class SnapshotDesk:
     def serve(self) -> None:
         """Make the snapshots that were asked for."""
         for request in filter(Path.is_file, sorted(self._directory.glob(_NAME.format("*") + _REQUEST))):
-            # Whatever becomes of a request, the others are served and the stream goes on.
+            # Whatever becomes of a request, the others are served and the stream continues.
             try:
                 self._serve(request)
             except OSError as error:
@@ -57,14 +57,14 @@ class SnapshotDesk:
         try:
             request.unlink()
         except FileNotFoundError:
-            return  # taken back: nobody waits for an answer
+            return  # withdrawn: nobody waits for an answer
         _write(request.with_suffix(_ANSWER), answer)
 
 
 def ask(directory: Path, target: Path, seconds: float) -> None:
     """Ask the service that runs on a state for a snapshot, and wait for it.
 
-    Whoever waits no longer takes the request back: the service that runs next would make the snapshot.
+    The request is withdrawn when the wait ends: otherwise the next service to run would make the snapshot.
 
     Args:
         directory: `state.directory`.
@@ -92,7 +92,7 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
 
 
 def _write(path: Path, content: dict[str, str | None]) -> None:
-    # In one go: the other side must not read the half of it.
+    # Atomically: the other side must not read half of it.
     part = path.with_suffix(".part")
     part.write_bytes(orjson.dumps(content))
     part.replace(path)

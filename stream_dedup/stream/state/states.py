@@ -1,4 +1,4 @@
-"""Which state belongs to which settings: a directory and a changelog for each set that can be compared.
+"""Which state belongs to which settings: a directory and a changelog for each set of comparable settings.
 
 Knows digests, directories and what is refused; knows nothing of what a state holds.
 """
@@ -22,7 +22,7 @@ _ANY_DIGEST = 2 * _DIGEST_BYTES * "[0-9a-f]"
 
 
 def digest_of(settings: Settings) -> str:
-    """Return the digest of the settings whose fingerprints can be compared: 8 hexadecimal digits."""
+    """Return the digest of the settings that make fingerprints comparable: 8 hexadecimal digits."""
     known = {"format": FORMAT_VERSION, **comparability(settings)}
     return hashlib.blake2b(orjson.dumps(known, option=orjson.OPT_SORT_KEYS), digest_size=_DIGEST_BYTES).hexdigest()
 
@@ -33,9 +33,9 @@ def state_directory(settings: Settings, digest: str) -> Path:
 
 
 def is_of_files(settings: Settings) -> bool:
-    """Tell whether the state is one that `stream-dedup dedup --state` has made: it is the directory itself.
+    """Tell whether the state was made by `stream-dedup dedup --state`: then it is the directory itself.
 
-    That of a service lies in it, and has a changelog.
+    A service's state is a subdirectory of it, and has a changelog.
     """
     return is_state(settings.state.directory)
 
@@ -51,21 +51,21 @@ def state_to_read(settings: Settings) -> Path:
     directory = state_directory(settings, digest_of(settings))
     if not is_state(directory):
         raise StoreError(
-            f"{directory} is no state of these settings: see state.directory; `stream-dedup state restore` makes one "
-            "from the changelog of a service"
+            f"{directory} is not a state of these settings: check state.directory; `stream-dedup state restore` makes "
+            "one from the changelog of a service"
         )
     return directory
 
 
 def other_states(settings: Settings, digest: str) -> list[Path]:
     """Return the directories of states that belong to other settings."""
-    # What else is there may be nothing that the service may look into, such as a file system's lost+found.
+    # The service may not be allowed to look into other entries, such as a file system's lost+found.
     found = settings.state.directory.glob(_ANY_DIGEST)
     return sorted(path for path in found if path.name != digest and is_state(path))
 
 
 def check_old_format(settings: Settings) -> None:
-    """Refuse a directory that an older version has written, which had its database in it directly.
+    """Refuse a directory that an older version has written, with its database directly in it.
 
     Raises:
         StoreError: there is one.
@@ -74,7 +74,7 @@ def check_old_format(settings: Settings) -> None:
         raise StoreError(
             f"{settings.state.directory} holds a state without a changelog, of format 1 or made by `stream-dedup dedup "
             f"--state`; the service keeps states of format {FORMAT_VERSION} with one. Choose a new directory "
-            "(state.directory): the index is made again from what the input topics hold, and what the consumer group "
+            "(state.directory): the index is rebuilt from what the input topics hold, and what the consumer group "
             "has decided is not published again"
         )
 
@@ -92,17 +92,17 @@ def check_own(place: ChangelogPlace | None, changelog: str) -> None:
     known = place.topic.partition("/")[0] if place is not None else changelog
     if known != changelog:
         raise StoreError(
-            f"the state was made from the changelog {known}, the settings name {changelog}: state.name has changed, "
-            f"or input.group where that is unset. Set state.name = {known.rpartition('.changelog.')[0]} to go on with "
-            "this index, or give the other one a directory of its own (state.directory)"
+            f"the state was made from the changelog {known}, but the settings name {changelog}: state.name has "
+            f"changed, or input.group if that is unset. Set state.name = {known.rpartition('.changelog.')[0]} to "
+            "continue with this index, or give the other one a directory of its own (state.directory)"
         )
 
 
 def refusal(settings: Settings, changelogs: Sequence[str], others: Sequence[Path]) -> StoreError:
-    """Return why a state of other settings is not taken, and the way out.
+    """Return why a state of other settings is refused, and what to do.
 
     Args:
-        settings: of now.
+        settings: the current ones.
         changelogs: of other settings, on the broker.
         others: states of other settings, in the directory.
     """
@@ -111,13 +111,13 @@ def refusal(settings: Settings, changelogs: Sequence[str], others: Sequence[Path
     told = f": {'; '.join(differing)}" if differing else ""
     return StoreError(
         f"the index has a state of other settings ({', '.join(there)}), whose fingerprints cannot be compared with "
-        f"those of now{told}. Set them back; or make a state with the settings of now from the input topics with "
-        "`stream-dedup state rebuild`; or begin a new index (state.name and state.directory)"
+        f"those of the current settings{told}. Restore the old settings; or rebuild the state from the input topics "
+        "with `stream-dedup state rebuild`; or begin a new index (state.name and state.directory)"
     )
 
 
 def discard(directory: Path) -> None:
-    """Delete a state: the changelog has it."""
+    """Delete a state: the changelog still has it."""
     shutil.rmtree(directory, ignore_errors=True)
 
 

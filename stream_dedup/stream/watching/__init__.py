@@ -1,4 +1,4 @@
-"""What the loop tells metrics and traces.
+"""What the loop reports to metrics and traces.
 
 Knows what a commit was; changes nothing.
 """

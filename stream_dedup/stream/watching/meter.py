@@ -1,6 +1,6 @@
-"""What the loop tells the metrics.
+"""What the loop reports to the metrics.
 
-Knows which event moves which metric; knows nothing of how they are shown.
+Knows which event updates which metric; knows nothing of how they are shown.
 """
 
 import time
@@ -26,18 +26,18 @@ from stream_dedup.stream.kafka.places import Place
 
 _GAUGE_SECONDS = 1.0
 _REPORT_SECONDS = 30.0
-_STILL_SECONDS = 3.0  # without a look at the gauges
+_STILL_SECONDS = 3.0  # without an update of the gauges
 
 log = structlog.get_logger()
 
 
 class Meter:
-    """Moves the metrics and reports progress in the log.
+    """Updates the metrics and reports progress in the log.
 
-    All of it is for the loop's thread, but for `refresh`.
+    Everything but `refresh` is for the loop's thread only.
 
     Args:
-        metrics: what is moved.
+        metrics: the metrics to update.
         engine: asked for its epoch and progress.
     """
 
@@ -50,10 +50,10 @@ class Meter:
         self._reported_judged = engine.progress.judged
         self._blocks_read = engine.state.index.shelf.reads.blocks
         self._outcomes: Counter[str] = Counter()
-        self._lags: Mapping[Place, Lag] = {}  # never changed: another thread reads it
+        self._lags: Mapping[Place, Lag] = {}  # replaced, never changed in place: another thread reads it
         self._ageing: set[Place] = set()  # partitions whose lag in seconds is shown
         self._source: Source | None = None
-        self._rebalances = 0  # of that source, those that are counted
+        self._rebalances = 0  # of that source, counted so far
 
     def committed(self, committed: Committed) -> None:
         """Count a commit."""
@@ -62,7 +62,7 @@ class Meter:
         metrics.commit_messages.observe(len(committed.messages))
         metrics.commit_bytes.observe(committed.size)
         metrics.commit_seconds.observe(sum(committed.seconds[stage] for stage in ("produce", "transaction", "apply")))
-        # What is decided is told by its own stages; features are computed there as well, if they were not prepared.
+        # Deciding is reported by stages of its own, which include computing features that were not prepared.
         for stage, seconds in chain(committed.seconds.items(), judged.seconds.items()):
             if stage != "decide":
                 metrics.stage_seconds.labels(stage).inc(seconds)
@@ -79,15 +79,15 @@ class Meter:
         metrics.decision_seconds.observe_all(np.maximum(0, time.time_ns() // 1_000_000 - stamps_ms) / 1000)
 
     def judged_in_silence(self, articles: int) -> None:
-        """Count articles that were judged only for the state to know them."""
+        """Count articles that were judged only to add them to the state."""
         self._metrics.articles_silent.inc(articles)
 
     def aborted(self) -> None:
-        """Count a transaction that was taken back."""
+        """Count an aborted transaction."""
         self._metrics.transactions.labels("aborted").inc()
 
     def tick(self, source: Source) -> None:
-        """Bring the gauges up to date and report now and then."""
+        """Bring the gauges up to date, and report progress now and then."""
         now = time.monotonic()
         if now - self._gauges_at >= _GAUGE_SECONDS:
             self._gauges_at = now
@@ -98,14 +98,14 @@ class Meter:
             self._report(now, source)
 
     def idle(self) -> None:
-        """Tell that the input is not read, or not any more: what comes to read it next counts from 0."""
+        """Report that the input is not being read, or not any more: the next source counts from 0."""
         self._rebalances = 0
         self._metrics.ready.set(0)
         self._metrics.assigned_partitions.set(0)
         self._show_lags({})
 
     def following(self, position: int, remaining: int) -> None:
-        """Tell how far the state has followed its changelog, and bring the gauges of the state up to date."""
+        """Report how far the state has followed its changelog, and bring the gauges of the state up to date."""
         self._show_place(position, remaining)
         now = time.monotonic()
         if now - self._gauges_at >= _GAUGE_SECONDS:
@@ -113,8 +113,8 @@ class Meter:
             self._show_state()
 
     def refresh(self) -> None:
-        """Bring up to date what grows by itself; from one thread at a time, whatever the loop is at."""
-        # What waited at the last look has been committed since, unless the loop stands still.
+        """Bring up to date what grows by itself; from one thread at a time, whatever the loop is doing."""
+        # What was waiting at the last look has been committed since, unless the loop stands still.
         stands_still = time.monotonic() - self._gauges_at > _STILL_SECONDS
         now_ms = time.time_ns() // 1_000_000 if stands_still else self._looked_ms
         gauge = self._metrics.consumer_lag_seconds

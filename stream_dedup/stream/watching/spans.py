@@ -1,9 +1,9 @@
-"""What the loop tells the tracer: a span a commit, with its stages, and one for each sampled message of it.
+"""What the loop reports to the tracer: a span per commit, with its stages, and one for each of its sampled messages.
 
-Knows spans and the conventions of their names; knows nothing of how they get anywhere.
+Knows spans and the conventions of their names; knows nothing of how they are exported.
 
-Attributes are those of OpenTelemetry's conventions for messaging, and `stream_dedup.*`. No clock is read but once at
-the end of a commit: stages have the seconds that were measured anyway.
+Attributes are those of OpenTelemetry's conventions for messaging, and `stream_dedup.*`. The clock is read only once,
+at the end of a commit: stages use the seconds that were measured anyway.
 """
 
 import random
@@ -33,9 +33,9 @@ from stream_dedup.stream.kafka.headers import incoming_headers
 from stream_dedup.stream.kafka.places import Place, offset_of, place_of
 from stream_dedup.trace import Trace, trace_of
 
-_STAGES = ("await", "decide", "produce", "transaction", "apply", "shadow")  # of a commit, one behind the other
-_AHEAD = ("decode", "features")  # in another thread, while the commit before was under way
-_MOST_LINKS = 128  # what OpenTelemetry allows a span
+_STAGES = ("await", "decide", "produce", "transaction", "apply", "shadow")  # of a commit, one after another
+_AHEAD = ("decode", "features")  # in another thread, while the previous commit was under way
+_MOST_LINKS = 128  # that OpenTelemetry allows in a span
 _MOST_MESSAGES = 64  # of a commit that get a span
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _NANOSECONDS = 1_000_000_000
@@ -50,18 +50,18 @@ class _Message(NamedTuple):
     place: Place
     offset: int
     outcome: _Attributes
-    reason: str  # why it is a dead letter; empty where it is none
+    reason: str  # why it is a dead letter; empty if it is not
 
 
 class Spans:
-    """Makes the spans of commits that are sampled, or that a sampled message is in.
+    """Makes the spans of commits that are sampled, or that contain a sampled message.
 
-    A message is sampled if whoever sent it says so in its trace context: it gets a span in that trace, and the commit's
-    span a link to it.
+    A message is sampled if its sender says so in its trace context: it gets a span in that trace, and the commit's
+    span gets a link to it.
 
     Args:
-        tracer: makes them.
-        settings: the share of the other commits, and the group.
+        tracer: makes the spans.
+        settings: which share of the other commits is sampled, and the group.
     """
 
     def __init__(self, tracer: Tracer, settings: Settings) -> None:
@@ -75,10 +75,10 @@ class Spans:
         }
 
     def committed(self, committed: Committed) -> None:
-        """Tell of a commit that has just been made."""
+        """Report a commit that has just been made."""
         sampled = list(_sampled(committed))
-        # No secret hangs on it.
-        if not sampled and random.random() >= self._sample:  # noqa: S311  # as said
+        # No secret depends on this randomness.
+        if not sampled and random.random() >= self._sample:  # noqa: S311  # see above
             return
         stages = {stage: _nanoseconds(committed.seconds[stage]) for stage in _STAGES if stage in committed.seconds}
         end = time.time_ns()
@@ -98,7 +98,7 @@ class Spans:
             self._add_message(message, span, start, end)
 
     def _add_stages(self, span: Span, start: int, stages: Mapping[str, int], decided: Mapping[str, float]) -> None:
-        """Add the stages of a commit, and those of the decision in the order in which they came first."""
+        """Add the stages of a commit, and those of the decision in the order in which they first occurred."""
         parent = set_span_in_context(span, Context())
         for stage, duration in stages.items():
             child = self._tracer.start_span(stage, parent, start_time=start)
@@ -176,7 +176,7 @@ def _name(places: set[Place]) -> str:
 
 
 def _destination(places: set[Place]) -> _Attributes:
-    """Return the topic and the partition, as far as they are all of one."""
+    """Return the topic and the partition, as far as all of them have the same."""
     topics = {topic for topic, _ in places}
     told = {"messaging.destination.name": topics.pop()} if len(topics) == 1 else {}
     if len(places) == 1:

@@ -1,4 +1,4 @@
-"""What RocksDB and the disk below it tell of the state, as metrics.
+"""What RocksDB and the disk below it report about the state, as metrics.
 
 Knows which figure is which metric; knows nothing of what the state holds.
 """
@@ -12,11 +12,11 @@ from stream_dedup.observe.metrics import Metrics
 
 
 class StateMeter:
-    """Moves the metrics of a store at each `refresh`, which takes about a millisecond and may be in any thread.
+    """Updates the metrics of a store at each `refresh`, which takes about a millisecond and may run in any thread.
 
     Args:
-        metrics: what is moved.
-        store: asked; open as long as it is.
+        metrics: the metrics to update.
+        store: where the figures come from; must stay open as long as it is asked.
         directory: of the store.
     """
 
@@ -24,7 +24,7 @@ class StateMeter:
         self._metrics = metrics
         self._store = store
         self._directory = directory
-        self._hits = self._misses = 0  # that are counted
+        self._hits = self._misses = 0  # counted so far
 
     def refresh(self) -> None:
         """Bring the metrics up to date."""
@@ -41,7 +41,7 @@ class StateMeter:
         metrics.rocksdb_running_compactions.set(figures.running_compactions)
         metrics.rocksdb_running_flushes.set(figures.running_flushes)
         metrics.rocksdb_write_stopped.set(figures.writes_delayed)
-        # A disk that is gone is heard at the next write.
+        # A disk that is gone is noticed at the next write.
         with suppress(OSError):
             disk = shutil.disk_usage(self._directory)
             metrics.state_disk_free_bytes.set(disk.free)

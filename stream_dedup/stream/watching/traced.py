@@ -14,13 +14,13 @@ from stream_dedup.settings import Settings, SettingsError
 if TYPE_CHECKING:
     from stream_dedup.stream.watching.spans import Spans
 
-_EXTRA = "tracing.enabled takes more packages: pip install 'stream-dedup[otel]'"
+_EXTRA = "tracing.enabled needs more packages: pip install 'stream-dedup[otel]'"
 
 log = structlog.get_logger()
 
 
 def check_tracing(settings: Settings) -> None:
-    """Check that the packages are there, if they are wanted.
+    """Check that the packages are installed, if commits are to be traced.
 
     Raises:
         SettingsError: one is missing.
@@ -34,7 +34,7 @@ def check_tracing(settings: Settings) -> None:
 
 @contextmanager
 def traced(settings: Settings) -> Iterator["Spans | None"]:
-    """Yield who makes the spans of commits; None where nobody does, and then nothing is loaded for it.
+    """Yield what makes the spans of commits; None if tracing is off, and then no package is loaded for it.
 
     Raises:
         SettingsError: a package is missing, or a variable of OpenTelemetry cannot be used.
