@@ -1,6 +1,6 @@
 """A real single-node Apache Kafka from two PyPI packages, for demos and tests.
 
-It is no way to run Kafka in production: one node, no security, data in a temporary folder.
+This is not a way to run Kafka in production: one node, no security, data in a temporary folder.
 """
 
 from deploy.broker.jars import kafka_jars

@@ -1,4 +1,4 @@
-"""Knows which jars make up the broker, and the folder that they are kept in.
+"""Knows which jars make up the broker, and the folder they are kept in.
 
 Does not know how they get there, nor how Java is started.
 """

@@ -47,7 +47,7 @@ _JVM_FLAGS = (
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config.AbstractConfig=warn",
 )
 
-# Options of the user's own Java, which would reach into ours.
+# Options for the user's own Java, which would affect this one too.
 _FOREIGN_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 
 _ONE_NODE: dict[str, str | int] = {
@@ -72,7 +72,7 @@ _ONE_NODE: dict[str, str | int] = {
     "share.coordinator.state.topic.num.partitions": 1,
     "group.initial.rebalance.delay.ms": 0,
     # After a kill the controller lets the new broker in only when the session of the dead one has ended:
-    # with Kafka's 9 s a restart takes 12 s, with 3 s it takes 5 s. A shorter one would end in a busy moment.
+    # with Kafka's 9 s a restart takes 12 s, with 3 s it takes 5 s. A shorter one would expire under load.
     "broker.session.timeout.ms": 3_000,
     "broker.heartbeat.interval.ms": 500,
     # Room for articles of 12 MB.
@@ -106,10 +106,10 @@ class KafkaBroker:
             temporary folder that `stop()` removes.
         start_timeout: seconds that `start()` waits for the broker to answer.
         stop_timeout: seconds between SIGTERM and SIGKILL in `stop()` and `restart()`.
-        proxy_port: port on loopback of a proxy to `proxied`, a second listener: who comes in by it is told that
-            the broker is to be found at the proxy's port, and so does not get past the proxy.
-        secured: properties of another listener, with TLS and SASL, at `secured_address`, without
-            `listener.name.secured.` before them; none: no such listener.
+        proxy_port: port on loopback of a proxy to `proxied`, a second listener: clients that connect to it are told
+            that the broker is at the proxy's port, and so cannot bypass the proxy.
+        secured: properties of another listener, with TLS and SASL, at `secured_address`, without the prefix
+            `listener.name.secured.`; if empty, there is no such listener.
     """
 
     properties: Mapping[str, str | int] = field(default_factory=dict)
@@ -128,10 +128,10 @@ class KafkaBroker:
         Raises:
             JarError: its jars cannot be fetched, or are not the locked ones.
             BrokerStartError: it ended, or did not answer in time. It is then stopped as by `stop()`.
-            RuntimeError: it runs already.
+            RuntimeError: it is already running.
         """
         if self.running:
-            raise RuntimeError("the broker runs already")
+            raise RuntimeError("the broker is already running")
         jars = kafka_jars()
         try:
             self._prepare()
@@ -145,7 +145,7 @@ class KafkaBroker:
         return self
 
     def stop(self) -> None:
-        """Stop the broker in order; its data goes too, unless `data_dir` was given. Harmless when stopped."""
+        """Stop the broker cleanly and remove its data, unless `data_dir` was given. Harmless when stopped."""
         try:
             self._terminate()
         finally:
@@ -158,12 +158,12 @@ class KafkaBroker:
             self._process.kill()
 
     def restart(self) -> Self:
-        """Start again on the same ports and data, after an orderly stop if the broker still runs."""
+        """Start again on the same ports and data, after a clean stop if the broker is still running."""
         self._terminate()
         return self.start()
 
     def wait(self) -> int:
-        """Wait until the Java process ends by itself or by another hand, and return its exit status."""
+        """Wait until the Java process ends, for whatever reason, and return its exit status."""
         return self._started.wait()
 
     @property
@@ -183,12 +183,12 @@ class KafkaBroker:
 
     @property
     def running(self) -> bool:
-        """Whether the Java process is there."""
+        """Whether the Java process is running."""
         return self._process is not None and self._process.running()
 
     @property
     def pid(self) -> int:
-        """Id of the Java process, for those who want to pause or measure it."""
+        """Id of the Java process, for pausing or measuring it."""
         return self._started.pid
 
     @property
@@ -277,7 +277,7 @@ class KafkaBroker:
             raise self._start_error(f"formatting its storage failed with status {status}")
 
     def _java(self, jars: Sequence[Path], main_class: str, *arguments: str) -> GuardedProcess:
-        # Native libraries unpack themselves into Java's temporary folder; in ours they go with the data.
+        # Native libraries unpack themselves into Java's temporary folder; here they are removed with the data.
         flags = (*_JVM_FLAGS, f"-Djava.io.tmpdir={self.folder / 'tmp'}")
         class_path = os.pathsep.join(map(str, jars))
         return GuardedProcess(
@@ -335,4 +335,4 @@ def _hold_free_port(held: ExitStack) -> int:
         with suppress(OSError):
             candidate.bind((HOST, port))
             return port
-    raise BrokerStartError(f"no free port on {HOST} among {_PORT_ATTEMPTS} from {_PORTS[0]} to {_PORTS[-1]}")
+    raise BrokerStartError(f"no free port on {HOST} in {_PORT_ATTEMPTS} attempts from {_PORTS[0]} to {_PORTS[-1]}")

@@ -16,7 +16,7 @@ def wait_until_answers(bootstrap: str, timeout: float, *, give_up: Callable[[], 
     """Wait until the broker lists its metadata.
 
     Args:
-        bootstrap: `host:port`, or several of them with commas between.
+        bootstrap: `host:port`, or several of them separated by commas.
         timeout: seconds to wait at most.
         give_up: asked twice a second; when it returns true the wait ends early.
 
@@ -42,7 +42,7 @@ def _client_settings(bootstrap: str) -> dict[str, str | int | float | bool]:
     return {
         "bootstrap.servers": bootstrap,
         "client.id": "broker-probe",
-        # A refused connection is what the wait is for, not an event worth a line on stderr.
+        # A refused connection is expected during the wait, and not worth a line on stderr.
         "log_level": 0,
         # librdkafka's own back-off grows to 10 s, which would outlast the start of the broker.
         "reconnect.backoff.ms": 50,

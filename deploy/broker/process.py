@@ -14,7 +14,7 @@ _GUARD = Path(__file__).with_name("guard.py")
 
 
 class GuardedProcess:
-    """A command below a guard process that kills it as soon as this process is gone, however it went.
+    """A command under a guard process that kills it as soon as this process is gone, however it ended.
 
     Args:
         command: program and arguments.
@@ -40,14 +40,14 @@ class GuardedProcess:
         self.pid = self._read_pid()
 
     def running(self) -> bool:
-        """Tell whether the command has not ended yet."""
+        """Tell whether the command is still running."""
         return self._guard.poll() is None
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return the exit status, as a shell counts it (128 + signal).
 
         Raises:
-            subprocess.TimeoutExpired: it still runs after `timeout` seconds.
+            subprocess.TimeoutExpired: it is still running after `timeout` seconds.
         """
         return self._guard.wait(timeout)
 
@@ -57,7 +57,7 @@ class GuardedProcess:
         self.wait()
 
     def terminate(self, timeout: float) -> None:
-        """End the command with SIGTERM, and with SIGKILL if it still runs after `timeout` seconds."""
+        """End the command with SIGTERM, and with SIGKILL if it is still running after `timeout` seconds."""
         self._guard.send_signal(signal.SIGTERM)
         try:
             self.wait(timeout)
@@ -76,7 +76,7 @@ class GuardedProcess:
 
 
 def _guard_command(remove: Path | None) -> list[str]:
-    # Isolated and without site: the guard needs nothing but the standard library, and starts in 20 ms so.
+    # Isolated and without site: the guard needs only the standard library, and so starts in 20 ms.
     command = [sys.executable, "-I", "-S", str(_GUARD), "--owner", str(os.getpid())]
     if remove is not None:
         command += ["--remove", str(remove)]

@@ -20,12 +20,12 @@ class BrokerUnreachableError(RuntimeError):
 
 @contextmanager
 def kafka_for_session() -> Iterator[str]:
-    """Yield the address in `$KAFKA_BOOTSTRAP`, or if unset that of a broker that ends with the block.
+    """Yield the address in `$KAFKA_BOOTSTRAP`, or if unset that of a new broker, which ends with the block.
 
     Raises:
         BrokerUnreachableError: `$KAFKA_BOOTSTRAP` is set but does not answer within 5 s.
-        BrokerStartError: an own broker did not come up.
-        JarError: the jars of an own broker cannot be fetched, or are not the locked ones.
+        BrokerStartError: the new broker did not come up.
+        JarError: the jars of the new broker cannot be fetched, or are not the locked ones.
     """
     if named := os.environ.get(BOOTSTRAP_VARIABLE):
         _check(named)
@@ -38,7 +38,7 @@ def kafka_for_session() -> Iterator[str]:
 def _check(bootstrap: str) -> None:
     if not wait_until_answers(bootstrap, ANSWER_TIMEOUT_SECONDS):
         raise BrokerUnreachableError(
-            f"{BOOTSTRAP_VARIABLE}={bootstrap}: no Kafka broker answers there within"
+            f"{BOOTSTRAP_VARIABLE}={bootstrap}: no Kafka broker answered there within"
             f" {ANSWER_TIMEOUT_SECONDS:g} s. Start it, correct the address, or unset {BOOTSTRAP_VARIABLE}"
             " to have a broker started."
         )
