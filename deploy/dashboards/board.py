@@ -18,12 +18,12 @@ _EVERYTHING = ".*"
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """What stands in queries for the time that is shown.
+    """The values of the variables that stand for the time range in queries.
 
     Attributes:
         interval: seconds between two points of a graph.
-        rate_interval: seconds over which rates are told.
-        range: seconds that are shown.
+        rate_interval: seconds over which rates are computed.
+        range: seconds shown.
     """
 
     interval: float
@@ -31,7 +31,7 @@ class Variables:
     range: float
 
     def filled(self, expression: str) -> str:
-        """Return an expression with all variables put in; every index and every process is selected."""
+        """Return an expression with all variables filled in; every index and every process is selected."""
         values = {
             "$__rate_interval": _duration(self.rate_interval),
             "$__interval_ms": str(round(self.interval * 1000)),
@@ -87,11 +87,11 @@ class View:
         place: on the grid.
         queries: in order.
         unit: one of Grafana's.
-        decimals: as many are shown; None where Grafana chooses.
-        stacked: areas one upon the other.
-        least: where the axis begins, if the values do not go below.
-        most: where it ends, at least.
-        limits: values from which on a colour is shown, ascending; the first has none.
+        decimals: how many are shown; None if Grafana chooses.
+        stacked: whether areas are stacked.
+        least: where the axis begins, unless values are lower.
+        most: where it ends, unless values are higher.
+        limits: values from which a colour applies, ascending; the first is None.
         colours: of series, by name.
         states: names and colours of values.
     """

@@ -27,7 +27,7 @@ _NOW = Section(
             about="Share of the articles.",
         ),
         number(
-            "Candidates an article",
+            "Candidates per article",
             Series(f"sum(rate(stream_dedup_candidates_total{{$of}}[$__rate_interval])) / {_ALL}"),
             unit="none",
             width=4,
@@ -47,7 +47,7 @@ _NOW = Section(
             about="Share of the candidates.",
         ),
         number(
-            "Full lists an article",
+            "Full lists per article",
             Series(f"sum(rate(stream_dedup_hot_keys_total{{$of}}[$__rate_interval])) / {_ALL}"),
             unit="none",
             width=4,
@@ -97,10 +97,10 @@ _SHARES = Section(
 )
 
 _SOURCES = Section(
-    "By what",
+    "What finds it",
     [
         lines(
-            "Candidates an article, by source",
+            "Candidates per article, by source",
             Series(
                 f"sum by (source) (rate(stream_dedup_candidates_total{{$of}}[$__rate_interval])) / scalar({_ALL})",
                 "{{source}}",
@@ -109,7 +109,7 @@ _SOURCES = Section(
             stacked=True,
         ),
         lines(
-            "Share of them that is confirmed",
+            "Share of them confirmed",
             Series(
                 "sum by (source) (rate(stream_dedup_candidates_confirmed_total{$of}[$__rate_interval]))"
                 " / sum by (source) (rate(stream_dedup_candidates_total{$of}[$__rate_interval]))",
@@ -125,7 +125,7 @@ _SOURCES = Section(
             stacked=True,
         ),
         lines(
-            "Full lists an article",
+            "Full lists per article",
             Series(
                 f"sum by (source) (rate(stream_dedup_hot_keys_total{{$of}}[$__rate_interval])) / scalar({_ALL})",
                 "{{source}}",
@@ -140,7 +140,7 @@ _SOURCES = Section(
             unit="suffix: /s",
         ),
         lines(
-            "Lines of sites",
+            "Site lines",
             Series("max(stream_dedup_learnt_lines{$of})", "lines known"),
             Series("sum(increase(stream_dedup_articles_stripped_total{$of}[$__rate_interval]))", "articles with one"),
             unit="short",
@@ -152,7 +152,7 @@ _DRIFT = Section(
     "Weights",
     [
         lines(
-            "Drift at a switch, in the mean",
+            "Mean drift at a switch",
             Series("stream_dedup_epoch_drift_mean_distance{$of}", "{{instance}}"),
             unit="suffix: bits",
             limits=[(2, YELLOW)],
@@ -177,7 +177,7 @@ _SHADOW = Section(
     "Shadow: other thresholds, without effect",
     [
         lines(
-            "Articles that they would change",
+            "Articles that would change",
             Series(
                 'sum by (disagreement) (rate(stream_dedup_shadow_articles_total{$of, disagreement!="none"}'
                 "[$__rate_interval])) / scalar(sum(rate(stream_dedup_shadow_articles_total{$of}[$__rate_interval])))",
@@ -189,7 +189,7 @@ _SHADOW = Section(
             "the shadow.",
         ),
         lines(
-            "Whether it judges",
+            "Shadow running",
             Series("stream_dedup_shadow_running{$of}", "{{instance}} judges"),
             Series("stream_dedup_shadow_enabled{$of}", "{{instance}} enabled"),
             unit="none",

@@ -33,8 +33,8 @@ TAG = "stream-dedup"
 _EVERYTHING = ".*"
 _BUILD = "stream_dedup_build_info"
 
-# Each is seen at one step of a graph: the first one at which things are other than a step ago. A process that was only
-# out of reach for a while has not started.
+# Each is visible at one step of a graph: the first at which things differ from the step before. A process that was
+# merely out of reach for a while has not started.
 RESTARTS = Series(
     "process_start_time_seconds{$of} > time() - 300 - $__interval_ms / 1000"
     " unless process_start_time_seconds{$of} == last_over_time(process_start_time_seconds{$of}[5m] offset $__interval)",
@@ -53,7 +53,7 @@ class Section:
 
     Attributes:
         title: above its panels.
-        panels: from left to right and on; each line of them is 24 wide.
+        panels: from left to right, line by line; each line is 24 wide.
     """
 
     title: str
@@ -83,7 +83,7 @@ class Page:
             board.with_row(Row(section.title))
             for panel in section.panels:
                 board.with_panel(panel)
-        # What the SDK has no words for is put into the encoded form: panels' numbers, texts of annotations.
+        # What the SDK cannot express is added to the encoded form: numbers of panels, texts of annotations.
         fields: dict[str, Any] = json.loads(json.dumps(board.build(), cls=JSONEncoder))
         for number, panel_fields in enumerate(fields["panels"], 1):
             panel_fields["id"] = number

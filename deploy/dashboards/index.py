@@ -59,9 +59,9 @@ _KEPT = Section(
     "What is remembered",
     [
         lines("Entries", Series("stream_dedup_index_entries{$of}", "{{instance}}"), unit="short"),
-        lines("Time that is kept", Series("stream_dedup_window_span_seconds{$of}", "{{instance}}"), unit="s"),
+        lines("Time kept", Series("stream_dedup_window_span_seconds{$of}", "{{instance}}"), unit="s"),
         lines(
-            "The stream's time behind the clock",
+            "Stream time behind the clock",
             Series("time() - (stream_dedup_stream_time_seconds{$of} > 0)", "{{instance}}"),
             unit="s",
             least=None,
@@ -75,12 +75,12 @@ _FOUND = Section(
         lines("Runs of posting lists", Series("stream_dedup_index_runs{$of}", "{{instance}}"), unit="none"),
         lines("Size of the runs", Series("stream_dedup_index_run_bytes{$of}", "{{instance}}"), unit="bytes"),
         lines(
-            "Blocks read an article",
+            "Blocks read per article",
             Series(_an_article("stream_dedup_index_blocks_read_total"), "{{instance}}"),
             unit="none",
         ),
         lines(
-            "Keys of SimHash tables an article",
+            "SimHash table keys per article",
             Series(_an_article("stream_dedup_simhash_probes_total"), "{{instance}} probes"),
             Series(_an_article("stream_dedup_simhash_hits_total"), "{{instance}} hits"),
             unit="none",
@@ -91,7 +91,7 @@ _FOUND = Section(
             unit="none",
         ),
         lines(
-            "Time of the index an article",
+            "Index time per article",
             *(
                 Series(
                     f'sum(rate(stream_dedup_stage_seconds_total{{$of, stage="{stage}"}}[$__rate_interval]))'
@@ -110,7 +110,7 @@ _STORE = Section(
     "RocksDB",
     [
         lines(
-            "Files in force by family",
+            "Live files by family",
             Series("max by (family) (stream_dedup_rocksdb_live_bytes{$of})", "{{family}}"),
             unit="bytes",
             stacked=True,
@@ -124,7 +124,7 @@ _STORE = Section(
             about="For the largest process.",
         ),
         lines(
-            "Share of blocks that the cache has",
+            "Share of blocks found in the cache",
             Series(
                 "sum by (instance) (rate(stream_dedup_rocksdb_block_cache_hits_total{$of}[$__rate_interval]))"
                 " / (sum by (instance) (rate(stream_dedup_rocksdb_block_cache_hits_total{$of}[$__rate_interval]))"
@@ -166,7 +166,7 @@ _DISK = Section(
             limits=[(0.03, RED), (0.1, YELLOW)],
         ),
         lines(
-            "Free bytes, and what they will be in a day",
+            "Free bytes, now and in a day",
             Series("stream_dedup_state_disk_free_bytes{$of}", "{{instance}} now"),
             Series(
                 "clamp_min(predict_linear(stream_dedup_state_disk_free_bytes{$of}[6h], 86400), 0)",

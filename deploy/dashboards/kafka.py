@@ -52,7 +52,7 @@ _NOW = Section(
             "Rebalances", Series("sum(increase(stream_dedup_rebalances_total{$of}[$__range]))"), unit="none", base=BLUE
         ),
         number(
-            "Left of the changelog",
+            "Changelog left",
             Series("max(stream_dedup_changelog_records_remaining{$of})"),
             unit="short",
             limits=[(1000, YELLOW)],
@@ -94,7 +94,7 @@ _COMMITS = Section(
             colours={"median": GREEN, "99%": RED},
         ),
         lines(
-            "Time of its parts, in the mean",
+            "Mean time of its parts",
             *(
                 Series(
                     f'sum(rate(stream_dedup_stage_seconds_total{{$of, stage="{stage}"}}[$__rate_interval]))'
@@ -119,7 +119,7 @@ _COMMITS = Section(
             colours={"median": GREEN, "99%": RED},
         ),
         lines(
-            "Partitions, and how often they were given or taken",
+            "Partitions and rebalances",
             Series("stream_dedup_assigned_partitions{$of}", "{{instance}} partitions"),
             Series("increase(stream_dedup_rebalances_total{$of}[$__rate_interval])", "{{instance}} rebalances"),
             unit="none",
@@ -193,7 +193,7 @@ _STATE = Section(
             limits=[(1000, YELLOW)],
         ),
         lines(
-            "Judged again in silence",
+            "Judged again without publishing",
             Series(
                 "sum by (instance) (rate(stream_dedup_articles_silent_total{$of}[$__rate_interval]))", "{{instance}}"
             ),

@@ -1,4 +1,4 @@
-"""The dashboard for whoever is on duty: is it well, does it keep up, what goes wrong.
+"""The dashboard for whoever is on duty: is all well, does it keep up, what is going wrong?
 
 Knows queries and panels; knows nothing of Grafana's files.
 """
@@ -30,7 +30,7 @@ _NOW = Section(
             about="How many processes read the input. It must be one; the others are standbys.",
         ),
         number(
-            "Standing by",
+            "Standbys",
             Series('sum(stream_dedup_role{$of, role="standby"})'),
             unit="none",
             base=BLUE,
@@ -117,15 +117,15 @@ _RATE = Section(
             stacked=True,
         ),
         lines(
-            "Messages that come, and that are decided",
+            "Messages arriving and decided",
             Series(
                 f"clamp_min({_MESSAGES} + sum(deriv(stream_dedup_consumer_lag_messages{{$of}}[$__rate_interval])), 0)",
-                "come",
+                "arriving",
             ),
             Series(_MESSAGES, "decided"),
             unit="suffix: /s",
-            colours={"come": YELLOW, "decided": GREEN},
-            about="Messages that come are those that are decided plus the growth of the backlog.",
+            colours={"arriving": YELLOW, "decided": GREEN},
+            about="Messages arriving are those decided plus the growth of the backlog.",
         ),
     ],
 )
@@ -165,7 +165,7 @@ _DURATION = Section(
             colours={"median": GREEN, "90%": YELLOW, "99%": RED},
         ),
         heat(
-            "Decisions by the time that they took",
+            "Decisions by time taken",
             Series("sum by (le) (increase(stream_dedup_decision_seconds_bucket{$of}[$__rate_interval]))", "{{le}}"),
             unit="s",
         ),
@@ -183,13 +183,13 @@ _LAG = Section(
     "Lag",
     [
         lines(
-            "Messages that wait, by topic",
+            "Waiting messages by topic",
             Series("sum by (topic) (stream_dedup_consumer_lag_messages{$of})", "{{topic}}"),
             unit="short",
             stacked=True,
         ),
         lines(
-            "How long they wait: the ten partitions furthest behind",
+            "Waiting time: the ten partitions furthest behind",
             Series(
                 "topk(10, max by (topic, partition) (stream_dedup_consumer_lag_seconds{$of}))",
                 "{{topic}} {{partition}}",

@@ -25,7 +25,7 @@ from deploy.dashboards.queries import Series, described
 
 Panel: TypeAlias = timeseries.Panel | stat.Panel | statetimeline.Panel | heatmap.Panel
 Limit = tuple[float, str]
-"""A value from which on a colour is shown."""
+"""A value from which a colour applies."""
 
 DATASOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 GREEN, YELLOW, RED, BLUE, GREY = "green", "yellow", "red", "blue", "text"
@@ -53,13 +53,13 @@ def lines(
         series: what it shows.
         unit: one of Grafana's.
         width: of 24.
-        about: what is to be said beside what the metrics mean.
-        stacked: areas one upon the other, for parts of a whole.
-        limits: where dashed lines are drawn, those of the alerts.
+        about: what to say besides what the metrics mean.
+        stacked: whether to stack areas, for parts of a whole.
+        limits: where to draw dashed lines, at the thresholds of the alerts.
         colours: of series, by their names.
-        least: where the axis begins, if the values do not go below.
-        most: where it ends, at least.
-        logarithmic: the axis, for what goes over several powers of ten.
+        least: where the axis begins, unless values are lower.
+        most: where it ends, unless values are higher.
+        logarithmic: whether the axis is, for values that span several powers of ten.
     """
     panel = (
         timeseries.Panel()
@@ -97,17 +97,17 @@ def number(
     base: str = GREEN,
     decimals: int | None = None,
 ) -> Panel:
-    """Return the latest value as a number, with its course behind it.
+    """Return the latest value as a number, with its curve in the background.
 
     Args:
         title: of the panel.
         series: one.
         unit: one of Grafana's.
         width: of 24.
-        about: what is to be said beside what the metrics mean.
+        about: what to say besides what the metrics mean.
         limits: where the colour changes.
         base: the colour below all limits.
-        decimals: shown; as many as make sense, unless said.
+        decimals: how many are shown; None if Grafana chooses.
     """
     panel = (
         stat.Panel()
@@ -132,7 +132,7 @@ def states(
     height: int = _HEIGHT,
     about: str = "",
 ) -> Panel:
-    """Return states over time, a line each.
+    """Return states over time, one line per series.
 
     Args:
         title: of the panel.
@@ -140,7 +140,7 @@ def states(
         names: name and colour of each state, by its number.
         width: of 24.
         height: of the panel.
-        about: what is to be said beside what the metrics mean.
+        about: what to say besides what the metrics mean.
     """
     mapping = ValueMap({str(value): ValueMappingResult(name, colour) for value, (name, colour) in names.items()})
     panel = (
@@ -157,14 +157,14 @@ def states(
 
 
 def heat(title: str, series: Series, *, unit: str, width: int = 8, about: str = "") -> Panel:
-    """Return a histogram over time: the darker a field, the more observations.
+    """Return a histogram over time: the darker a cell, the more observations.
 
     Args:
         title: of the panel.
         series: buckets by `le`.
         unit: of the buckets' bounds, one of Grafana's.
         width: of 24.
-        about: what is to be said beside what the metrics mean.
+        about: what to say besides what the metrics mean.
     """
     colours = heatmap.HeatmapColorOptions().mode(heatmap_model.HeatmapColorMode.SCHEME).scheme("Oranges").steps(32)
     panel = (

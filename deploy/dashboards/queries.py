@@ -13,7 +13,7 @@ from stream_dedup.observe.metrics import THEMES
 
 _SELECTIONS = {
     "$of": 'namespace=~"$namespace", job=~"$job", instance=~"$instance"',
-    "$index": 'namespace=~"$namespace", job=~"$job"',  # of recorded series, which are those of all processes
+    "$index": 'namespace=~"$namespace", job=~"$job"',  # for recorded series, which cover all processes
 }
 _RECORDED = re.compile(r"\b[a-z]+:stream_dedup_\w+:\w+")
 _NAME = re.compile(rf"(?<![\w:])(?:{PREFIX}|process_|python_)\w+")

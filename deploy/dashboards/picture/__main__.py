@@ -1,4 +1,4 @@
-"""`python -m deploy.dashboards.picture`: draws the dashboards out of their own queries on a real Prometheus.
+"""`python -m deploy.dashboards.picture`: draws the dashboards from their own queries on a real Prometheus.
 
 Knows where the pictures go; knows nothing of how they are drawn.
 """
@@ -20,11 +20,11 @@ _STEP_SECONDS = 2.0
 
 
 def main() -> int:
-    """Run a broker, the service and Prometheus, and draw what the dashboards show of it."""
+    """Run a broker, the service and Prometheus, and draw what the dashboards show of them."""
     options = _options()
     program = os.environ.get("PROMETHEUS") or shutil.which("prometheus")
     if program is None:
-        print("no Prometheus is installed: `apt-get install prometheus` on Debian, or PROMETHEUS=/path")
+        print("Prometheus is not installed: run `apt-get install prometheus` on Debian, or set PROMETHEUS=/path")
         return 1
     options.out.mkdir(parents=True, exist_ok=True)
     with lived(Path(program), lambda line: print(line, flush=True)) as life:

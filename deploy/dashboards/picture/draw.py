@@ -36,7 +36,7 @@ _MARKS = {"Start": "#ff9830", "IDF epoch": "#5794f2"}
 _HEAT = LinearSegmentedColormap.from_list("heat", ["#3d2314", "#a63603", "#fd8d3c", "#feedde"])
 _SMALL, _MIDDLE, _LARGE = 6.6, 7.8, 19.0
 _LEGEND_LINES = 2
-_LETTER = 5.4  # pixels of a small one, in the mean
+_LETTER = 5.4  # mean width of a small letter in pixels
 _TICKS = 5
 _STEPS = {
     "bytes": tuple(2.0**power for power in range(50)),
@@ -49,7 +49,7 @@ def draw(scene: Scene, file: Path, caption: str) -> None:
 
     Args:
         scene: the dashboard with its data.
-        file: where to.
+        file: the file to write.
         caption: a line at the top, beside the title.
     """
     lines = max(sight.view.place.y + sight.view.place.height for sight in scene.sights)
@@ -60,7 +60,7 @@ def draw(scene: Scene, file: Path, caption: str) -> None:
     for sight in scene.sights:
         _Panel(figure, height, scene, sight).draw()
     figure.savefig(file, facecolor=_PAGE)
-    # A few colours are enough for lines on a plain ground, and make a third of the file.
+    # A few colours are enough for lines on a plain background, and make the file a third of the size.
     Image.open(file).convert("RGB").quantize(_COLOURS_KEPT, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
@@ -82,7 +82,7 @@ class _Panel:
         self._curves = [(name, _without_gaps(curve, scene.span)) for name, curve in sight.curves]
 
     def draw(self) -> None:
-        """Draw it."""
+        """Draw the panel."""
         if self._view.kind == "row":
             self._text(0.006, 0.45, f"▾  {self._view.title}", _TEXT, _MIDDLE + 1, va="center")
             return
@@ -256,7 +256,7 @@ class _Panel:
                 axes.axvline(at, color=_MARKS[name], linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.8)
 
     def _legend(self) -> list[list[tuple[str, str]]]:
-        """Return the lines of the legend: names with their colours, as many as have room."""
+        """Return the lines of the legend: names with their colours, as many as fit."""
         room = self._box()[2] / _LETTER
         lines: list[list[tuple[str, str]]] = [[]]
         for (name, _), colour in zip(self._curves, self._colours(), strict=True):
@@ -290,7 +290,7 @@ class _Panel:
 
 
 def _locator(height: float, unit: str) -> Locator:
-    """Return what puts ticks at round values: of bytes and of minutes these are not round in tens."""
+    """Return a locator for ticks at round values: those of bytes and minutes are not round in tens."""
     steps = [step for step in _STEPS.get(unit, ()) if height / step <= _TICKS]
     return MultipleLocator(steps[0]) if steps and height > steps[0] else MaxNLocator(_TICKS)
 
@@ -300,7 +300,7 @@ def _finite(curve: Curve) -> list[float]:
 
 
 def _without_gaps(curve: Curve, span: Span) -> Curve:
-    """Return a curve with a value at each step; not a number where there was none, so that no line goes across."""
+    """Return a curve with a value at each step, NaN where there was none, so that no line crosses the gap."""
     known = {round((at - span.begin) / span.step): value for at, value in zip(curve.times, curve.values, strict=True)}
     steps = range(round((span.end - span.begin) / span.step) + 1)
     return Curve(

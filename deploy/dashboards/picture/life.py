@@ -1,6 +1,6 @@
-"""A few minutes in the life of an index: articles and copies, dead letters, a kill, a state that is restored.
+"""A few minutes in the life of an index: articles and copies, dead letters, a kill, a restored state.
 
-Knows processes, topics and the hour of each event; knows nothing of what is shown of it.
+Knows processes, topics and the time of each event; knows nothing of what is shown of them.
 """
 
 import json
@@ -29,7 +29,7 @@ from deploy.prometheus.ruleset import write_config
 from deploy.prometheus.server import Prometheus
 
 SCRAPE_SECONDS = 1.0
-RULES_FACTOR = 12.0  # by which the alerts wait and look back a shorter time
+RULES_FACTOR = 12.0  # by which the alerts' waits and look-backs are shortened
 _SECONDS = 210.0
 _WAVE_SECONDS = 105.0
 _MEAN_RATE, _SWING = 220.0, 120.0  # messages a second
@@ -38,7 +38,7 @@ _KILL, _REVIVE = 110.0, 140.0
 _SHARES = {"copy": 0.46, "withdrawal": 0.01, "broken": 0.01}
 _POISON_SHARE = 0.5
 _REMEMBERED = 3_000
-_LEAPS, _LONGEST = 0.8, 3  # words of an English text would else be phrases that all texts have in common
+_LEAPS, _LONGEST = 0.8, 3  # otherwise the words of English texts would be phrases that all texts share
 _ADMIN_SECONDS = 20.0
 _EDITS = (
     *(operators.verbatim, operators.boiler, operators.retitle, operators.dateline, operators.cut_sentences),
@@ -52,7 +52,7 @@ class Lived:
     """What has been scraped.
 
     Attributes:
-        prometheus: that did; it still runs.
+        prometheus: the one that scraped; it is still running.
         begin: seconds since 1970.
         end: the same.
     """
@@ -64,11 +64,11 @@ class Lived:
 
 @contextmanager
 def lived(program: Path, report: Callable[[str], None]) -> Iterator[Lived]:
-    """Let two processes live through what happens, scraped by a Prometheus.
+    """Let two processes live through all events, scraped by a Prometheus.
 
     Args:
-        program: of Prometheus.
-        report: told what is going on.
+        program: Prometheus's executable.
+        report: called with what is going on.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="stream-dedup-picture-")))
@@ -98,7 +98,9 @@ def lived(program: Path, report: Callable[[str], None]) -> Iterator[Lived]:
 
 
 def _make_topic(bootstrap: str, name: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # held: a client that is forgotten drops its requests
+    admin = AdminClient(
+        {"bootstrap.servers": bootstrap}
+    )  # in a variable: a client that is garbage-collected drops its requests
     admin.create_topics([NewTopic(name, 2, -1)])[name].result(_ADMIN_SECONDS)
 
 
@@ -134,7 +136,7 @@ class _Replica:
         self._service = Service(self.bootstrap, self.topics, self.folder, settings=settings)
 
     def wait_ready(self) -> None:
-        """Wait until it reads."""
+        """Wait until it reads its input."""
         if self._service is not None:
             self._service.wait_until_ready(lambda _: None)
 
@@ -144,7 +146,7 @@ class _Replica:
             self._service.kill()
 
     def end(self) -> None:
-        """End what still runs."""
+        """End the process if it is still running."""
         if self._service is not None:
             self._service.__exit__(None, None, None)
 
@@ -159,9 +161,9 @@ def _live(bootstrap: str, topics: Topics, posts: str, replicas: list[_Replica], 
     events: list[tuple[float, str, Callable[[], None]]] = [
         (_POISON[0], "half of the messages are broken", lambda: None),
         (_KILL, "the active process is killed", replicas[0].kill),
-        (_REVIVE, "it comes back without its state", replicas[0].start_anew),
+        (_REVIVE, "it restarts without its state", replicas[0].start_anew),
     ]
-    report(f"articles come for {_SECONDS:.0f} s")
+    report(f"sending articles for {_SECONDS:.0f} s")
     began, due = time.monotonic(), 0.0
     stream = _Stream(Random(20))
     while (now := time.monotonic() - began) < _SECONDS:

@@ -1,4 +1,4 @@
-"""What Grafana would have got for each panel: the answers of a Prometheus over a time.
+"""What Grafana would have got for each panel: the answers of a Prometheus over a time range.
 
 Knows steps and variables; knows nothing of drawing.
 """
@@ -13,13 +13,13 @@ from deploy.prometheus.server import Curve, Prometheus
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time that is shown.
+    """The time range shown.
 
     Attributes:
         begin: seconds since 1970.
         end: the same.
         step: seconds between points.
-        rate: seconds over which rates are told.
+        rate: seconds over which rates are computed.
     """
 
     begin: float
@@ -46,8 +46,8 @@ class Scene:
     """A dashboard with its data.
 
     Attributes:
-        page: which.
-        span: the time.
+        page: the dashboard.
+        span: the time range.
         sights: its panels.
         marks: times of the annotations, by their names.
     """
@@ -59,7 +59,7 @@ class Scene:
 
 
 def seen(page: Page, prometheus: Prometheus, span: Span) -> Scene:
-    """Return a dashboard with its data, by its own queries."""
+    """Return a dashboard with its data, from its own queries."""
     times = Variables(interval=span.step, rate_interval=span.rate, range=span.end - span.begin)
 
     def answers(expression: str) -> list[Curve]:

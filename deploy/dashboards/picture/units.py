@@ -21,7 +21,7 @@ def written(value: float, unit: str, decimals: int | None = None) -> str:
     Args:
         value: in the base unit.
         unit: one of Grafana's.
-        decimals: how many; as many as make three digits, unless said.
+        decimals: how many; as many as make three digits if None.
     """
     if unit.startswith(_SUFFIX):
         return _number(value, decimals) + unit.removeprefix(_SUFFIX)
@@ -53,4 +53,4 @@ def _scaled(value: float, names: Sequence[str], base: int, decimals: int | None)
 def _number(value: float, decimals: int | None) -> str:
     if decimals is not None:
         return f"{value:.{decimals}f}"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"  # noqa: PLR2004  # from where 3 digits are not all
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"  # noqa: PLR2004  # from here on there are more than 3 digits
