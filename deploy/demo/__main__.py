@@ -48,7 +48,7 @@ _FAILURES = (
 
 
 def main() -> int:
-    """Stream sample articles through the real service on a real Kafka, and show what comes of them."""
+    """Stream sample articles through the real service on a real Kafka, and show the results."""
     options = _options()
     console = make_console()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -65,19 +65,19 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m deploy.demo", description=main.__doc__)
-    parser.add_argument("--stay", action="store_true", help="keep everything up until Ctrl-C")
-    parser.add_argument("--seed", type=int, default=20, help="of the samples (default: %(default)s)")
+    parser.add_argument("--stay", action="store_true", help="keep everything running until Ctrl-C")
+    parser.add_argument("--seed", type=int, default=20, help="seed of the samples (default: %(default)s)")
     return parser.parse_args()
 
 
 def _interrupt(_signum: int, _frame: FrameType | None) -> NoReturn:
-    """End by the way of all exceptions."""
+    """End by raising an exception."""
     _ignore_signals()
     raise KeyboardInterrupt
 
 
 def _ignore_signals() -> None:
-    """Let nothing cut the tidying short: it is bounded, and takes two seconds."""
+    """Let nothing cut the cleanup short: it is bounded, and takes two seconds."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
@@ -166,7 +166,7 @@ def _verdict(console: Console, outcome: Outcome, seconds: float) -> int:
     if not outcome.complete:
         fault = "the counts do not agree"
     elif not outcome.as_labelled:
-        fault = "the dead letters are not the broken messages, or not for the reasons of their labels"
+        fault = "the dead letters are not the broken messages, or do not have the reasons of their labels"
     else:
         console.print(
             Text.assemble(("✔ ", "bold green"), f"the counts agree; nothing is left behind; {seconds:.0f} s in all")
@@ -179,7 +179,7 @@ def _verdict(console: Console, outcome: Outcome, seconds: float) -> int:
 def _stay(console: Console, service: Service) -> None:
     """Wait for Ctrl-C or SIGTERM, or the end of the service."""
     try:
-        console.print(Text("Everything stays up. Ctrl-C ends it.", "bold"))
+        console.print(Text("Everything keeps running. Press Ctrl-C to end it.", "bold"))
         while True:
             service.check()
             time.sleep(_LOOK_SECONDS)

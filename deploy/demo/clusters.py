@@ -1,4 +1,4 @@
-"""The topic of clusters, read to its end: who has copied which article, and how often.
+"""The clusters topic, read to its end: who has copied which article, and how often.
 
 Knows the topic's keys and values and that it is compacted; knows nothing of how a cluster came about.
 """
@@ -22,7 +22,7 @@ class Cluster:
 
     Attributes:
         canonical: id of the article that links name.
-        copies: how many there are beside it.
+        copies: how many there are, besides the article itself.
         sources: publishers with their articles, the busiest first.
     """
 
@@ -32,7 +32,7 @@ class Cluster:
 
 
 class ClusterTopic:
-    """What the topic of clusters says.
+    """Reads the clusters topic.
 
     Args:
         bootstrap: address of the broker.
@@ -42,7 +42,7 @@ class ClusterTopic:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._properties = {
             "bootstrap.servers": bootstrap,
-            "group.id": f"{topic}.reader",  # librdkafka wants one; nothing is committed under it
+            "group.id": f"{topic}.reader",  # librdkafka needs one; nothing is committed under it
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
@@ -52,7 +52,7 @@ class ClusterTopic:
         self._topic = topic
 
     def read(self) -> dict[str, Cluster]:
-        """Return the clusters of now by canonical article: the last value of each key, unless that is a tombstone."""
+        """Return the current clusters by canonical article: each key's last value, unless it is a tombstone."""
         latest: dict[bytes, bytes | None] = {}
         with closing(Consumer(self._properties)) as consumer:
             partitions = consumer.list_topics(self._topic, _ADMIN_SECONDS).topics[self._topic].partitions
@@ -71,9 +71,9 @@ class ClusterTopic:
         return {key.decode(): _cluster(json.loads(value)) for key, value in latest.items() if value is not None}
 
     def read_all(self, copies: int, seconds: float) -> dict[str, Cluster]:
-        """Return the clusters once they hold so many copies, or as they are after some time.
+        """Return the clusters once they hold that many copies, or as they are after some time.
 
-        The topics of one transaction need not show it in the same moment.
+        The topics of one transaction need not show it at the same moment.
         """
         deadline = time.monotonic() + seconds
         while True:

@@ -1,6 +1,6 @@
-"""A withdrawal behind the stream: the most copied article is taken back, and then copied once more.
+"""A withdrawal after the stream: the most copied article is withdrawn, and then copied once more.
 
-Knows what is sent and what tells how it went; knows nothing of how another canonical article is chosen.
+Knows what is sent and which outputs show the result; knows nothing of how another canonical article is chosen.
 """
 
 import json
@@ -16,10 +16,10 @@ from deploy.demo.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What came of the withdrawal.
+    """The result of the withdrawal.
 
     Attributes:
-        withdrawn: the article, as a link to what its cluster is called by since.
+        withdrawn: the article, as a link to what its cluster is called since then.
         late: the link of the copy that came after it.
     """
 
@@ -30,24 +30,24 @@ class Correction:
 def withdraw_most_copied(
     bootstrap: str, topics: Topics, outcome: Outcome, clusters: Mapping[str, Cluster], watch: Watch
 ) -> Correction:
-    """Withdraw the most copied article, send a copy of it, and return what came of both.
+    """Withdraw the most copied article, send a copy of it, and return the result of both.
 
     Args:
         bootstrap: address of the broker.
-        topics: where to.
+        topics: those of the demonstration.
         outcome: of the stream before.
         clusters: of the stream before.
-        watch: told how many messages have gone in.
+        watch: called with the number of messages sent.
 
     Raises:
-        StreamFailedError: the broker refuses, or there is no link of them.
+        StreamFailedError: the broker refuses, or there is no link for one of them.
     """
     first = len(outcome.samples)
     article = largest(clusters)[0].canonical
     after = stream_more(bootstrap, topics, outcome, [_tombstone(article), _late_copy(article, outcome)], watch)
     withdrawn, late = after.links.get(first), after.links.get(first + 1)
     if withdrawn is None or withdrawn.relation != "withdrawn" or late is None:
-        raise StreamFailedError(f"no link tells of the withdrawal of {article}, or of the copy that came after it")
+        raise StreamFailedError(f"there is no link for the withdrawal of {article}, or for the copy that came after it")
     return Correction(withdrawn, late)
 
 

@@ -16,7 +16,7 @@ class Tally:
     """How many of a kind came out as labelled.
 
     Attributes:
-        right: of reposts, those that were found; of texts at first hand, those that stayed unique.
+        right: of reposts, those that were found; of first-hand texts, those that stayed unique.
         total: messages of the kind.
     """
 
@@ -30,13 +30,13 @@ class Tally:
 
 
 class Detection:
-    """The outcome held against the labels.
+    """The outcome compared with the labels.
 
     A repost is found if its link leads to the cluster of the article that its label names. A link is wrong if it
     leads to another story than the label does, or if the label says that there was none before.
 
     Args:
-        outcome: all of it.
+        outcome: the whole outcome.
     """
 
     def __init__(self, outcome: Outcome) -> None:
@@ -75,7 +75,7 @@ class Detection:
         return story is not None and self._story.get(article) == story
 
     def _root(self, article: str) -> str:
-        """Follow links to the canonical article; it is one step, unless the service is at fault."""
+        """Follow links to the canonical article; that is one step, unless the service is at fault."""
         seen = {article}
         while (following := self._canonical.get(article)) is not None and following not in seen:
             seen.add(following)

@@ -1,4 +1,4 @@
-"""What the service says of itself on /metrics.
+"""What the service reports about itself on /metrics.
 
 Knows the exposition format and how a quantile is read from a histogram; knows nothing of the demonstration.
 """

@@ -13,13 +13,13 @@ from deploy.demo.samples import Sample
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A message of the topic of duplicates, as far as the demonstration shows it.
+    """A message of the duplicates topic, as far as the demonstration shows it.
 
     Attributes:
         id: id of the copy.
         duplicate_of: id of the cluster's canonical article.
         relation: what the copy is to the article that matched.
-        jaccard: estimated, 0 to 1; None where nothing was compared. So for the next two.
+        jaccard: estimated, 0 to 1; None if nothing was compared, as in the next two.
         containment: estimated, 0 to 1.
         hamming: bits in which the fingerprints differ.
         found_by: which index found the article that matched.
@@ -36,7 +36,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message of the topic of dead letters.
+    """A message of the dead-letter topic.
 
     Attributes:
         reason: the rule that it breaks.
@@ -48,10 +48,10 @@ class DeadLetter:
 
 
 class Outcome:
-    """The books of the demonstration: each output is entered for the message that it answers.
+    """The accounts of the demonstration: each output is recorded under the message that it answers.
 
-    Messages go by their number in the stream, which is their offset: the input has one partition, written in order
-    by one idempotent producer.
+    Messages are known by their number in the stream, which is their offset: the input has one partition, written in
+    order by one idempotent producer.
 
     Args:
         samples: the messages that go in.
@@ -64,8 +64,8 @@ class Outcome:
         self.links: dict[int, Link] = {}
         self.dead: dict[int, DeadLetter] = {}
         self.surplus = 0
-        """Outputs that answer no message, or one that is answered already."""
-        # The topic of unique articles carries messages as they came, without their offsets.
+        """Outputs that answer no message, or one that was already answered."""
+        # The topic of unique articles carries messages as they arrived, without their offsets.
         self._numbers: dict[bytes | None, deque[int]] = defaultdict(deque)
         for number, sample in enumerate(samples):
             self._numbers[sample.value].append(number)
@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def copies(self) -> int:
-        """How many articles are copies of another; the same message again is none."""
+        """How many articles are copies of another; a redelivered message is not one."""
         return sum(link.relation != "redelivery" for link in self.links.values())
 
     @property
@@ -91,14 +91,14 @@ class Outcome:
         return expected == {number: letter.reason for number, letter in self.dead.items()}
 
     def add_unique(self, key: bytes, value: bytes | None) -> None:
-        """Enter a message of the topic of unique articles."""
+        """Record a message of the topic of unique articles."""
         numbers = self._numbers.get(value)
         number = numbers.popleft() if numbers else -1
         if self._is_open(number):
             self.unique[number] = key.decode()
 
     def add_link(self, value: bytes) -> None:
-        """Enter a message of the topic of duplicates."""
+        """Record a message of the duplicates topic."""
         fields = json.loads(value)
         if self._is_open(fields["offset"]):
             self.links[fields["offset"]] = Link(
@@ -112,7 +112,7 @@ class Outcome:
             )
 
     def add_dead_letter(self, headers: Mapping[str, bytes]) -> None:
-        """Enter a message of the topic of dead letters."""
+        """Record a message of the dead-letter topic."""
         number = int(headers["stream_dedup.offset"])
         if self._is_open(number):
             _, _, detail = headers["stream_dedup.exception"].decode().partition(": ")

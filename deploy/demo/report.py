@@ -35,7 +35,7 @@ _RELATION_STYLES = {"exact": "green", "near": "cyan", "contained": "magenta", "c
 class Shortened:
     """A text cut to the width of its column, in cells: a Chinese character takes two.
 
-    rich's own ellipsis leaves a blank before it where a wide character does not fit.
+    rich's own ellipsis leaves a blank before it if a wide character does not fit.
 
     Args:
         text: one line.
@@ -54,7 +54,7 @@ class Shortened:
 
 
 def shortened(text: str, cells: int) -> str:
-    """Return the text, or as much of it as fits into that many cells with an ellipsis behind."""
+    """Return the text, or as much of it as fits into that many cells with an ellipsis at the end."""
     if cell_len(text) <= cells:
         return text
     while cell_len(text) >= cells:
@@ -74,11 +74,11 @@ def print_report(
     sections: list[tuple[str, ConsoleRenderable]] = [
         ("What came out", _counts(outcome)),
         ("Reposts: how many of each kind were found, and one link of each", _reposts(outcome, detection)),
-        ("Held against the samples' labels", _labels(outcome, detection)),
-        ("The most copied articles, by the topic of clusters", _clusters(outcome, clusters)),
-        ("A withdrawal: a message without value under the id of the first of them", _correction(outcome, correction)),
+        ("Compared with the samples' labels", _labels(outcome, detection)),
+        ("The most copied articles, from the clusters topic", _clusters(outcome, clusters)),
+        ("A withdrawal: a message without a value, with the id of the first of them", _correction(outcome, correction)),
         ("Dead letters", _dead_letters(outcome)),
-        ("What the service says of itself on /metrics", _metrics(measures)),
+        ("What the service reports about itself on /metrics", _metrics(measures)),
     ]
     for title, body in sections:
         _print_section(console, title, body)
@@ -152,7 +152,7 @@ def _reposts(outcome: Outcome, detection: Detection) -> ConsoleRenderable:
 
 
 def _examples(outcome: Outcome, detection: Detection) -> dict[str, int]:
-    """Choose a message of each kind of repost, a found one if any, of stories that are not shown yet."""
+    """Choose a message of each kind of repost, a found one if any, from stories not shown yet."""
     shown: Counter[str | None] = Counter()
     examples = {}
     for kind in detection.reposts:
@@ -164,7 +164,7 @@ def _examples(outcome: Outcome, detection: Detection) -> dict[str, int]:
 
 
 def _closeness(link: Link | None) -> tuple[float, int, str]:
-    """Sort from the same message again to the loosest copy, and what was not found last."""
+    """Return a key that sorts from redeliveries to the loosest copies, with what was not found at the end."""
     if link is None:
         return 1.0, 0, ""
     jaccard = 1.0 if link.jaccard is None else link.jaccard
@@ -226,8 +226,8 @@ def _correction(outcome: Outcome, correction: Correction) -> ConsoleRenderable:
     withdrawn, late = correction.withdrawn, correction.late
     rows = (
         ("withdrawn", withdrawn.id, _titles(outcome).get(withdrawn.id, "")),
-        ("its cluster is called by", withdrawn.duplicate_of, "from now on; the link 'withdrawn' says so"),
-        ("a copy that comes later", late.id, f"{late.relation}, a duplicate of {late.duplicate_of}"),
+        ("its cluster is now called", withdrawn.duplicate_of, "from now on; the link 'withdrawn' says so"),
+        ("a later copy", late.id, f"{late.relation}, a duplicate of {late.duplicate_of}"),
     )
     for what, article, detail in rows:
         table.add_row(what, Text(article, "cyan"), Shortened(detail))
@@ -254,7 +254,7 @@ def _metrics(measures: Measures) -> ConsoleRenderable:
         "candidates_total": _listed(measures.by(f"{_METRIC}candidates_total", "source")),
         "candidates_confirmed_total": _listed(measures.by(f"{_METRIC}candidates_confirmed_total", "source")),
         "transactions_total": _listed(measures.by(f"{_METRIC}transactions_total", "outcome")),
-        "commit_messages": f"p50 {measures.quantile(f'{_METRIC}commit_messages', 0.5):.0f}, in a transaction",
+        "commit_messages": f"p50 {measures.quantile(f'{_METRIC}commit_messages', 0.5):.0f}per transaction",
         "stage_seconds_total": _per_article(measures),
         "decision_seconds": f"p50 {_ms(measures, 0.5)}, p99 {_ms(measures, 0.99)}, from message to committed decision",
     }
@@ -264,12 +264,12 @@ def _metrics(measures: Measures) -> ConsoleRenderable:
 
 
 def _per_article(measures: Measures) -> str:
-    """Return the mean milliseconds of an article, in all and in the heaviest stages."""
+    """Return the mean milliseconds per article, in total and in the heaviest stages."""
     articles = measures.total(f"{_METRIC}articles_total")
     stages = measures.by(f"{_METRIC}stage_seconds_total", "stage")
     mean = {stage: 1000 * seconds / articles for stage, seconds in stages.items()}
     heaviest = dict(list(mean.items())[:_STAGES_SHOWN])
-    return f"{sum(mean.values()):.1f} ms an article: {_listed(heaviest, '.2f')}, ..."
+    return f"{sum(mean.values()):.1f} ms per article: {_listed(heaviest, '.2f')}, ..."
 
 
 def _ms(measures: Measures, share: float) -> str:

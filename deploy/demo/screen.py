@@ -21,7 +21,7 @@ _BAR_WIDTH = 24
 
 
 def make_console() -> Console:
-    """Return a console of at most 100 columns; of 100 where the output is no terminal."""
+    """Return a console of at most 100 columns; of exactly 100 if the output is not a terminal."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Chinese shows question marks
     console = Console(highlight=False)
@@ -29,7 +29,7 @@ def make_console() -> Console:
 
 
 class Step:
-    """One step: what is being done, and what it came to.
+    """One step: what is being done, and its result.
 
     Args:
         status: the spinner.

@@ -1,4 +1,4 @@
-"""The service as a child process: started as a user starts it, waited for, asked, ended.
+"""The service as a child process: started as a user starts it, waited for, queried, ended.
 
 Knows its command line, its log and its HTTP port; knows nothing of what flows through its topics.
 """
@@ -22,13 +22,13 @@ from deploy.demo.topics import Topics
 
 CONFIG = Path(__file__).parents[2] / "config" / "stream-dedup.toml"
 _COMMAND = (sys.executable, "-m", "stream_dedup")
-_READY_SECONDS = 180.0  # compiling on a slow machine included
+_READY_SECONDS = 180.0  # including compilation on a slow machine
 _STOP_SECONDS = 20.0  # the service promises ten
 _LOOK_SECONDS = 0.1
 _HTTP_SECONDS = 5.0
 _LOG_LINES = 25
 _ADDRESS = re.compile(r"\bhttp=(http://\S+)")
-# The samples bear dates of October 2026: on a machine whose clock is behind they shall not all be from the future.
+# The samples are dated October 2026: on a machine whose clock is behind, they must not all be from the future.
 _MAX_FUTURE_SECONDS = 1_000_000_000
 _PAGE = re.compile(r"\bapi=(http://\S+)")
 _OK = 200
@@ -45,11 +45,11 @@ class Service:
         bootstrap: address of the broker.
         topics: what it reads and writes.
         folder: a directory for its state and its log; removed even if this process is killed.
-        page: whether it is to be asked, by its page too.
-        settings: more of them, which go before.
+        page: whether it can be queried, through its page too.
+        settings: further settings, which override the others.
 
     Attributes:
-        ask: a command that is `stream-dedup` with the settings of this service.
+        ask: path of a command that runs `stream-dedup` with the settings of this service.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Service:
 
     @property
     def page(self) -> str | None:
-        """Address of its page, if it has one and that is up."""
+        """Address of its page, if it has one and the page is up."""
         found = _PAGE.search(self._log.read_text(encoding="utf-8", errors="replace"))
         return f"{found[1]}/" if found else None
 
@@ -99,7 +99,7 @@ class Service:
         """Wait until it reads its input.
 
         Args:
-            report: told now and then what the service itself waits for.
+            report: called now and then with what the service itself is waiting for.
 
         Raises:
             ServiceFailedError: it ended, or is not ready in time.
@@ -113,7 +113,7 @@ class Service:
             report(waits_for)
             time.sleep(_LOOK_SECONDS)
         raise ServiceFailedError(
-            self._with_log(f"the service is not ready within {_READY_SECONDS:.0f} s ({waits_for or 'no answer'})")
+            self._with_log(f"the service was not ready within {_READY_SECONDS:.0f} s ({waits_for or 'no answer'})")
         )
 
     def wait_for_page(self) -> None:
@@ -126,11 +126,11 @@ class Service:
         while self.page is None:
             self.check()
             if time.monotonic() > deadline:
-                raise ServiceFailedError(self._with_log(f"the page is not up within {_READY_SECONDS:.0f} s"))
+                raise ServiceFailedError(self._with_log(f"the page was not up within {_READY_SECONDS:.0f} s"))
             time.sleep(_LOOK_SECONDS)
 
     def check(self) -> None:
-        """Check that it runs.
+        """Check that it is running.
 
         Raises:
             ServiceFailedError: it does not.
@@ -172,8 +172,8 @@ class Service:
         status, line = self._get("/readyz")
         if status != _OK:
             return False, line.strip()
-        # A replica that stands by is ready as well: this one shall have gone on to reading.
-        return Measures(self._get("/metrics")[1]).total("stream_dedup_ready") > 0, "waiting for the index to be its own"
+        # A standby is ready as well: this one must have begun to read.
+        return Measures(self._get("/metrics")[1]).total("stream_dedup_ready") > 0, "waiting to own the index"
 
     def _get(self, path: str) -> tuple[int, str]:
         """Return status and text of an answer; no answer is status 0."""
@@ -193,7 +193,7 @@ class Service:
 
 
 def command_to_ask(path: Path, flags: Sequence[str]) -> Path:
-    """Write a command that runs the service's own with its settings, whatever is asked."""
+    """Write a command that runs any subcommand of `stream-dedup` with the service's settings; return its path."""
     words = [*_COMMAND, '"$@"', "--config", shlex.quote(str(CONFIG)), *map(shlex.quote, flags)]
     path.write_text(f"#!/bin/sh\nexec {' '.join(words)}\n", encoding="utf-8")
     path.chmod(0o700)
@@ -211,12 +211,12 @@ def _own_settings(bootstrap: str, topics: Topics, state: Path) -> Mapping[str, o
         "output.dead": topics.dead,
         "output.clusters": topics.clusters,
         "state.directory": state,
-        "http.port": 0,  # any free one; the log tells which
+        "http.port": 0,  # any free one; the log says which
     }
 
 
 def _page_settings() -> dict[str, object]:
-    # The API asks the service for its figures by the port of the settings: it must be a certain one.
+    # The API asks the service for its figures at the port in the settings: it must be a specific one.
     with socket.create_server(("127.0.0.1", 0)) as free:
         return {"api.enabled": True, "api.port": 0, "http.port": free.getsockname()[1]}
 
@@ -226,5 +226,5 @@ def _flags(settings: Mapping[str, object]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return this environment without settings of the service: it shall run as it is shipped."""
+    """Return this environment without settings of the service: it must run as it is shipped."""
     return {name: value for name, value in os.environ.items() if not name.startswith("STREAM_DEDUP_")}

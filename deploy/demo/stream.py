@@ -1,4 +1,4 @@
-"""The samples into the input topic, and what the service makes of them out of the three others.
+"""Sends the samples to the input topic, and reads what the service makes of them from the output topics.
 
 Knows Kafka's clients and the pace; knows nothing of what the messages mean.
 """
@@ -14,17 +14,17 @@ from deploy.demo.samples import Sample
 from deploy.demo.topics import MAX_MESSAGE_BYTES, Topics
 
 _PER_SECOND = 160.0  # a pace at which the bars can be watched and latencies are those of a stream, not of a queue
-_STEP_SECONDS = 0.1  # longest time in librdkafka, where Ctrl-C is not heard
+_STEP_SECONDS = 0.1  # longest time in librdkafka, where Ctrl-C is not handled
 _SILENCE_SECONDS = 60.0  # after which no more is expected
-_LINGER_SECONDS = 0.5  # for what comes out twice to come out a second time
+_LINGER_SECONDS = 0.5  # for anything that comes out twice to do so
 _FLUSH_SECONDS = 20.0
 
 Watch = Callable[[int], None]
-"""Told again and again how many messages have gone in; may raise to end the stream."""
+"""Called again and again with the number of messages sent; may raise to end the stream."""
 
 
 class StreamFailedError(RuntimeError):
-    """The broker refused a message, or the outputs did not come."""
+    """The broker refused a message, or the outputs did not arrive."""
 
 
 class Feed:
@@ -52,14 +52,14 @@ class Feed:
         """Send one message.
 
         Raises:
-            StreamFailedError: the broker has refused this one or one before.
+            StreamFailedError: the broker has refused this message or an earlier one.
         """
         self._producer.produce(self._topic, sample.value, sample.key, on_delivery=self._delivered)
         self._producer.poll(0)
         self._check()
 
     def finish(self) -> None:
-        """Wait until the broker has confirmed all.
+        """Wait until the broker has confirmed all messages.
 
         Raises:
             StreamFailedError: it refused one, or does not answer.
@@ -85,7 +85,7 @@ class Collector:
     Args:
         bootstrap: address of the broker.
         topics: their names.
-        outcome: where each message is entered.
+        outcome: where each message is recorded.
     """
 
     def __init__(self, bootstrap: str, topics: Topics, outcome: Outcome) -> None:
@@ -94,7 +94,7 @@ class Collector:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                "group.id": f"{topics.run}.reader",  # librdkafka wants one; nothing is committed under it
+                "group.id": f"{topics.run}.reader",  # librdkafka needs one; nothing is committed under it
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 50,
@@ -104,10 +104,10 @@ class Collector:
         self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics.outputs])
 
     def poll(self, seconds: float) -> bool:
-        """Wait for at most one message, enter it, and tell whether there was one.
+        """Wait for at most one message, record it, and tell whether there was one.
 
         Raises:
-            StreamFailedError: the broker refuses to be read.
+            StreamFailedError: the broker refuses.
         """
         message = self._consumer.poll(min(seconds, _STEP_SECONDS))
         if message is None:
@@ -140,9 +140,9 @@ def stream_samples(bootstrap: str, topics: Topics, outcome: Outcome, watch: Watc
 
     Args:
         bootstrap: address of the broker.
-        topics: where to.
-        outcome: holds the samples; what comes out is entered there.
-        watch: told how many have gone in.
+        topics: those of the demonstration.
+        outcome: holds the samples; what comes out is recorded there.
+        watch: called with the number of messages sent.
 
     Raises:
         StreamFailedError: the broker refused a message, or a minute went by without any output.
@@ -157,17 +157,17 @@ def stream_samples(bootstrap: str, topics: Topics, outcome: Outcome, watch: Watc
 
 
 def stream_more(bootstrap: str, topics: Topics, outcome: Outcome, samples: Sequence[Sample], watch: Watch) -> Outcome:
-    """Send further messages behind a stream that has come out, and return the books of both together.
+    """Send further messages after a stream that has come out, and return the outcome of both together.
 
     Args:
         bootstrap: address of the broker.
-        topics: where to.
-        outcome: of the stream; it stays as it is.
+        topics: those of the demonstration.
+        outcome: of the stream; it is not changed.
         samples: the further messages.
-        watch: told how many have gone in.
+        watch: called with the number of messages sent.
 
     Raises:
-        StreamFailedError: as `stream_samples`.
+        StreamFailedError: as in `stream_samples`.
     """
     both = Outcome([*outcome.samples, *samples])
     feed = Feed(bootstrap, topics.articles)
@@ -183,7 +183,7 @@ def stream_more(bootstrap: str, topics: Topics, outcome: Outcome, samples: Seque
 
 
 def _send_all(feed: Feed, collector: Collector, outcome: Outcome, watch: Watch) -> None:
-    """Send at an even pace, and collect meanwhile."""
+    """Send at an even pace, collecting meanwhile."""
     began = time.monotonic()
     for number, sample in enumerate(outcome.samples):
         while (early := began + number / _PER_SECOND - time.monotonic()) > 0:
@@ -194,7 +194,7 @@ def _send_all(feed: Feed, collector: Collector, outcome: Outcome, watch: Watch) 
 
 
 def _collect_all(collector: Collector, outcome: Outcome, watch: Watch) -> None:
-    """Collect until everything is out, and a moment longer for what should not come."""
+    """Collect until everything is out, and a moment longer for what should not come out."""
     count, heard = len(outcome.samples), time.monotonic()
     while len(outcome) < count:
         watch(count)
@@ -202,7 +202,7 @@ def _collect_all(collector: Collector, outcome: Outcome, watch: Watch) -> None:
             heard = time.monotonic()
         elif time.monotonic() - heard > _SILENCE_SECONDS:
             raise StreamFailedError(
-                f"{count - len(outcome)} messages have not come out, and nothing has for {_SILENCE_SECONDS:.0f} s"
+                f"{count - len(outcome)} messages have not come out, and nothing came for {_SILENCE_SECONDS:.0f} s"
             )
     watch(count)
     until = time.monotonic() + _LINGER_SECONDS

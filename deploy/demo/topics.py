@@ -1,4 +1,4 @@
-"""The topics of one demonstration: names of its own, made before and removed after.
+"""The topics of one demonstration, with names of its own: created before and removed after.
 
 Knows the broker; knows nothing of messages.
 """
@@ -19,10 +19,10 @@ _ADMIN_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Names, which two demonstrations on one broker do not share.
+    """Names, which no two demonstrations on one broker share.
 
     Attributes:
-        run: what all names begin with.
+        run: how all names begin.
     """
 
     run: str
@@ -54,26 +54,26 @@ class Topics:
 
     @property
     def outputs(self) -> tuple[str, str, str]:
-        """The three topics of which one answers each message."""
+        """The three topics, one of which answers each message."""
         return self.unique, self.duplicates, self.dead
 
     @property
     def groups(self) -> tuple[str, str]:
-        """The consumer groups of the service: that of the input, and that of those who could own the index."""
+        """The consumer groups of the service: that of the input, and that of the possible owners of the index."""
         return self.run, f"{self.run}.owner"
 
 
 @contextmanager
 def demo_topics(bootstrap: str) -> Iterator[Topics]:
-    """Make the topics and the name of the consumer group; remove all topics and groups of the run at the end.
+    """Create the topics and name the consumer group; remove all topics and groups of the run at the end.
 
-    They are removed from a broker of the demonstration's own too: one way for both kinds of brokers.
+    They are removed even from a broker that ends with the demonstration: both kinds of brokers are treated alike.
 
     Args:
         bootstrap: address of the broker.
 
     Raises:
-        KafkaException: the broker refuses to make a topic.
+        KafkaException: the broker refuses to create a topic.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topics = Topics(f"demo-{secrets.token_hex(3)}")
@@ -85,8 +85,8 @@ def demo_topics(bootstrap: str) -> Iterator[Topics]:
 
 
 def _make(admin: AdminClient, topics: Topics) -> None:
-    # One partition, for only within a partition is there an order: with more, a copy could overtake its original,
-    # the original would be the copy then, and the counts would not be the same at each run.
+    # One partition, because only within a partition is there an order: with more, a copy could overtake its original,
+    # the original would then be the copy, and the counts would not be the same in each run.
     new = [
         NewTopic(name, 1, -1, config={"max.message.bytes": str(MAX_MESSAGE_BYTES)})
         for name in (topics.articles, *topics.outputs)
@@ -96,7 +96,7 @@ def _make(admin: AdminClient, topics: Topics) -> None:
         for future in futures:
             future.result(_ADMIN_SECONDS)
     finally:
-        # Whoever interrupts this wants them gone: what comes to be afterwards would not be removed.
+        # After an interruption they are removed: one that is created later would be left.
         wait(futures, _ADMIN_SECONDS)
 
 
@@ -109,12 +109,12 @@ def _remove(admin: AdminClient, topics: Topics) -> None:
         try:
             removal.result(_ADMIN_SECONDS)
         except (KafkaException, TimeoutError):
-            # Not there yet, not there any more, or the broker is gone: nothing that could still be removed.
+            # Not there yet, no longer there, or the broker is gone: nothing is left to remove.
             continue
 
 
 def _names(admin: AdminClient, topics: Topics) -> list[str]:
-    """Return the topics of the run: those of the service's state are its own business, and among them."""
+    """Return the topics of the run, including those that the service itself creates for its state."""
     made = {topics.articles, *topics.outputs}  # the broker may be gone, or may not list them yet
     with suppress(KafkaException):
         made |= {name for name in admin.list_topics(timeout=_ADMIN_SECONDS).topics if name.startswith(f"{topics.run}.")}

@@ -169,8 +169,8 @@ def test_withdrawal_hands_the_cluster_over(demo: _Run) -> None:
     """The most copied article is withdrawn; a later copy of it is linked to the one that its cluster is called by."""
     section = demo.output.partition("A withdrawal:")[2].partition("Dead letters")[0]
     withdrawn = re.search(r"^withdrawn +(\S+)", section, re.MULTILINE)
-    successor = re.search(r"^its cluster is called by +(\S+)", section, re.MULTILINE)
-    late = re.search(r"^a copy that comes later +(\S+) +\S+, a duplicate of (\S+?)…?\s*$", section, re.MULTILINE)
+    successor = re.search(r"^its cluster is now called +(\S+)", section, re.MULTILINE)
+    late = re.search(r"^a later copy +(\S+) +\S+, a duplicate of (\S+?)…?\s*$", section, re.MULTILINE)
     assert withdrawn is not None
     assert successor is not None
     assert late is not None

@@ -1,4 +1,4 @@
-"""A labelled stream of invented news, posts and bulletins, their reposts, and messages that are broken.
+"""A labelled stream of invented news, posts and bulletins, their reposts, and broken messages.
 
 Knows its own texts and labels; nothing of the service that judges them.
 """

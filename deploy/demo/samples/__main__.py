@@ -13,7 +13,7 @@ from deploy.demo.samples import sample_stream
 def main() -> None:
     """Read the command line, write the file if one is named, print the counts."""
     parser = ArgumentParser(prog="python -m deploy.demo.samples", description=main.__doc__)
-    parser.add_argument("--out", type=Path, help="file for the sound articles, one JSON object a line")
+    parser.add_argument("--out", type=Path, help="file for the sound articles, one JSON object per line")
     out: Path | None = parser.parse_args().out
     samples = sample_stream()
     if out is not None:

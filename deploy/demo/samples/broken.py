@@ -1,4 +1,4 @@
-"""Messages that no article can be made of, one for each way in which crawlers fail.
+"""Messages that cannot become an article, one for each way in which crawlers fail.
 
 Knows what is wrong with each and the reason to expect; nothing of the articles around them.
 """

@@ -1,6 +1,6 @@
 """Bulletins made from templates: alike in wording, never copies, since numbers, names and dates differ.
 
-Knows how the holes of a template are filled; nothing of which templates there are.
+Knows how the placeholders of a template are filled; nothing of which templates there are.
 """
 
 from random import Random
@@ -37,7 +37,7 @@ def _bulletin(template: Template, number: int, names: dict[str, list[str]], rng:
 
 
 def _value(rule: dict[str, Any], rng: Random) -> int | str:
-    """Draw one value: `range` includes both ends, `draw` is the balls of a lottery in ascending order."""
+    """Draw one value: `range` includes both ends, `draw` gives the balls of a lottery in ascending order."""
     if "choose" in rule:
         return str(rng.choice(rule["choose"]))
     if "range" in rule:

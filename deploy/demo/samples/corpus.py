@@ -30,8 +30,8 @@ class BaseText:
         form: what it looks like.
         title: headline; empty for posts.
         body: paragraphs, separated by newlines.
-        event: name of the event that this text shares with another reporter's; empty where it shares none.
-        omit: fields that its message goes without.
+        event: name of the event that this text shares with another reporter's; empty if it shares none.
+        omit: fields that its message lacks.
     """
 
     id: str
@@ -44,7 +44,7 @@ class BaseText:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A bulletin with holes.
+    """A bulletin with placeholders.
 
     Attributes:
         id: what the bulletin is about.
@@ -52,9 +52,9 @@ class Template:
         copies: how many bulletins are made from it.
         title: `str.format` pattern.
         body: `str.format` pattern.
-        fields: how each hole is filled, by its name: `pick` (names, none used twice, so at least `copies`
+        fields: how each placeholder is filled, by its name: `pick` (names, none used twice, so at least `copies`
             of them), `choose` (names), `range` (lowest, highest; times `scale`), `decimal` (lowest, highest,
-            digits), `draw` (balls, highest number), `sum` (names of other holes).
+            digits), `draw` (balls, highest number), `sum` (names of other placeholders).
     """
 
     id: str

@@ -23,9 +23,9 @@ class Sample:
         key: key of the message.
         value: value of the message; None is a tombstone.
         kind: 'original', 'event-pair', 'bulletin', 'redelivery', 'broken' or the name of an operator.
-        id: the article's id; None where the message has no usable one.
+        id: the article's id; None if the message has no usable one.
         repost_of: id of the article that this one copies; its own id for a redelivery.
-        dead_reason: why the message cannot be judged; None where it can.
+        dead_reason: why the message cannot be judged; None if it can.
     """
 
     key: bytes | None
@@ -44,8 +44,8 @@ class Publication:
         id: the article's id.
         text: title and body.
         site: who published it.
-        moment: when; aware.
-        omit: fields that the message goes without.
+        moment: when; timezone-aware.
+        omit: fields that the message lacks.
     """
 
     id: str

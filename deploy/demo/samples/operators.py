@@ -46,7 +46,7 @@ def verbatim(text: Text, _rng: Random, _other: Text) -> Text:
 
 
 def boiler(text: Text, rng: Random, _other: Text) -> Text:
-    """Put a line of source and editor before the body, and one or two lines of disclaimer behind it."""
+    """Put a line of source and editor before the body, and one or two lines of disclaimer after it."""
     book = _book(text)
     before = _filled(rng.choice(book["before"]), rng, text)
     after = [_filled(line, rng, text) for line in rng.sample(book["after"], rng.randint(1, 2))]
@@ -95,17 +95,17 @@ def cut_sentences(text: Text, rng: Random, _other: Text) -> Text:
 
 
 def truncated_70(text: Text, rng: Random, _other: Text) -> Text:
-    """Keep the first 70 percent of the body, with a mark that invites to read on."""
+    """Keep the first 70 percent of the body, with a "read more" mark."""
     return _truncated(text, 0.7, rng)
 
 
 def truncated_50(text: Text, rng: Random, _other: Text) -> Text:
-    """Keep the first half of the body, with a mark that invites to read on."""
+    """Keep the first half of the body, with a "read more" mark."""
     return _truncated(text, 0.5, rng)
 
 
 def inserted_sentences(text: Text, rng: Random, other: Text) -> Text:
-    """Put sentences of another article between this one's, 30 for each 100, and forget the paragraphs."""
+    """Put sentences of another article between this one's, 30 for each 100, and drop the paragraph breaks."""
     sentences = _sentences(text.body)
     foreign = _sentences(other.body)
     for sentence in rng.sample(foreign, min(len(foreign), max(1, int(len(sentences) * 0.3)))):
@@ -123,7 +123,7 @@ def shuffled_paragraphs(text: Text, rng: Random, _other: Text) -> Text:
 
 
 def replaced_characters(text: Text, rng: Random, _other: Text) -> Text:
-    """Replace 2 to 8 percent of the Chinese characters, alone or in twos, as misreading does."""
+    """Replace 2 to 8 percent of the Chinese characters, singly or in pairs, as misreading does."""
     characters = list(text.body)
     places = [place for place, character in enumerate(characters) if _HAN.match(character)]
     left = round(len(places) * rng.uniform(0.02, 0.08))
@@ -146,17 +146,17 @@ def html_leftovers(text: Text, rng: Random, _other: Text) -> Text:
 
 
 def zero_width(text: Text, rng: Random, _other: Text) -> Text:
-    """Scatter zero-width characters and soft hyphens over the body, behind about one character in sixteen."""
+    """Scatter zero-width characters and soft hyphens over the body, after about one character in sixteen."""
     return replace(text, body=_scattered(text.body, _INVISIBLE, 1 / 16, rng))
 
 
 def spaced(text: Text, rng: Random, _other: Text) -> Text:
-    """Put spaces behind about one character in six, as copying from a scan or a table does."""
+    """Put spaces after about one character in six, as copying from a scan or a table does."""
     return replace(text, body=_scattered(text.body, " \u3000\u00a0", 1 / 6, rng))
 
 
 def rewrapped(text: Text, rng: Random, _other: Text) -> Text:
-    """Break the lines every 30 to 44 characters and forget the paragraphs, as forums and mail do."""
+    """Break the lines every 30 to 44 characters and drop the paragraph breaks, as forums and mail do."""
     columns = rng.randint(30, 44)
     flowing = _joined(text.body.split("\n"))
     return replace(text, body="\n".join(flowing[at : at + columns] for at in range(0, len(flowing), columns)))
@@ -177,7 +177,7 @@ def repost_chain(text: Text, rng: Random, _other: Text) -> Text:
 
 
 def merged(text: Text, rng: Random, other: Text) -> Text:
-    """Make a round-up: the article with the beginning of another behind it, at most half as long."""
+    """Make a round-up: the article followed by the beginning of another, at most half as long."""
     second = ""
     for sentence in _sentences(other.body):
         if second and len(second) + len(sentence) > len(text.body) / 2:
@@ -239,7 +239,7 @@ def _truncated(text: Text, share: float, rng: Random) -> Text:
 
 
 def _sentences(body: str) -> list[str]:
-    """Split a body into sentences, each with the marks and blanks behind it."""
+    """Split a body into sentences, each with the marks and blanks that follow it."""
     return [sentence for paragraph in body.split("\n") for sentence in _SENTENCE.findall(paragraph)]
 
 
@@ -252,7 +252,7 @@ def _lead(body: str) -> str:
 
 
 def _joined(pieces: list[str]) -> str:
-    """Join sentences or paragraphs, with a blank between two that end and begin in ASCII."""
+    """Join sentences or paragraphs, with a blank between two that meet in ASCII."""
     body = ""
     for piece in pieces:
         needs_blank = body and not body[-1].isspace() and body[-1].isascii() and piece[:1].isascii()

@@ -47,7 +47,7 @@ class _Arrival:
 def sample_stream(seed: int = 20) -> list[Sample]:
     """Return the whole stream in order of arrival; the same seed gives the same bytes.
 
-    Every repost comes after its original. The texts that are written by hand are the same for all seeds.
+    Every repost comes after its original. The hand-written texts are the same for all seeds.
     """
     stories = _stories(_generator(seed, "stories"))
     first = _originals(stories, _generator(seed, "originals"))
@@ -93,7 +93,7 @@ def _reposts(stories: list[_Story], rng: Random) -> list[_Arrival]:
     arrivals = []
     for form, operators in OPERATORS.items():
         candidates = [story for story in stories if _can_be_reposted(story, form)]
-        quotable = candidates[2:]  # one of another event stands before each, even where two are of one event
+        quotable = candidates[2:]  # each has one of another event before it, even if two are of one event
         popularity = _popularity(quotable, rng)
         for operator in operators:
             chosen = _popular(quotable, popularity, _REPOSTS_PER_OPERATOR[form], rng)
@@ -136,7 +136,7 @@ def _earlier(story: _Story, candidates: list[_Story]) -> list[_Story]:
 
 
 def _delay(moment: datetime, rng: Random) -> timedelta:
-    """Draw a delay whose logarithm is uniform: most copies come soon, some a day later."""
+    """Draw a delay whose logarithm is uniform: most copies come soon, some come a day later."""
     longest = min(_LONGEST_DELAY, _END - moment)
     ratio: float = longest / _SHORTEST_DELAY
     factor: float = ratio ** rng.random()

@@ -1,6 +1,6 @@
-"""Texts without end, drawn from the words of the samples: each word after one that it follows there.
+"""Endless texts, drawn from the words of the samples: each word comes after one that it follows there.
 
-Knows the samples' words; knows nothing of messages or of what is made of the texts.
+Knows the samples' words; knows nothing of messages or of what the texts are used for.
 """
 
 import json
@@ -17,10 +17,10 @@ _LONGEST = 1 << 20
 
 
 class Walks:
-    """Makes texts that read like nothing, but whose words, lengths and n-grams are as varied as those of news.
+    """Makes texts without meaning, whose words, lengths and n-grams are as varied as those of news.
 
     Args:
-        leaps: share of the words that follow no other: the more, the fewer phrases do two texts have in common.
+        leaps: share of the words chosen at random: the more, the fewer phrases two texts have in common.
         longest: characters of the longest words.
     """
 
@@ -30,7 +30,7 @@ class Walks:
         self._firsts = sorted(self._follows)
 
     def text(self, words: int, source: random.Random) -> str:
-        """Return a text of some words; the same source makes the same text."""
+        """Return a text of some words; a source in the same state gives the same text."""
         word = source.choice(self._firsts)
         text = [word]
         while len(text) < words:
