@@ -1,4 +1,4 @@
-"""Asks the service's HTTP port and ends with 0 where all is well, else with 1: the health check of the image.
+"""Asks the service's HTTP port and exits with 0 if all is well, otherwise with 1: the image's health check.
 
 Knows a path and a port; loads nothing of the service, since it runs every few seconds.
 """
@@ -12,7 +12,7 @@ _OK = 200
 
 
 def main(path: str) -> int:
-    """Print the answer to a path."""
+    """Print the answer to a path; return the exit code."""
     connection = HTTPConnection("127.0.0.1", int(os.environ.get("STREAM_DEDUP_HTTP__PORT", "9108")), timeout=_SECONDS)
     try:
         connection.request("GET", path)

@@ -1,4 +1,4 @@
-"""The image's first process: the command line, which hears a SIGTERM from its beginning on.
+"""The image's first process: the command line, which handles SIGTERM from the very start.
 
 Knows that process 1 has no default handlers, and that the service takes seconds to load; knows nothing of the service.
 """
@@ -9,7 +9,7 @@ import sys
 
 
 def _end(number: int, _frame: object) -> None:
-    os._exit(128 + number)  # there is nothing to put in order yet, and an exception could be lost in a finalizer
+    os._exit(128 + number)  # there is nothing to clean up yet, and an exception could be lost in a finalizer
 
 
 signal.signal(signal.SIGTERM, _end)

@@ -1,4 +1,4 @@
-"""The rules and the configuration of this directory, as they are and as a test wants them.
+"""The rules and the configuration of this directory, as they are and as a test needs them.
 
 Knows the files and their format; knows nothing of what a rule asks.
 """
@@ -19,7 +19,7 @@ TESTS = tuple(sorted((DIRECTORY / "tests").glob("*.yaml")))
 Fields = dict[str, Any]
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"(\d+)(ms|[smhdw])")
-# Where a duration stands in PromQL: a range, or behind offset. What is a number of seconds stays what it is.
+# Where PromQL has durations: in ranges, and after `offset`. Plain numbers of seconds are left alone.
 _IN_QUERIES = re.compile(r"(?<=[\[:])(?:\d+(?:ms|[smhdw]))+(?=[\]:])|(?<=\boffset )(?:\d+(?:ms|[smhdw]))+")
 
 
@@ -28,11 +28,11 @@ class Rule:
     """One rule.
 
     Attributes:
-        name: of the alert, or of the series that is recorded.
+        name: of the alert, or of the recorded series.
         expression: PromQL.
-        alert: whether it is one.
+        alert: whether it is an alert.
         annotations: of an alert.
-        labels: that it adds.
+        labels: those that it adds.
     """
 
     name: str
@@ -58,9 +58,9 @@ def all_rules() -> list[Rule]:
 
 
 def hurried(rules: Fields, factor: float) -> Fields:
-    """Return a file of rules in which all times are shorter: what takes a minute takes a second with a factor of 60.
+    """Return a file of rules with all times shortened: with a factor of 60, what takes a minute takes a second.
 
-    Ranges, offsets and what an alert waits for become shorter, thresholds do not. All are evaluated as often as any.
+    Ranges, offsets and the `for` of alerts become shorter, thresholds do not. All rules are evaluated equally often.
     """
     for group in rules["groups"]:
         group.pop("interval", None)
@@ -74,14 +74,14 @@ def hurried(rules: Fields, factor: float) -> Fields:
 def write_config(
     directory: Path, targets: Sequence[str], *, interval: float, factor: float = 1.0, config: Path = CONFIG
 ) -> Path:
-    """Write the configuration into a directory, with other targets and times, and return its file.
+    """Write the configuration into a directory, with other targets and times, and return the file's path.
 
     Args:
-        directory: where to; the rules are written beside.
+        directory: to write to; the rules are written to a subdirectory.
         targets: addresses of the service's processes; an empty list scrapes none.
         interval: seconds between scrapes, and between evaluations.
-        factor: by which the times of all rules are shorter.
-        config: what is changed.
+        factor: by which the times of all rules are shortened.
+        config: the configuration to change.
     """
     fields: Fields = yaml.safe_load(config.read_text(encoding="utf-8"))
     fields["global"] = {

@@ -27,7 +27,7 @@ _READY = "Server is ready to receive web requests"
 
 
 class PrometheusError(RuntimeError):
-    """Prometheus did not start, or refuses a query; the message has its words."""
+    """Prometheus did not start, or refuses a query; the message quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert that is pending or fires.
+    """A pending or firing alert.
 
     Attributes:
         name: of the alert.
         state: pending or firing.
         labels: of the alert.
-        annotations: with the values put in.
+        annotations: with the values filled in.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Prometheus:
     """A Prometheus on a port of its own; ended when the context is left, or with this process.
 
     Args:
-        program: of Prometheus.
+        program: Prometheus's executable.
         config: its configuration.
         directory: for its data and its log.
     """
@@ -87,7 +87,7 @@ class Prometheus:
         while _READY not in (told := self._log.read_text(encoding="utf-8", errors="replace")):
             if not self._process.running() or time.monotonic() > deadline:
                 self._process.kill()
-                raise PrometheusError(f"Prometheus does not start:\n{told}")
+                raise PrometheusError(f"Prometheus did not start:\n{told}")
             time.sleep(_LOOK_SECONDS)
         self.address = _ADDRESS.findall(told)[-1]
         return self
@@ -98,11 +98,11 @@ class Prometheus:
         self._process.terminate(_STOP_SECONDS)
 
     def query(self, expression: str, at: float | None = None) -> list[Curve]:
-        """Return the series of an expression at a moment, with a value each.
+        """Return the series of an expression at a moment, with one value each.
 
         Args:
             expression: PromQL.
-            at: seconds since 1970; now unless said.
+            at: seconds since 1970; now if None.
 
         Raises:
             PrometheusError: it does not parse, or cannot be evaluated.
@@ -113,7 +113,7 @@ class Prometheus:
         return [_curve(one["metric"], [one["value"]]) for one in answer["result"]]
 
     def query_range(self, expression: str, begin: float, end: float, step: float) -> list[Curve]:
-        """Return the series of an expression over a time.
+        """Return the series of an expression over a time range.
 
         Args:
             expression: PromQL.
@@ -128,17 +128,17 @@ class Prometheus:
         return [_curve(one["metric"], one["values"]) for one in answer["result"]]
 
     def alerts(self) -> list[Alert]:
-        """Return the alerts that are pending or fire."""
+        """Return the alerts that are pending or firing."""
         return [
             Alert(one["labels"]["alertname"], one["state"], one["labels"], one["annotations"])
             for one in self.ask("alerts")["alerts"]
         ]
 
-    def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401  # JSON, of another form for each path
+    def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401  # JSON, whose form depends on the path
         """Return what a path of the API answers.
 
         Raises:
-            PrometheusError: it refuses to.
+            PrometheusError: it refuses.
         """
         with closing(HTTPConnection(self.address, timeout=_ANSWER_SECONDS)) as connection:
             connection.request("GET", f"/api/v1/{path}?{urlencode(parameters)}")

@@ -1,6 +1,6 @@
-"""`python -m deploy.supply.audit`: asks for known vulnerabilities of the run-time packages.
+"""`python -m deploy.supply.audit`: checks the run-time packages for known vulnerabilities.
 
-Knows what pip-audit tells, and that being told nothing is not good news; knows no vulnerability.
+Knows what pip-audit reports, and that no report is not good news; knows no vulnerability.
 """
 
 import json
@@ -34,7 +34,7 @@ class Findings:
 
     @property
     def code(self) -> int:
-        """The exit code: a package that nobody knows is as little proof as an answer that did not come."""
+        """The exit code: an unknown package proves as little as an answer that did not come."""
         if self.vulnerable:
             return EXIT_VULNERABLE
         return EXIT_UNKNOWN if self.unknown or not self.audited else EXIT_CLEAN
@@ -49,7 +49,7 @@ def findings(told: Sequence[dict[str, Any]]) -> Findings:
 
 def _lines(package: dict[str, Any]) -> list[str]:
     return [
-        f"{package['name']} {package['version']}: {one['id']}, mended in {', '.join(one['fix_versions']) or 'none'}"
+        f"{package['name']} {package['version']}: {one['id']}, fixed in {', '.join(one['fix_versions']) or 'none'}"
         for one in package["vulns"]
     ]
 
@@ -63,12 +63,12 @@ def _asked() -> tuple[list[dict[str, Any]], str]:
     try:
         told: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
-        return [], done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "pip-audit told nothing"
+        return [], done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "pip-audit reported nothing"
     return told, ""
 
 
 def main() -> int:
-    """Print what was found; end with 1 for vulnerabilities, with 2 where it is not known whether there are any."""
+    """Print what was found; return 1 for vulnerabilities, 2 if it is unknown whether there are any."""
     told, fault = _asked()
     found = findings(told)
     for line in found.vulnerable:
@@ -77,7 +77,7 @@ def main() -> int:
         print(f"nothing was audited: {fault}", file=sys.stderr)
     elif not found.audited:
         print(
-            "nothing was audited: the advisory service knows none of the packages, or is out of reach", file=sys.stderr
+            "nothing was audited: the advisory service knows none of the packages, or is unreachable", file=sys.stderr
         )
     elif found.unknown:
         print(f"not audited, unknown to the advisory service: {', '.join(found.unknown)}", file=sys.stderr)

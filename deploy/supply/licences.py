@@ -16,8 +16,8 @@ from packaging.utils import canonicalize_name
 from deploy.supply.lock import names_here
 
 PAGE = Path(__file__).parents[1] / "LICENCES.md"
-# By the words of the packages: SPDX's identifiers, or the classifiers of older ones. All may be passed on with a
-# service under the Apache License; the MPL asks for its own files' source alone, which are others' and unchanged.
+# In the packages' own words: SPDX identifiers, or the classifiers of older ones. All may be distributed with a service
+# under the Apache License; the MPL requires the source of its own files only, which are unchanged third-party files.
 ALLOWED = frozenset(
     {
         *("0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC"),
@@ -36,7 +36,7 @@ the licences of bundled libraries (librdkafka, RocksDB, LLVM, OpenBLAS, ...). Th
 
 
 def declared(names: list[str]) -> dict[str, str]:
-    """Return the licence that each of some installed packages declares, by its name."""
+    """Return the licence that each of some installed packages declares, by the package's name."""
     program = Path(sysconfig.get_path("scripts")) / "pip-licenses"
     command = [str(program), "--python", sys.executable, "--format=json", "--packages", *names]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -44,7 +44,7 @@ def declared(names: list[str]) -> dict[str, str]:
 
 
 def refused(licences: Mapping[str, str]) -> dict[str, str]:
-    """Return those whose licence, or any part of it, is not an allowed one."""
+    """Return those whose licence, or any part of it, is not allowed."""
     return {name: licence for name, licence in licences.items() if not set(_parts(licence)) <= ALLOWED}
 
 
@@ -56,16 +56,18 @@ def page(licences: Mapping[str, str]) -> str:
 def _parts(licence: str) -> list[str]:
     """Return the licences in an expression, or in a list of classifiers."""
     if licence in ALLOWED:
-        return [licence]  # some have brackets of their own
+        return [licence]  # some contain brackets themselves
     return [part.strip("()") for part in re.split(r" AND | OR |; ", licence)]
 
 
 def main() -> int:
-    """Write the page; end with 1 where a licence is not allowed."""
+    """Write the page; return 1 if a licence is not allowed."""
     licences = declared(names_here())
     PAGE.write_text(page(licences), encoding="utf-8")
     for name, licence in refused(licences).items():
-        print(f"{name}: {licence} is none of those that are allowed (deploy/supply/licences.py)", file=sys.stderr)
+        print(
+            f"{name}: {licence} is not an allowed licence (see ALLOWED in deploy/supply/licences.py)", file=sys.stderr
+        )
     return bool(refused(licences))
 
 

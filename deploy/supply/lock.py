@@ -13,7 +13,7 @@ RUN_TIME = Path(__file__).parents[2] / "requirements.lock"
 
 
 def pinned(lock: Path = RUN_TIME) -> Iterator[Requirement]:
-    """Yield each package of a lock file, with its version and what platforms it is for."""
+    """Yield each package of a lock file, with its version and the platforms it is for."""
     for line in lock.read_text(encoding="utf-8").splitlines():
         if line and not line[0].isspace() and not line.startswith("#"):
             yield Requirement(line.removesuffix("\\"))

@@ -1,4 +1,4 @@
-"""`python -m deploy.supply.sbom FILE`: writes the run-time packages, with licences and what needs what, as CycloneDX.
+"""`python -m deploy.supply.sbom FILE`: writes the run-time packages, with licences and dependencies, as CycloneDX.
 
 Knows how an environment of just these packages is made and read; knows nothing of the format.
 """
@@ -31,7 +31,7 @@ def write(file: Path) -> None:
 
 
 def _project(folder: Path) -> Path:
-    """Return a copy of pyproject.toml that states the version: the list would leave out one that is looked up."""
+    """Return a copy of pyproject.toml that states the version: the list would omit a dynamic one."""
     text = (_REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     file = folder / "pyproject.toml"
     file.write_text(text.replace('dynamic = ["version"]', f'version = "{__version__}"'), encoding="utf-8")

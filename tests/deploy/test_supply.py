@@ -71,7 +71,7 @@ def test_audit_knows_what_it_does_not_know(told: list[dict[str, Any]], code: int
 
 def test_audit_names_what_to_do() -> None:
     """A vulnerability is told with its package and the version that mends it."""
-    assert findings([_VULNERABLE]).vulnerable == ["h11 0.1: CVE-2025-1, mended in 0.16.0"]
+    assert findings([_VULNERABLE]).vulnerable == ["h11 0.1: CVE-2025-1, fixed in 0.16.0"]
 
 
 def test_list_of_packages(tmp_path: Path) -> None:
