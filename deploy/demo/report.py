@@ -254,7 +254,7 @@ def _metrics(measures: Measures) -> ConsoleRenderable:
         "candidates_total": _listed(measures.by(f"{_METRIC}candidates_total", "source")),
         "candidates_confirmed_total": _listed(measures.by(f"{_METRIC}candidates_confirmed_total", "source")),
         "transactions_total": _listed(measures.by(f"{_METRIC}transactions_total", "outcome")),
-        "commit_messages": f"p50 {measures.quantile(f'{_METRIC}commit_messages', 0.5):.0f}per transaction",
+        "commit_messages": f"p50 {measures.quantile(f'{_METRIC}commit_messages', 0.5):.0f} per transaction",
         "stage_seconds_total": _per_article(measures),
         "decision_seconds": f"p50 {_ms(measures, 0.5)}, p99 {_ms(measures, 0.99)}, from message to committed decision",
     }
