@@ -130,7 +130,7 @@ class Owner:
                 return True
             reason = "the group has decided these messages, but the state does not have them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
-            kit.metrics.become("restoring")  # as a standby it would look like one that no owner serves
+            kit.metrics.become("restoring")  # as a standby it would raise the alert that none is active
             advance = Advance("messages")
             life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):

@@ -152,8 +152,8 @@ def _check_decided(settings: Settings, others: Sequence[str]) -> None:
             raise BrokerError(f"cannot find out what the group has decided: {error.args[0].str()}") from None
     if written := [name for name, (_, end) in ends.items() if end > 0]:
         raise BrokerError(
-            f"the group {settings.input.group} has no offsets, so nothing tells what was decided: start the service "
-            f"once with the settings it last ran with, and it commits them (changelogs: {', '.join(written)})"
+            f"the group {settings.input.group} has no offsets, so it is unknown what was decided: start the "
+            f"service once with the settings it last ran with, which commits them (changelogs: {', '.join(written)})"
         )
 
 

@@ -36,7 +36,7 @@ _CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed
 _PIECE_SECONDS = 0.01  # to collect messages before they are looked at
 _LOOK_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
 _AGAIN_SECONDS = 10.0  # until it is asked again if it did not say
-_IDLE_SECONDS = 0.1  # without a message, after which the loop turns
+_IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 # How librdkafka reports that a new leader's log ends before what was read, and where.
 _TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
@@ -213,7 +213,7 @@ class Source:
             self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
 
     def _read_on(self, committed: AbstractSet[Place]) -> None:
-        """Read from after a commit: partitions that were reassigned in the meantime were started before it."""
+        """Continue after a commit: partitions that were reassigned in the meantime were started before it."""
         # What has been read ahead from a partition that stayed is not read again.
         again = (committed & self.assigned) - self._under_way()
         places = [TopicPartition(*place, self._standing.offset_of(place)) for place in again]

@@ -49,7 +49,7 @@ class ClientMeter:
         """Take the statistics, as JSON."""
         try:
             self._show(orjson.loads(statistics))
-        except (LookupError, TypeError, ValueError) as error:  # another librdkafka's form is no reason to end
+        except (LookupError, TypeError, ValueError) as error:  # another librdkafka's format is no reason to end
             kind = type(error).__name__
             self._complaints.warning("kafka_statistics_not_read", error=kind, client=self._client, detail=str(error))
 
@@ -70,7 +70,7 @@ class ClientMeter:
             metrics.kafka_fetch_queue_messages.set(_fetched(statistics["topics"]))
 
     def _more(self, name: str, total: int) -> int:
-        """Return by how much a total of the client has grown; it shrinks when a broker is no longer listed."""
+        """Return by how much a total of the client has grown; a total shrinks when a broker is no longer listed."""
         before = self._counted.get(name, 0)
         self._counted[name] = total
         return max(0, total - before)

@@ -143,9 +143,10 @@ class Topics:
         self._create([wanted[name] for name in missing])
 
     def room(self, topic: str) -> int:
-        """Return how large a message for a topic may arrive: bytes of value, key and headers together.
+        """Return the largest incoming message that fits a topic, in bytes of value, key and headers together.
 
-        That leaves room for what the service adds. Without the right to ask for the limit Kafka's default is assumed.
+        That leaves room for what the service adds. If the broker does not report the topic's limit, because rights are
+        missing, Kafka's default is assumed.
         """
         try:
             limit = int(self._configuration(topic)["max.message.bytes"])
