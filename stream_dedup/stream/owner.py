@@ -117,7 +117,7 @@ class Owner:
     # ------------------------------------------------------------------------------------------------ history
 
     def _judge_history(self, decoder: Decoder, writer: Writer) -> bool:
-        """Judge, without publishing, what the group has decided but a state that is new or restored does not have.
+        """Judge, without publishing, what the group has decided but the state, new or of other settings, lacks.
 
         This is finished before anything is published: a copy in one partition may be of an article in another.
 

@@ -22,7 +22,7 @@ _LONGEST_NAME = 40  # characters of a foreign header's name in one of them
 
 
 class Sink:
-    """Sends what becomes of messages to the topics where it belongs.
+    """Sends the results of messages to the topics where they belong.
 
     Args:
         settings: the topics.

@@ -31,7 +31,7 @@ from stream_dedup.stream.state.states import (
 from stream_dedup.text.learnt import rule_of
 
 _VERIFY = "verify"
-_REPLAY_SHARE = 2  # of the state's files in RocksDB: to hold runs, and what is being compacted
+_REPLAY_SHARE = 2  # times the state's files in RocksDB: room for runs, and for what is being compacted
 
 Report = Callable[[str, int, int], None]  # the step, how much of it is done, of how much
 
