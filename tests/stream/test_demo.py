@@ -195,7 +195,7 @@ def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -
     process = _start(bootstrap, folder, "--stay", "--seed", "21")
     address = re.search(r"//(\S+)/readyz", _read_until(process, "service is ready"))
     page = re.search(r"//(\S+)/", _read_until(process, "page  "))
-    _read_until(process, "Ctrl-C ends it")
+    _read_until(process, "Press Ctrl-C to end it")
     assert address is not None
     assert page is not None
     for place, path, told in (

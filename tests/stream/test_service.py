@@ -1022,7 +1022,7 @@ def test_state_of_another_index_is_told_by_the_settings_that_name_it(
     with Service(tmp_path, bootstrap, topics, other) as service:
         assert service.wait_end() == 1
     assert f"state.name = {topics.group} to continue with this index" in service.log()
-    assert "made anew" not in service.log()
+    assert "recreated" not in service.log()
     assert not [name for name in existing_topics(bootstrap) if name.startswith(f"{topics.group}-other")]
     produce(bootstrap, topics.input, stock.copies("a"))
     with Service(tmp_path, bootstrap, topics, other, f"state.name={topics.group}") as service:

@@ -246,7 +246,7 @@ def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> Non
         source.told(source.noted())
         assert source.noted() == {}
         identities[topics.input] = 8
-        with pytest.raises(BrokerError, match="made anew"):
+        with pytest.raises(BrokerError, match="recreated"):
             _read(source, haul, 1)
 
 

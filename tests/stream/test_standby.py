@@ -261,7 +261,7 @@ def test_fenced_owner_ends_with_its_own_exit_code(bootstrap: str, alone: Alone) 
     usurper.init_transactions(30)
     produce(bootstrap, alone.topics.input, [article("two", _OTHER)])
     assert alone.service.wait_end() == 4
-    assert "another process writes" in alone.service.log()
+    assert "another process has taken over" in alone.service.log()
     assert collect(bootstrap, alone.topics, 0).total() == 1
 
 

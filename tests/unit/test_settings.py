@@ -487,7 +487,7 @@ def test_consumer_properties_that_the_service_depends_on_are_refused(name: str, 
 @pytest.mark.parametrize(("name", "value"), [("acks", "1"), ("producer.enable.idempotence", "false")])
 def test_producer_properties_that_the_service_depends_on_are_refused(name: str, value: str) -> None:
     """The same for the producer."""
-    with pytest.raises(SettingsError, match="depends on"):
+    with pytest.raises(SettingsError, match="the service requires"):
         producer_properties(load_settings(flags=[f"kafka.{name}={value}"]))
 
 
