@@ -98,8 +98,8 @@ class Window:
             progress: progress of the state.
         """
         start = self.started(progress, times)
-        # Strictly after half a window. Times in whole seconds meet half a window exactly: the oldest generation would then
-        # end exactly where the window begins, still be needed, and stay for another half window.
+        # Strictly after half a window: times in whole seconds often meet it exactly. The oldest generation would then
+        # end exactly where the window begins, would still be needed, and would stay for another half window.
         due = (times > start + self._length_ms // _GENERATIONS) & (start != UNKNOWN_TIME)
         return int(np.argmax(due)) if due.any() else None
 

@@ -64,7 +64,7 @@ def test_distances_are_lines_of_any_length(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_json_says_the_same() -> None:
-    """The plan reaches the recall, and the size is what was asked for: one and a half windows of the share that is indexed."""
+    """The plan reaches the recall, and the index holds one and a half windows of the share that is indexed."""
     result = _plan("--articles", "1_000_000", "--recall", "0.9", "--unique-share", "0.4", "--json")
     plan = json.loads(result.stdout)
     assert result.exit_code == 0

@@ -22,8 +22,8 @@ class RocksDb:
     rocksdb_live_bytes = gauge(
         "bytes",
         "Live files of a column family. Data that is only in write buffers or in the write-ahead log is not included.",
-        "Grows with the entries and stays constant after one and a half windows. If not: is expired space reclaimed? See "
-        "`space_not_reclaimed` in the log.",
+        "Grows with the entries and stays constant after one and a half windows. If not: is expired space reclaimed? "
+        "See `space_not_reclaimed` in the log.",
         Label("family", tuple(Family)),
     )
     rocksdb_memory_bytes = gauge(
