@@ -19,7 +19,7 @@ _SHOW_CURSOR = b"\x1b[?25h\r\n"  # below whatever was being drawn
 _STDOUT, _STDERR = 1, 2
 
 
-def heed(handler: Handler, *numbers: signal.Signals) -> Mapping[signal.Signals, Any]:
+def handle_signals(handler: Handler, *numbers: signal.Signals) -> Mapping[signal.Signals, Any]:
     """Install a handler for signals, by default SIGTERM and SIGINT; return the previous handlers.
 
     A signal that is ignored stays ignored: a shell starts its background jobs with Ctrl-C ignored.
@@ -28,15 +28,15 @@ def heed(handler: Handler, *numbers: signal.Signals) -> Mapping[signal.Signals, 
     return {number: signal.signal(number, handler) for number in heard}
 
 
-def end_at_once() -> None:
+def exit_at_once_on_signals() -> None:
     """Let SIGTERM and Ctrl-C end the process wherever it is, unless the command handles them in its own way.
 
     In a compiled loop or an import, an exception would be lost or end in a crash.
     """
-    heed(leave_by)
+    handle_signals(exit_by_signal)
 
 
-def leave_by(number: int, _frame: object = None) -> NoReturn:
+def exit_by_signal(number: int, _frame: object = None) -> NoReturn:
     """End the process because of a signal, as `leave` does."""
     leave(128 + number, b"error: interrupted\n" if number == signal.SIGINT else b"")
 
@@ -63,15 +63,15 @@ def _write(place: int, text: bytes) -> None:
         os.write(place, text)
 
 
-def end_by(number: int, _frame: object = None) -> NoReturn:
+def raise_by_signal(number: int, _frame: object = None) -> NoReturn:
     """End because of a signal, cleaning up on the way out."""
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @contextmanager
-def heeding(handler: Handler) -> Iterator[None]:
-    """Handle the signals that end a command while the context lasts; see `heed`."""
-    before = heed(handler)
+def handling_signals(handler: Handler) -> Iterator[None]:
+    """Handle the signals that end a command while the context lasts; see `handle_signals`."""
+    before = handle_signals(handler)
     try:
         yield
     finally:
@@ -79,6 +79,6 @@ def heeding(handler: Handler) -> Iterator[None]:
             signal.signal(number, earlier)
 
 
-def ending_in_order() -> AbstractContextManager[None]:
+def cleaning_up_on_signals() -> AbstractContextManager[None]:
     """Clean up when ended by SIGTERM or Ctrl-C; only for where no compiled loop runs."""
-    return heeding(end_by)
+    return handling_signals(raise_by_signal)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
 from stream_dedup.observe.metric import PREFIX, metrics_of
 from stream_dedup.observe.metrics import THEMES
 
@@ -64,7 +64,7 @@ def _meanings() -> Iterator[tuple[str, str]]:
         for name, metric in metrics_of(theme):
             shown = metric.shown(name)
             yield shown, _text(shown, metric.meaning, metric.action)
-    for foreign in FOREIGN:
+    for foreign in CLIENT_LIBRARY_METRICS:
         yield foreign.name, _text(foreign.name, foreign.meaning, foreign.action)
 
 

@@ -57,7 +57,7 @@ def all_rules() -> list[Rule]:
     ]
 
 
-def hurried(rules: Fields, factor: float) -> Fields:
+def with_times_shortened(rules: Fields, factor: float) -> Fields:
     """Return a file of rules with all times shortened: with a factor of 60, what takes a minute takes a second.
 
     Ranges, offsets and the `for` of alerts become shorter, thresholds do not. All rules are evaluated equally often.
@@ -96,7 +96,7 @@ def write_config(
     rules = directory / "rules"
     rules.mkdir(exist_ok=True)
     for file in RULES:
-        changed = hurried(yaml.safe_load(file.read_text(encoding="utf-8")), factor)
+        changed = with_times_shortened(yaml.safe_load(file.read_text(encoding="utf-8")), factor)
         (rules / file.name).write_text(yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
     written = directory / config.name
     written.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")

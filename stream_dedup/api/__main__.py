@@ -11,8 +11,8 @@ import threading
 import structlog
 
 from stream_dedup.api.server import Server
+from stream_dedup.observe.log_hooks import install_log_hooks
 from stream_dedup.observe.logs import configure_logs
-from stream_dedup.observe.strays import catch_strays
 from stream_dedup.settings import Settings
 
 log = structlog.get_logger()
@@ -22,7 +22,7 @@ def main() -> int:
     """Serve until the service that started this process closes standard input, or has ended."""
     settings = Settings.model_validate_json(sys.stdin.buffer.readline())
     configure_logs(settings.log, settings.secrets())
-    catch_strays()
+    install_log_hooks()
     server = Server(settings)
     # A signal to the whole process group (Ctrl-C) is meant for the service, which ends first and then this process.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,10 +11,10 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 
-from stream_dedup.api.asking import Asking, Id, OtherId, Question, ScopeName
-from stream_dedup.api.guards import BodyLimit, BrowserHeaders, CrowdLimit, HeadAsGet, HostGuard, TokenGuard
+from stream_dedup.api.guards import BodyLimit, BrowserHeaders, ConcurrencyLimit, HeadAsGet, HostGuard, TokenGuard
 from stream_dedup.api.page import page_router
 from stream_dedup.api.problems import add_problems, described
+from stream_dedup.api.requests import Id, OtherId, Question, ScopeName, SimilarRequest
 from stream_dedup.article import Article
 from stream_dedup.ask.answers import (
     ArticleAnswer,
@@ -25,7 +25,7 @@ from stream_dedup.ask.answers import (
     StatusAnswer,
 )
 from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SKIPPED, UNNAMED
-from stream_dedup.ask.desk import Desk
+from stream_dedup.ask.query_service import QueryService
 from stream_dedup.observe.health import Health
 from stream_dedup.settings import Settings
 from stream_dedup.version import __version__
@@ -35,16 +35,16 @@ _MOST_AT_ONCE = 64  # requests
 _TOKEN_SCHEME = "token"  # noqa: S105  # its name in OpenAPI
 
 
-def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> BrowserHeaders:
+def make_app(queries: Callable[[], QueryService], settings: Settings, health: Health) -> BrowserHeaders:
     """Return the API.
 
     Args:
-        desk: returns the desk that answers; raises a `StoreError` as long as there is none.
+        queries: returns the service that answers; raises a `StoreError` as long as there is none.
         settings: the service's settings; shown without secrets.
         health: queried by the probes, which need no token.
     """
     app = FastAPI(title="stream_dedup", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(_questions(desk, settings), prefix="/v1")
+    app.include_router(_questions(queries, settings), prefix="/v1")
     app.add_api_route("/openapi.json", _description(app, settings.api.token), include_in_schema=False)
     open_to_all = [_probes(health), page_router()]
     for router in open_to_all:
@@ -58,7 +58,7 @@ def make_app(desk: Callable[[], Desk], settings: Settings, health: Health) -> Br
 
 def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
     """Add the guards that see requests first. The last one added is the outermost."""
-    app.add_middleware(CrowdLimit, most=_MOST_AT_ONCE, free=free)
+    app.add_middleware(ConcurrencyLimit, most=_MOST_AT_ONCE, free=free)
     # Outside of that, so that incomplete requests do not count towards the limit.
     most = settings.api.max_body_bytes
     app.add_middleware(BodyLimit, most=most, most_at_once=_MOST_AT_ONCE * most)
@@ -85,13 +85,13 @@ def _probes(health: Health) -> APIRouter:
     return router
 
 
-def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
+def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRouter:
     router = APIRouter(tags=["questions"], route_class=Question)
 
     @router.get("/status", responses=described(503))
     def get_status() -> StatusAnswer:
         """Return the service's progress and state."""
-        return desk().status()
+        return queries().status()
 
     @router.get("/settings", response_model=Settings, responses=described(503))
     def get_settings() -> JSONResponse:
@@ -101,7 +101,7 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
     @router.get("/article", responses=described(404, 503))
     def get_article(id: Id, scope: ScopeName = "") -> ArticleAnswer:  # noqa: A002  # the name of the parameter
         """Return what was decided on an article."""
-        return desk().article(id, scope)
+        return queries().article(id, scope)
 
     @router.get("/cluster", responses=described(404, 503))
     def get_cluster(
@@ -113,7 +113,7 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Number of members to skip.")] = 0,
     ) -> ClusterAnswer:
         """Return the cluster that an article is in, with its members and timeline."""
-        return desk().cluster(id, scope, most=limit, skipped=offset)
+        return queries().cluster(id, scope, most=limit, skipped=offset)
 
     @router.get("/reason", responses=described(404, 409, 410, 503))
     def get_reason(
@@ -122,20 +122,20 @@ def _questions(desk: Callable[[], Desk], settings: Settings) -> APIRouter:
         other: OtherId = None,
     ) -> ReasonAnswer:
         """Return why an article is, or is not, a copy of the one that it was linked to, or of another."""
-        return desk().reason(id, scope, other)
+        return queries().reason(id, scope, other)
 
     @router.post("/similar", responses=described(413, 415, 503))
-    def post_similar(asking: Asking) -> SimilarAnswers:
+    def post_similar(asking: SimilarRequest) -> SimilarAnswers:
         """Return the judged articles that a text resembles, without storing it."""
         article = Article(UNNAMED, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
-        return desk().similar(article, asking.limit, besides=asking.id)
+        return queries().similar(article, asking.limit, besides=asking.id)
 
     @router.get("/latest", response_model=list[PublishedLink], responses=described(503))
     def get_latest(
         limit: Annotated[int, Query(ge=1, le=_MOST_LATEST, description="The largest number of links to return.")] = 20,
     ) -> JSONResponse:
         """Return the newest links, newest first, with the fields they have in the topic of duplicates."""
-        return JSONResponse(desk().latest(limit))
+        return JSONResponse(queries().latest(limit))
 
     return router
 

@@ -29,7 +29,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
         """Start waiting for a request, and close another connection if there are too many."""
         super().connection_made(transport)
-        self._heed_turn()
+        self._restart_timeout()
         if len(self.connections) > MOST_CONNECTIONS:
             others = [one for one in self.connections if isinstance(one, Connection)]
             min(others, key=Connection._gives_up_at).give_up()
@@ -44,22 +44,22 @@ class Connection(H11Protocol):
         begins = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         super().data_received(data)
         if begins or not self._is_clients_turn():
-            self._heed_turn()
+            self._restart_timeout()
 
     def pause_writing(self) -> None:
         """Stop writing until the client has taken what was sent."""
         super().pause_writing()
-        self._heed_turn()
+        self._restart_timeout()
 
     def resume_writing(self) -> None:
         """Resume writing: the client has taken what was sent."""
         super().resume_writing()
-        self._heed_turn()
+        self._restart_timeout()
 
     def on_response_complete(self) -> None:
         """Proceed to the next request, which may already have arrived."""
         super().on_response_complete()
-        self._heed_turn()
+        self._restart_timeout()
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that is not HTTP in the common form of errors."""
@@ -81,7 +81,7 @@ class Connection(H11Protocol):
         asked = self.cycle is not None and not self.cycle.more_body
         return self.flow.write_paused or not asked or self.cycle.response_complete
 
-    def _heed_turn(self) -> None:
+    def _restart_timeout(self) -> None:
         self._go_on()
         if self._is_clients_turn():
             self._patience = self.loop.call_later(PATIENCE_SECONDS, self.give_up)

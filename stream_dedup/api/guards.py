@@ -158,7 +158,7 @@ class BodyLimit:
             self._held -= size
 
 
-class CrowdLimit:
+class ConcurrencyLimit:
     """Limits concurrent requests: more would only wait for each other, and hold memory meanwhile.
 
     Args:

@@ -14,11 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from stream_dedup.ask.bounds import TooLongError, quoted
-from stream_dedup.ask.desk import NoReasonError, UniqueArticleError
 from stream_dedup.ask.lookup import UnknownArticleError
+from stream_dedup.ask.query_service import NoReasonError, UniqueArticleError
 from stream_dedup.ask.texts import LostTextError
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError
 from stream_dedup.stream.kafka.clients import BrokerError
 
@@ -125,19 +125,19 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def add_problems(app: FastAPI) -> None:
     """Make an API answer all errors in the common form."""
-    complaints = Complaints()
+    recurring_faults = RecurringFaults()
     for error, kind in _KINDS.items():
-        app.add_exception_handler(error, _told(kind, complaints))
+        app.add_exception_handler(error, _told(kind, recurring_faults))
     app.add_exception_handler(RefusedError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _nowhere)
     app.add_exception_handler(Exception, _failed)
 
 
-def _told(kind: _Kind, complaints: Complaints) -> Callable[[Request, Exception], JSONResponse]:
+def _told(kind: _Kind, recurring_faults: RecurringFaults) -> Callable[[Request, Exception], JSONResponse]:
     def told(_request: Request, error: Exception) -> JSONResponse:
         if kind.status >= status.HTTP_500_INTERNAL_SERVER_ERROR:
-            complaints.warning("question_not_answered", error=type(error).__name__, detail=str(error))
+            recurring_faults.warning("question_not_answered", error=type(error).__name__, detail=str(error))
         return problem(kind.status, kind.code, str(error))
 
     return told

@@ -17,10 +17,10 @@ import uvicorn
 
 from stream_dedup.api.app import make_app
 from stream_dedup.api.connections import KEEP_ALIVE_SECONDS, Connection
-from stream_dedup.ask.desk import Desk
+from stream_dedup.ask.query_service import QueryService
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.health import Health
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings
 
@@ -56,8 +56,8 @@ class Server:
         self._stopping = threading.Event()
         self._server: uvicorn.Server | None = None
         self._health = Health(settings.http.stuck_seconds)
-        self._complaints = Complaints()
-        self._desk: Desk | None = None
+        self._recurring_faults = RecurringFaults()
+        self._queries: QueryService | None = None
         self._fault: Exception | None = None
         self._asked_at = -math.inf  # by `time.monotonic`
 
@@ -82,26 +82,26 @@ class Server:
             self._serve(listening)
             self._stopping.set()
             looking.join()
-            if self._desk is not None:
-                self._desk.close()
+            if self._queries is not None:
+                self._queries.close()
         if self._fault is not None:
             raise self._fault
 
-    def desk(self) -> Desk:
-        """Return the desk that answers queries.
+    def queries(self) -> QueryService:
+        """Return the service that answers queries.
 
         Raises:
             StoreError: there is no state to read yet.
         """
         self._asked_at = time.monotonic()
         started, line = self._health.started()
-        if self._desk is None or not started:
+        if self._queries is None or not started:
             raise StoreError(line)
-        return self._desk
+        return self._queries
 
     def _serve(self, listening: socket.socket) -> None:
         config = uvicorn.Config(
-            make_app(self.desk, self._settings, self._health),
+            make_app(self.queries, self._settings, self._health),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -117,29 +117,29 @@ class Server:
     def _look(self, url: str) -> None:
         """Open the state once there is one, and follow it."""
         try:
-            desk = self._desk = self._opened(url)
-            if desk is None:
+            queries = self._queries = self._opened(url)
+            if queries is None:
                 return
             self._health.wait_for("the loops to compile at an installation's first start")
-            desk.warm_up()
+            queries.warm_up()
             # A garbage collection that goes through the dictionaries would delay queries by a tenth of a second.
             gc.collect()
             gc.freeze()
             self._health.start()
             log.info("answering", api=url)
-            self._follow(desk)
+            self._follow(queries)
         except Exception as error:  # noqa: BLE001  # whatever it is, `run` raises it
             self._fault = error
             self.stop()
 
-    def _opened(self, url: str) -> Desk | None:
-        """Return the desk once there is a state to read; None if the server was stopped before."""
+    def _opened(self, url: str) -> QueryService | None:
+        """Return the query service once there is a state to read; None if the server was stopped before."""
         told = False
         self._health.wait_for("a state to read")
         while not self._stopping.is_set():
             self._health.beat()
             try:
-                return Desk(self._settings)
+                return QueryService(self._settings)
             except StoreError as error:
                 if not told:
                     log.info("api_waits", api=url, detail=str(error))
@@ -147,14 +147,14 @@ class Server:
             self._stopping.wait(_WAIT_SECONDS)
         return None
 
-    def _follow(self, desk: Desk) -> None:
+    def _follow(self, queries: QueryService) -> None:
         while not self._stopping.is_set():
             try:
-                desk.refresh()
+                queries.refresh()
             except StoreError as error:
                 self._health.wait_for("the state to be read again")
                 kind = type(error).__name__
-                self._complaints.warning("state_not_read", error=kind, detail=str(error), then="trying again")
+                self._recurring_faults.warning("state_not_read", error=kind, detail=str(error), then="trying again")
             else:
                 self._health.wait_for("")
             self._rest(self._pause())

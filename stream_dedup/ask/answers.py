@@ -41,7 +41,7 @@ class LinkAnswer(Answer):
     stream_time: str | None = Field(description=_STREAM_TIME)
 
 
-class PlaceAnswer(Answer):
+class MessageLocation(Answer):
     """The location of a message."""
 
     topic: str
@@ -65,7 +65,7 @@ class ArticleAnswer(Answer):
     stream_time: str | None = Field(description=f"{_STREAM_TIME} For its newest text.")
     characters: int
     texts: int = Field(description="Number of different texts seen under the id, at most the newest 8.")
-    message: PlaceAnswer | None = Field(description="Location of the message with its newest text.")
+    message: MessageLocation | None = Field(description="Location of the message with its newest text.")
 
 
 class MemberAnswer(Answer):
@@ -80,7 +80,7 @@ class MemberAnswer(Answer):
     link: LinkAnswer | None = Field(description="Why it is a copy; null for the article that the others are copies of.")
 
 
-class MomentAnswer(Answer):
+class TimelineInterval(Answer):
     """An interval of a cluster's timeline."""
 
     at: str | None = Field(description="Beginning of the interval.")
@@ -113,7 +113,7 @@ class ClusterAnswer(Answer):
     )
     members: list[MemberAnswer] = Field(description="In order of publication, or of arrival if that is unknown.")
     stretch_seconds: int = Field(description="Length of an interval of the timeline.")
-    timeline: list[MomentAnswer] = Field(description="Intervals that contain articles of the cluster.")
+    timeline: list[TimelineInterval] = Field(description="Intervals that contain articles of the cluster.")
 
 
 class SimilarAnswer(Answer):
@@ -128,7 +128,7 @@ class SimilarAnswer(Answer):
     cluster: int
     source: str
     published_at: str | None
-    message: PlaceAnswer | None = Field(description="Location of the message with its newest text.")
+    message: MessageLocation | None = Field(description="Location of the message with its newest text.")
 
 
 class SimilarAnswers(Answer):
@@ -157,7 +157,7 @@ class TextAnswer(Answer):
     source: str
     url: str
     published_at: str | None
-    message: PlaceAnswer | None = Field(description="Location of its message.")
+    message: MessageLocation | None = Field(description="Location of its message.")
 
 
 class KeysAnswer(Answer):
@@ -263,7 +263,7 @@ class StatusAnswer(Answer):
     idf_epoch: int
     stream_time: str | None
     window_since: str | None = Field(description="Beginning of the window: older articles are forgotten.")
-    input: list[PlaceAnswer] = Field(description="The next offset to read of each partition.")
+    input: list[MessageLocation] = Field(description="The next offset to read of each partition.")
     files: list[FileAnswer] = Field(description="Files read; only for a state made by `stream-dedup dedup`.")
     decisions: dict[str, int] = Field(
         description="Number of articles by relation since the service started; `new` stands for no relation."

@@ -7,7 +7,7 @@ from stream_dedup.scope import MAX_SCOPE_BYTES, SEPARATOR
 
 LONGEST_ID = 8_192  # characters: longer than any line of a request may be
 MOST_MEMBERS, MOST_SKIPPED = 1_000, 10_000  # of a cluster: returned at once, and skipped before those
-MOST_SIMILAR = 100
+MAX_SIMILARITY = 100
 UNNAMED = "?"  # stands in for the id of a text that is asked about but is not an article
 _MOST_QUOTED = 200  # characters
 

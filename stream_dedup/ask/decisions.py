@@ -12,14 +12,14 @@ from confluent_kafka import Message
 from pydantic import Field
 
 from stream_dedup.article import Announcement, Article, Origin, Relation, Source
-from stream_dedup.ask.answers import Answer, Encodable, PlaceAnswer
+from stream_dedup.ask.answers import Answer, Encodable, MessageLocation
 from stream_dedup.decode import UndecodableError
+from stream_dedup.output_fields import iso
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import Settings
+from stream_dedup.stream.formats import Formats, give_up
 from stream_dedup.stream.kafka.headers import incoming_headers, own_headers
 from stream_dedup.stream.kafka.places import offset_of, place_of
-from stream_dedup.stream.wire import Wire, give_up
-from stream_dedup.told import iso
 
 Told = Literal["unique", "duplicate", "announcement", "dead"]
 
@@ -46,8 +46,8 @@ class DecisionAnswer(Answer):
     reason: str | None = Field(None, description="Why a message is a dead letter, or a cluster goes by another id.")
     detail: str | None = Field(None, description="Why a message is a dead letter, in words.")
     decided_at: str | None = Field(None, description="The time of the message.")
-    message: PlaceAnswer | None = Field(None, description="Location of the judged message, if known.")
-    output: PlaceAnswer = Field(description="Location of the message that reports the decision.")
+    message: MessageLocation | None = Field(None, description="Location of the judged message, if known.")
+    output: MessageLocation = Field(description="Location of the message that reports the decision.")
 
 
 class Decisions:
@@ -61,7 +61,7 @@ class Decisions:
     """
 
     def __init__(self, settings: Settings) -> None:
-        output, wire = settings.output, Wire(settings, give_up)
+        output, wire = settings.output, Formats(settings, give_up)
         self._decoder = wire.decoder()
         # A unique article has the bytes it came with and does not say from which topic: try one topic for each format.
         named = [*settings.input.formats, ""]
@@ -134,13 +134,13 @@ class Decisions:
         announced = link["relation"] in set(Announcement)
         told = DecisionAnswer.model_fields.keys() & link.keys()
         known = {name: link[name] for name in told if link[name] is not None}
-        return {"decision": "announcement" if announced else "duplicate", **known, "message": judged_place(link)}
+        return {"decision": "announcement" if announced else "duplicate", **known, "message": judged_location(link)}
 
 
-def output_of(message: Message) -> PlaceAnswer:
+def output_of(message: Message) -> MessageLocation:
     """Return the location of a message."""
     topic, partition = place_of(message)
-    return PlaceAnswer(topic=topic, partition=partition, offset=offset_of(message))
+    return MessageLocation(topic=topic, partition=partition, offset=offset_of(message))
 
 
 def _dead_letter(message: Message) -> dict[str, Any]:
@@ -151,11 +151,11 @@ def _dead_letter(message: Message) -> dict[str, Any]:
         "scope": scope_of(name),
         "reason": own.get("reason"),
         "detail": own.get("exception"),
-        "message": judged_place(own),
+        "message": judged_location(own),
     }
 
 
-def judged_place(fields: Mapping[str, Any]) -> dict[str, Any] | None:
+def judged_location(fields: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the location of the judged message from the fields of a decision; None if they lack it."""
     known = {name: fields.get(name) for name in ("topic", "partition", "offset")}
     return None if None in known.values() else known

@@ -8,8 +8,8 @@ from confluent_kafka import Message
 from pydantic import Field
 
 from stream_dedup.article import Relation
-from stream_dedup.ask.answers import Answer, PlaceAnswer
-from stream_dedup.ask.decisions import judged_place, output_of
+from stream_dedup.ask.answers import Answer, MessageLocation
+from stream_dedup.ask.decisions import judged_location, output_of
 from stream_dedup.engine.shadow import Disagreement
 from stream_dedup.settings import Settings
 
@@ -37,8 +37,8 @@ class DisagreementAnswer(Answer):
     decided_at: str | None
     live: SideAnswer = Field(description="The decision in force.")
     shadow: SideAnswer = Field(description="The shadow's decision.")
-    message: PlaceAnswer | None = Field(description="Location of the judged message, if known.")
-    output: PlaceAnswer = Field(description="Location of the message that reports the disagreement.")
+    message: MessageLocation | None = Field(description="Location of the judged message, if known.")
+    output: MessageLocation = Field(description="Location of the message that reports the disagreement.")
 
 
 class Disagreements:
@@ -62,7 +62,7 @@ class Disagreements:
             return None
         try:
             told = orjson.loads(value)
-            return DisagreementAnswer.model_validate({**told, "message": judged_place(told), "output": output})
+            return DisagreementAnswer.model_validate({**told, "message": judged_location(told), "output": output})
         except (ValueError, KeyError, TypeError):
             where = f"{output.topic}, partition {output.partition}, offset {output.offset}"
             raise ValueError(f"not a disagreement of a shadow: {where}") from None

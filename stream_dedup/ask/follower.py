@@ -21,7 +21,7 @@ from stream_dedup.index.stores.store import FileStore, Store, StoreDamagedError,
 from stream_dedup.scratch import Scratch
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
-from stream_dedup.text.learnt import rule_of
+from stream_dedup.text.learnt import learn_rule_of
 
 _CACHE_BYTES = 32 << 20
 _BUFFER_BYTES = 1 << 20  # RocksDB reserves memory in proportion at each refresh, and takes more as needed
@@ -197,7 +197,7 @@ def view_of(store: FileStore, settings: EngineSettings, progress: Progress) -> V
 
 def _counts(store: Store, settings: EngineSettings) -> tuple[Epoch, U64]:
     epoch = load_epoch(store)
-    return epoch, load_learnt(store, rule_of(settings.text), epoch.number)
+    return epoch, load_learnt(store, learn_rule_of(settings.text), epoch.number)
 
 
 def _identity_of(directory: Path) -> str:

@@ -8,7 +8,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from stream_dedup.article import Origin, Relation
-from stream_dedup.ask.answers import ArticleAnswer, ClusterAnswer, LinkAnswer, MemberAnswer, PlaceAnswer, SourceAnswer
+from stream_dedup.ask.answers import (
+    ArticleAnswer,
+    ClusterAnswer,
+    LinkAnswer,
+    MemberAnswer,
+    MessageLocation,
+    SourceAnswer,
+)
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
@@ -19,8 +26,8 @@ from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.joins import Join, join_key, of_join_key, renumbered_key
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.stores.store import Family
+from stream_dedup.output_fields import iso, rounded
 from stream_dedup.scope import id_of, name_of, scope_of
-from stream_dedup.told import iso, rounded
 
 _MOST_JOINS = 10_000  # of a cluster: the newest are read
 
@@ -100,7 +107,7 @@ class Lookup:
             stream_time=iso(record.decided_ms),
             characters=record.characters,
             texts=len(record.contents),
-            message=place_answer(record.origin),
+            message=message_location(record.origin),
         )
 
     def link(self, joined: Joined | None) -> LinkAnswer | None:
@@ -235,11 +242,11 @@ class Lookup:
         return {entry: value for entry, value in found.items() if value is not None}
 
 
-def place_answer(origin: Origin | None) -> PlaceAnswer | None:
+def message_location(origin: Origin | None) -> MessageLocation | None:
     """Return where a message is."""
     if origin is None:
         return None
-    return PlaceAnswer(topic=origin.topic, partition=origin.partition, offset=origin.offset)
+    return MessageLocation(topic=origin.topic, partition=origin.partition, offset=origin.offset)
 
 
 def _is_of(joined: Joined, record: ArticleRecord) -> bool:

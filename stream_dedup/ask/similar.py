@@ -11,11 +11,11 @@ from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.compare import RELATIONS, Match, compare, duplicates_of, limits_of
-from stream_dedup.engine.judge import JUDGE, Cases, judge
+from stream_dedup.engine.judge import JUDGE, JudgingInput, judge
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.index.entries.entries import UNSEGMENTED
 from stream_dedup.index.lookup.candidates import Candidates, Search
-from stream_dedup.index.records.records import outlived
+from stream_dedup.index.records.records import has_expired
 from stream_dedup.scope import scope_hash
 from stream_dedup.settings import EngineSettings
 
@@ -107,14 +107,14 @@ def similar_articles(
     rows, own = candidates.rows, len(candidates.names)  # the query's row follows those of the candidates
     owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
     floors = np.array([floor_ms])
-    cases = Cases(np.array([JUDGE]), owners, np.full(own + 1, -1), floors, floors)
+    cases = JudgingInput(np.array([JUDGE]), owners, np.full(own + 1, -1), floors, floors)
     verdicts = judge(candidates, cases, view.index.caps(), limits, duplicates)
     matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0
     found = {
         row: _similar_article(candidates, row, Match(*compare(rows, own, row, limits)), segmented=not unsegmented[row])
         for row in range(own)
-        if not outlived(int(rows.times[row]), floor_ms)
+        if not has_expired(int(rows.times[row]), floor_ms)
     }
     most_similar: dict[str, SimilarArticle] = {}
     for _, one in sorted(found.items(), key=lambda pair: (pair[0] != matched, *_order(pair[1]))):

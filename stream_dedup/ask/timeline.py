@@ -6,14 +6,14 @@ Knows times and sources; knows nothing of records.
 from collections.abc import Sequence
 from itertools import groupby
 
-from stream_dedup.ask.answers import MomentAnswer
-from stream_dedup.told import iso
+from stream_dedup.ask.answers import TimelineInterval
+from stream_dedup.output_fields import iso
 
 _STRETCHES = (60, 300, 900, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400)  # seconds
 _MOST = 60  # intervals between the first article and the last
 
 
-def timeline_of(articles: Sequence[tuple[int, str]]) -> tuple[int, list[MomentAnswer]]:
+def timeline_of(articles: Sequence[tuple[int, str]]) -> tuple[int, list[TimelineInterval]]:
     """Return the length of an interval in seconds, and the intervals that contain articles.
 
     Args:
@@ -28,5 +28,5 @@ def timeline_of(articles: Sequence[tuple[int, str]]) -> tuple[int, list[MomentAn
     ]
 
 
-def _moment(begin_ms: int, sources: Sequence[str]) -> MomentAnswer:
-    return MomentAnswer(at=iso(begin_ms, "seconds"), articles=len(sources), sources=len(set(sources)))
+def _moment(begin_ms: int, sources: Sequence[str]) -> TimelineInterval:
+    return TimelineInterval(at=iso(begin_ms, "seconds"), articles=len(sources), sources=len(set(sources)))

@@ -8,7 +8,7 @@ from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import query_of, similar_articles
 from stream_dedup.engine.dedup import rehearsed_engine
 from stream_dedup.engine.explain import Explainer
-from stream_dedup.engine.rehearsal import questions
+from stream_dedup.engine.warm_up import questions
 from stream_dedup.settings import EngineSettings
 
 _ALL = -1  # milliseconds: no article is older

@@ -16,8 +16,8 @@ from rich.console import RenderableType
 from stream_dedup.article import Article
 from stream_dedup.ask.bounds import (
     LONGEST_ID,
+    MAX_SIMILARITY,
     MOST_MEMBERS,
-    MOST_SIMILAR,
     MOST_SKIPPED,
     UNNAMED,
     checked_name,
@@ -26,21 +26,21 @@ from stream_dedup.ask.bounds import (
 from stream_dedup.cli.terminal import (
     ConfigOption,
     SetOption,
-    as_option,
-    failing,
-    guarded,
+    failure_reporter,
     json_line,
+    option_parser,
     out,
+    run_reporting_errors,
     settings_of,
     text_of,
 )
 from stream_dedup.settings import Settings
-from stream_dedup.settings.kinds import in_utf_8
-from stream_dedup.signals import heed, leave
+from stream_dedup.settings.kinds import required_utf8
+from stream_dedup.signals import handle_signals, leave
 
 if TYPE_CHECKING:
     from stream_dedup.ask.answers import Answer, StatusAnswer
-    from stream_dedup.ask.desk import Desk
+    from stream_dedup.ask.query_service import QueryService
 
 _LOOK_SECONDS = 1.0
 _DAY = 86_400
@@ -50,12 +50,12 @@ _Answered = TypeVar("_Answered", bound="Answer")
 def _id(text: str) -> str:
     if not 1 <= len(text) <= LONGEST_ID:
         raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are allowed")
-    return checked_name(in_utf_8(text))
+    return checked_name(required_utf8(text))
 
 
-as_text = as_option(in_utf_8)
-as_id = as_option(_id)
-as_scope = as_option(lambda text: checked_scope(in_utf_8(text)))
+as_text = option_parser(required_utf8)
+as_id = option_parser(_id)
+as_scope = option_parser(lambda text: checked_scope(required_utf8(text)))
 
 IdArgument = Annotated[str, typer.Argument(help="Id of the article.", metavar="ID", parser=as_id)]
 ScopeOption = Annotated[
@@ -69,12 +69,12 @@ def api_command(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Serve the HTTP API and its web page on the state of a service, in a process of its own."""
     settings = settings_of(config, flags)
     from stream_dedup.api.server import Server
-    from stream_dedup.observe.strays import catch_strays
+    from stream_dedup.observe.log_hooks import install_log_hooks
 
-    catch_strays()
+    install_log_hooks()
     server = Server(settings)
-    heed(lambda *_: server.stop())
-    guarded(server.run, failing(settings))
+    handle_signals(lambda *_: server.stop())
+    run_reporting_errors(server.run, failure_reporter(settings))
 
 
 def status_command(
@@ -94,17 +94,17 @@ def status_command(
     messages come from the service's port (http.host, http.port), and are left out if it does not answer.
     """
     settings = settings_of(config, flags)
-    from stream_dedup.shown.answers import status_shown
+    from stream_dedup.rendering.answers import status_shown
 
     def work() -> None:
-        with _desk(settings) as desk:
-            desk.refresh()
+        with _queries(settings) as queries:
+            queries.refresh()
             if watch:
-                _watch(desk, max(watch, _LOOK_SECONDS), as_json=as_json)
+                _watch(queries, max(watch, _LOOK_SECONDS), as_json=as_json)
             else:
-                _print(_looked(desk, _LOOK_SECONDS), status_shown, as_json=as_json)
+                _print(_looked(queries, _LOOK_SECONDS), status_shown, as_json=as_json)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 def article_command(
@@ -119,9 +119,9 @@ def article_command(
     Reads the state in state.directory: of a service, running or not, or from `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
-    from stream_dedup.shown.answers import article_shown
+    from stream_dedup.rendering.answers import article_shown
 
-    _ask(settings, lambda desk: desk.article(article, scope), article_shown, as_json=as_json)
+    _ask(settings, lambda queries: queries.article(article, scope), article_shown, as_json=as_json)
 
 
 def cluster_command(
@@ -138,10 +138,13 @@ def cluster_command(
     Reads the state in state.directory: of a service, running or not, or from `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
-    from stream_dedup.shown.answers import cluster_shown
+    from stream_dedup.rendering.answers import cluster_shown
 
     _ask(
-        settings, lambda desk: desk.cluster(article, scope, most=limit, skipped=offset), cluster_shown, as_json=as_json
+        settings,
+        lambda queries: queries.cluster(article, scope, most=limit, skipped=offset),
+        cluster_shown,
+        as_json=as_json,
     )
 
 
@@ -169,7 +172,7 @@ def similar_command(
         str,
         typer.Option("--scope", help="Compare only with articles of this scope.", metavar="SCOPE", parser=as_scope),
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, max=MOST_SIMILAR, help="Maximum number of articles shown.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_SIMILARITY, help="Maximum number of articles shown.")] = 10,
     as_json: JsonOption = False,
     config: ConfigOption = None,
     flags: SetOption = None,
@@ -179,35 +182,35 @@ def similar_command(
     Reads the state in state.directory: of a service, running or not, or from `stream-dedup dedup --state`.
     """
     settings = settings_of(config, flags)
-    from stream_dedup.shown.answers import similar_shown
+    from stream_dedup.rendering.answers import similar_shown
 
     def work() -> None:
         asked = Article(UNNAMED, text_of(file), title, url, source, scope=scope)
-        with _desk(settings) as desk:
-            desk.catch_up()
-            _print(desk.similar(asked, limit), similar_shown, as_json=as_json)
+        with _queries(settings) as queries:
+            queries.catch_up()
+            _print(queries.similar(asked, limit), similar_shown, as_json=as_json)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 def _ask(
     settings: Settings,
-    question: "Callable[[Desk], _Answered]",
+    question: "Callable[[QueryService], _Answered]",
     shown: Callable[[_Answered], RenderableType],
     *,
     as_json: bool,
 ) -> None:
     def work() -> None:
-        with _desk(settings) as desk:
-            _print(question(desk), shown, as_json=as_json)
+        with _queries(settings) as queries:
+            _print(question(queries), shown, as_json=as_json)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
-def _desk(settings: Settings) -> "Desk":
-    from stream_dedup.ask.desk import Desk
+def _queries(settings: Settings) -> "QueryService":
+    from stream_dedup.ask.query_service import QueryService
 
-    return Desk(settings)
+    return QueryService(settings)
 
 
 def _print(answer: _Answered, shown: Callable[[_Answered], RenderableType], *, as_json: bool) -> None:
@@ -217,22 +220,22 @@ def _print(answer: _Answered, shown: Callable[[_Answered], RenderableType], *, a
         out.print(shown(answer))
 
 
-def _looked(desk: "Desk", seconds: float) -> "StatusAnswer":
+def _looked(queries: "QueryService", seconds: float) -> "StatusAnswer":
     time.sleep(seconds)
-    desk.refresh()
-    return desk.status()
+    queries.refresh()
+    return queries.status()
 
 
-def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
+def _watch(queries: "QueryService", seconds: float, *, as_json: bool) -> None:
     """Show the status until Ctrl-C: updated in place on a terminal, else one after the other."""
     from rich.live import Live
 
-    from stream_dedup.shown.answers import status_shown
+    from stream_dedup.rendering.answers import status_shown
 
-    heed(lambda *_: leave(0), signal.SIGINT)
+    handle_signals(lambda *_: leave(0), signal.SIGINT)
     if as_json or not out.is_terminal:
         while True:
-            answer = _looked(desk, seconds)
+            answer = _looked(queries, seconds)
             if as_json:
                 json_line(answer.model_dump_json())
             else:
@@ -240,4 +243,4 @@ def _watch(desk: "Desk", seconds: float, *, as_json: bool) -> None:
             sys.stdout.flush()
     with Live(console=out, auto_refresh=False) as live:
         while True:
-            live.update(status_shown(_looked(desk, seconds)), refresh=True)
+            live.update(status_shown(_looked(queries, seconds)), refresh=True)

@@ -17,13 +17,13 @@ from stream_dedup.cli.terminal import (
     SetOption,
     database_path,
     errors,
-    guarded,
     named_path,
     out,
+    run_reporting_errors,
     settings_of,
 )
 from stream_dedup.counted import counted
-from stream_dedup.signals import end_by, heed
+from stream_dedup.signals import handle_signals, raise_by_signal
 
 if TYPE_CHECKING:
     from stream_dedup.files.readers import Progress as FileProgress
@@ -61,7 +61,7 @@ def dedup_command(
     from stream_dedup.compiled.kernel import is_compiled
     from stream_dedup.engine.dedup import Deduplicator
     from stream_dedup.files.readers import FileFormatError
-    from stream_dedup.files.results import any_judged
+    from stream_dedup.files.results import has_decisions
     from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
     from stream_dedup.index.stores.rocks import open_store
     from stream_dedup.index.stores.store import MemoryStore
@@ -70,7 +70,7 @@ def dedup_command(
 
     def look() -> None:
         if heard:
-            end_by(heard[0])
+            raise_by_signal(heard[0])
 
     def work() -> None:
         check_files(files)
@@ -83,12 +83,12 @@ def dedup_command(
             _progress_bars(files) as report,
         ):
             # From here on there are batches, which must be finished before the run ends.
-            heed(lambda number, _: heard.append(number))
+            handle_signals(lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)
-        if summary.reasons and not any_judged(results):
+        if summary.reasons and not has_decisions(results):
             raise FileFormatError("no record could be judged: see dead.jsonl; for other field names, set input.fields")
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
         goes_on: whether an interrupted run can be resumed.
     """
     from stream_dedup.files.readers import shown
-    from stream_dedup.files.results import any_judged
+    from stream_dedup.files.results import has_decisions
     from stream_dedup.index.stores.store import StoreError
 
     where = f"results in {shown(results)}"
@@ -133,7 +133,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     else:
         if not summary.records():
             # A run that was interrupted after everything was written has nothing left to do.
-            out.print(f"{'no more' if any_judged(results) else 'no'} records; {where}", soft_wrap=True)
+            out.print(f"{'no more' if has_decisions(results) else 'no'} records; {where}", soft_wrap=True)
     finally:
         if summary.records():
             out.print(_summary_table(summary))

@@ -25,20 +25,20 @@ from stream_dedup.cli.terminal import (
     directory_path,
     errors,
     fail,
-    guarded,
     named_path,
     out,
+    run_reporting_errors,
     settings_of,
 )
 from stream_dedup.counted import counted
-from stream_dedup.signals import ending_in_order
+from stream_dedup.signals import cleaning_up_on_signals
 
 if TYPE_CHECKING:
     from stream_dedup.evaluate.report.tables import Table
     from stream_dedup.evaluate.reposts import RepostSettings
     from stream_dedup.evaluate.results import Evaluation
-    from stream_dedup.evaluate.selection import Selection, Wanted
-    from stream_dedup.evaluate.source import Taken
+    from stream_dedup.evaluate.selection import Selection, WantedPatterns
+    from stream_dedup.evaluate.source import LoadedSet
 
 _EXTRA = frozenset({"jinja2", "joblib", "markupsafe", "matplotlib", "pypinyin", "scipy", "sklearn", "threadpoolctl"})
 _SLOW_SHOWN = 5
@@ -160,10 +160,10 @@ def run_command(
             from stream_dedup.evaluate.replaced import ReplacedOptions
             from stream_dedup.evaluate.runner.plan import Plan
             from stream_dedup.evaluate.runner.run import evaluate
-            from stream_dedup.evaluate.selection import Wanted
+            from stream_dedup.evaluate.selection import WantedPatterns
             from stream_dedup.evaluate.source import Source, take
         selection = _selected(
-            Wanted(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
+            WantedPatterns(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
         )
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: take(Source(file, settings.input, pairs or (), reposts, limit, lenient)))
@@ -179,14 +179,14 @@ def run_command(
             _command(),
         )
         try:
-            with ending_in_order(), _bars() as listener:
+            with cleaning_up_on_signals(), _bars() as listener:
                 evaluation = evaluate(plan, taken.labelled, results, listener)
         except (KeyboardInterrupt, SystemExit):
             errors.print("finished results are kept, and `report` shows them; the same command resumes the run")
             raise
         _report(evaluation, results, markdown, findings=findings)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("make")
@@ -223,7 +223,7 @@ def make_command(
         _announce(taken)
         out.print(f"labelled articles written to {result}", soft_wrap=True)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("report")
@@ -239,7 +239,7 @@ def report_command(
             from stream_dedup.evaluate.runner.folder import kept_evaluation
         _report(kept_evaluation(results), results, markdown, findings=findings)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("list")
@@ -257,17 +257,17 @@ def list_command(
     def work() -> None:
         with _extra():
             from stream_dedup.evaluate.report.terminal import rich_table
-            from stream_dedup.evaluate.selection import Wanted
-        wanted = Wanted(algorithms or (), segmenters or (), features or (), similarities or ())
+            from stream_dedup.evaluate.selection import WantedPatterns
+        wanted = WantedPatterns(algorithms or (), segmenters or (), features or (), similarities or ())
         for table in _listed(
             subject or (Subject.ALGORITHMS if any((wanted.algorithms, *wanted.parts)) else None), wanted
         ):
             _show(rich_table(table))
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
-def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
+def _listed(subject: Subject | None, wanted: "WantedPatterns") -> Iterator["Table"]:
     from stream_dedup.evaluate.report import catalogue
 
     tables: dict[Subject, Callable[[], Table]] = {
@@ -285,7 +285,7 @@ def _listed(subject: Subject | None, wanted: "Wanted") -> Iterator["Table"]:
             yield table()
 
 
-def _selected(wanted: "Wanted") -> "Selection":
+def _selected(wanted: "WantedPatterns") -> "Selection":
     from stream_dedup.evaluate.selection import selected
 
     with _usage():
@@ -309,7 +309,7 @@ def _fault(place: tuple[int | str, ...], message: str) -> str:
     return f"--{place[0]}: {words}" if place else words
 
 
-def _taken(take: Callable[[], "Taken"]) -> "Taken":
+def _taken(take: Callable[[], "LoadedSet"]) -> "LoadedSet":
     from stream_dedup.evaluate.label_lines import LabelError
     from stream_dedup.files.readers import FileFormatError
 
@@ -320,7 +320,7 @@ def _taken(take: Callable[[], "Taken"]) -> "Taken":
         raise FileFormatError(str(error)) from None
 
 
-def _announce(taken: "Taken", selection: "Selection | None" = None) -> None:
+def _announce(taken: "LoadedSet", selection: "Selection | None" = None) -> None:
     labelled = taken.labelled
     edited = sum(one.original is not None for one in labelled.articles)
     how = f"{edited:,} of them reposts made here" if taken.made else "labelled"

@@ -15,8 +15,8 @@ from stream_dedup.cli.terminal import (
     SetOption,
     database_path,
     fail,
-    guarded,
     out,
+    run_reporting_errors,
     settings_of,
     text_of,
 )
@@ -65,19 +65,19 @@ def explain_command(
     if article is not None and (first is not None or state is not None):
         fail("--id takes both articles from the service: do not give files or --state as well", EXIT_USAGE)
     if article is not None:
-        guarded(lambda: _explain_articles(settings, article, scope, other, as_json=as_json))
+        run_reporting_errors(lambda: _explain_articles(settings, article, scope, other, as_json=as_json))
     elif first is None or second is None:
         fail("give two files, A.txt and B.txt, or --id ID", EXIT_USAGE)
     elif other is not None or scope:
         fail("--other and --scope refer to articles of the service: they require --id", EXIT_USAGE)
     else:
-        guarded(lambda: _explain_files(settings, first, second, state, as_json=as_json))
+        run_reporting_errors(lambda: _explain_files(settings, first, second, state, as_json=as_json))
 
 
 def _explain_files(settings: Settings, first: Path, second: Path, state: Path | None, *, as_json: bool) -> None:
     from stream_dedup.ask.measures import measures_of
     from stream_dedup.engine.explain import explain
-    from stream_dedup.shown.reason import differences_shown, measures_shown
+    from stream_dedup.rendering.reason import differences_shown, measures_shown
 
     texts = text_of(first), text_of(second)
     measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
@@ -89,11 +89,11 @@ def _explain_files(settings: Settings, first: Path, second: Path, state: Path | 
 
 
 def _explain_articles(settings: Settings, article: str, scope: str, other: str | None, *, as_json: bool) -> None:
-    from stream_dedup.ask.desk import Desk
-    from stream_dedup.shown.reason import reason_shown
+    from stream_dedup.ask.query_service import QueryService
+    from stream_dedup.rendering.reason import reason_shown
 
-    with Desk(settings) as desk:
-        reason = desk.reason(article, scope, other)
+    with QueryService(settings) as queries:
+        reason = queries.reason(article, scope, other)
     if as_json:
         out.print_json(reason.model_dump_json())
     else:

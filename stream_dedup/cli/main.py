@@ -17,8 +17,8 @@ from stream_dedup.cli.plan import plan_command
 from stream_dedup.cli.run import run_command
 from stream_dedup.cli.state import app as state_app
 from stream_dedup.cli.tail import tail_command
-from stream_dedup.cli.terminal import out, told_in_full
-from stream_dedup.signals import end_at_once
+from stream_dedup.cli.terminal import out, reporting_output_errors
+from stream_dedup.signals import exit_at_once_on_signals
 from stream_dedup.version import __version__
 
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
@@ -52,8 +52,8 @@ app.add_typer(evaluate_app, name="evaluate", rich_help_panel="Research")
 
 def main() -> None:
     """Run the command line."""
-    end_at_once()
-    with told_in_full():
+    exit_at_once_on_signals()
+    with reporting_output_errors():
         app()
 
 

@@ -11,7 +11,16 @@ import orjson
 import typer
 
 from stream_dedup.cli.quantity import article_count, quantity
-from stream_dedup.cli.terminal import EXIT_FAILED, ConfigOption, SetOption, as_option, fail, guarded, out, settings_of
+from stream_dedup.cli.terminal import (
+    EXIT_FAILED,
+    ConfigOption,
+    SetOption,
+    fail,
+    option_parser,
+    out,
+    run_reporting_errors,
+    settings_of,
+)
 from stream_dedup.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,7 +35,7 @@ def plan_command(
         float,
         typer.Option(
             "--articles",
-            parser=as_option(article_count),
+            parser=option_parser(article_count),
             help="Articles per window (window.days), such as 50M or 2.5e6.",
             metavar="NUMBER",
         ),
@@ -44,7 +53,7 @@ def plan_command(
         float | None,
         typer.Option(
             "--memory",
-            parser=as_option(quantity),
+            parser=option_parser(quantity),
             help="Maximum memory of the process, such as 4G.",
             metavar="BYTES",
         ),
@@ -53,7 +62,7 @@ def plan_command(
         float | None,
         typer.Option(
             "--disk",
-            parser=as_option(quantity),
+            parser=option_parser(quantity),
             help="Maximum disk space of the state, such as 200G.",
             metavar="BYTES",
         ),
@@ -78,7 +87,7 @@ def plan_command(
     """Plan the SimHash tables: settings for a volume and a recall, and the memory, disk and time that they take."""
     settings = settings_of(config, flags)
     from stream_dedup.planner import Limits, measured_sample
-    from stream_dedup.shown.plan import distances_shown, plan_fields, plan_shown
+    from stream_dedup.rendering.plan import distances_shown, plan_fields, plan_shown
 
     def work() -> None:
         measured = measured_sample(sample, settings, similarity, sample_articles) if sample else None
@@ -93,7 +102,7 @@ def plan_command(
         if refusal:
             fail(refusal, EXIT_FAILED)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 def _planned(recall: float, model: "Model", limits: "Limits") -> "tuple[Expectation | None, str]":

@@ -6,18 +6,18 @@ Knows signals and exit codes; knows nothing of how the service works.
 import os
 import signal
 
-from stream_dedup.cli.terminal import ConfigOption, SetOption, failing, guarded, settings_of
-from stream_dedup.signals import heed
+from stream_dedup.cli.terminal import ConfigOption, SetOption, failure_reporter, run_reporting_errors, settings_of
+from stream_dedup.signals import handle_signals
 
 
 def run_command(config: ConfigOption = None, flags: SetOption = None) -> None:
     """Run the service: read articles from Kafka, write unique articles and links."""
     settings = settings_of(config, flags)
     from stream_dedup.api.process import ApiProcess
-    from stream_dedup.observe.strays import catch_strays
+    from stream_dedup.observe.log_hooks import install_log_hooks
     from stream_dedup.stream.service import Service
 
-    catch_strays()
+    install_log_hooks()
     service = Service(settings)
 
     def on_signal(*_: object) -> None:
@@ -27,8 +27,8 @@ def run_command(config: ConfigOption = None, flags: SetOption = None) -> None:
             # interrupts a finalizer would be lost; the state survives any end, and the API ends when its input does.
             os._exit(0)
 
-    heed(on_signal)
+    handle_signals(on_signal)
     # Until the watchdog handles it: asking for the stacks must not end the process.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     with ApiProcess(settings):
-        guarded(service.run, failing(settings))
+        run_reporting_errors(service.run, failure_reporter(settings))

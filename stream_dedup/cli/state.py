@@ -20,15 +20,15 @@ from stream_dedup.cli.terminal import (
     SetOption,
     database_path,
     errors,
-    guarded,
     out,
+    run_reporting_errors,
     settings_of,
     tell,
 )
 from stream_dedup.counted import counted
+from stream_dedup.output_fields import iso
 from stream_dedup.settings import Settings
-from stream_dedup.signals import ending_in_order, heed
-from stream_dedup.told import iso
+from stream_dedup.signals import cleaning_up_on_signals, handle_signals
 
 if TYPE_CHECKING:
     from stream_dedup.index.records.ledger import Positions
@@ -56,7 +56,7 @@ def stats_command(
         else:
             out.print(_stats_table(stats))
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("verify")
@@ -91,7 +91,7 @@ def verify_command(
         alone = offline or of_files
         out.print("the state is consistent" if alone else "the state is consistent, and agrees with its changelog")
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("restore")
@@ -110,7 +110,7 @@ def restore_command(
             articles = restore(settings, report, fresh=fresh)
         out.print(f"{counted(articles, 'article')} replayed into {state_directory(settings, digest_of(settings))}")
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("rebuild")
@@ -128,7 +128,7 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
 
     def work() -> None:
         check_old_format(settings)
-        heed(lambda *_: stopping.set())
+        handle_signals(lambda *_: stopping.set())
         with _progress() as report:
             articles = Rebuild(settings, report, stopping).run()
         ended = "interrupted: run the same command again" if stopping.is_set() else "the next start will use it"
@@ -136,7 +136,7 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
         if stopping.is_set():
             raise typer.Exit(EXIT_FAILED)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 @app.command("snapshot")
@@ -166,12 +166,12 @@ def snapshot_command(
         except StoreLockedError:
             if from_files:
                 raise
-            with ending_in_order():
+            with cleaning_up_on_signals():
                 ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
         start = "continue from it with --state" if from_files else "start a service on it with state.directory"
         out.print(f"snapshot in {directory}: {start}", soft_wrap=True)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 def _stats(settings: Settings) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _stats(settings: Settings) -> dict[str, Any]:
 
 def _places(positions: "Positions", *, from_files: bool) -> dict[str, Any]:
     """Return how far the inputs have been read: those of a service, or those of runs over files."""
-    from stream_dedup.files.place import runs_of
+    from stream_dedup.files.run_positions import runs_of
     from stream_dedup.stream.kafka.places import in_input
 
     if from_files:

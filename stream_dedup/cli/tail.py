@@ -17,14 +17,14 @@ from stream_dedup.cli.terminal import (
     ConfigOption,
     SetOption,
     fail,
-    guarded,
     json_line,
     out,
+    run_reporting_errors,
     settings_of,
     tell,
 )
 from stream_dedup.settings import Settings
-from stream_dedup.signals import heed, leave
+from stream_dedup.signals import handle_signals, leave
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -104,7 +104,7 @@ def tail_command(
 
     def work() -> None:
         topics, read = _reading(settings, shadow=shadow)
-        heed(lambda *_: leave(0), signal.SIGINT)
+        handle_signals(lambda *_: leave(0), signal.SIGINT)
         with Tail(settings, topics) as tail:
             for message in tail.messages(None if beginning else last, endless=follow):
                 try:
@@ -115,7 +115,7 @@ def tail_command(
                 if told is not None and wanted(told):
                     _print(told, as_json=as_json)
 
-    guarded(work)
+    run_reporting_errors(work)
 
 
 def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Callable[[Message], _Told | None]]":
@@ -132,7 +132,7 @@ def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Calla
 
 def _print(told: "_Told", *, as_json: bool) -> None:
     from stream_dedup.ask.decisions import DecisionAnswer
-    from stream_dedup.shown.decision import decision_line, disagreement_line
+    from stream_dedup.rendering.decision import decision_line, disagreement_line
 
     if as_json:
         json_line(told.model_dump_json())

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from stream_dedup.cli.completion import complete_setting, join_words
 from stream_dedup.settings import Settings, SettingsError, load_settings
-from stream_dedup.settings.kinds import in_utf_8, no_empty_path
+from stream_dedup.settings.kinds import required_path, required_utf8
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 _EXIT_UNREAD = 128 + signal.SIGPIPE
@@ -45,7 +45,7 @@ def _complete_setting(begun: str) -> list[str]:
 _Parsed = TypeVar("_Parsed")
 
 
-def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
+def option_parser(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
     """Return a parser of an option whose errors keep their own wording: typer would put its own before them.
 
     Args:
@@ -62,15 +62,15 @@ def as_option(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
 
 
 def _directory(text: str) -> Path:
-    path = Path(no_empty_path(text))
+    path = Path(required_path(text))
     if path.exists() and not path.is_dir():
         raise ValueError(f"{text!r} is a file, not a directory")
     return path
 
 
-named_path = as_option(lambda text: Path(no_empty_path(text)))
-directory_path = as_option(_directory)
-database_path = as_option(lambda text: Path(in_utf_8(no_empty_path(text))))  # RocksDB accepts no other
+named_path = option_parser(lambda text: Path(required_path(text)))
+directory_path = option_parser(_directory)
+database_path = option_parser(lambda text: Path(required_utf8(required_path(text))))  # RocksDB accepts no other
 
 Fail = Callable[[str, int], NoReturn]
 
@@ -104,11 +104,11 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
 
 def _faults(settings: Settings) -> Iterator[str]:
     """Yield the faults of settings that are within their bounds: in files, clients and packages."""
+    from stream_dedup.stream.formats import Formats
     from stream_dedup.stream.kafka.clients import check_properties
     from stream_dedup.stream.watching.traced import check_tracing
-    from stream_dedup.stream.wire import Wire
 
-    checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, Wire)
+    checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, Formats)
     yield from _faults_of_files(settings)
     for check in checks:
         try:
@@ -152,7 +152,7 @@ def fail(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def failing(settings: Settings) -> Fail:
+def failure_reporter(settings: Settings) -> Fail:
     """Return how a service fails: with an event if its log is for machines, else with a message as commands do."""
     return _fail_in_log if settings.log.format == "json" else fail
 
@@ -165,7 +165,7 @@ def _fail_in_log(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
+def run_reporting_errors(work: Callable[[], None], fail: Fail = fail) -> None:
     """Do the work of a command; turn errors that users can fix into one line and an exit code.
 
     Args:
@@ -175,7 +175,7 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
     try:
         work()
     except BrokenPipeError:
-        raise  # the reader of the output has gone, see `told_in_full`
+        raise  # the reader of the output has gone, see `reporting_output_errors`
     except FileExistsError as error:
         fail(f"{error.filename} already exists: choose another --out, or move it away", EXIT_USAGE)
     except KeyboardInterrupt:
@@ -188,7 +188,7 @@ def guarded(work: Callable[[], None], fail: Fail = fail) -> None:
 
 
 @contextmanager
-def told_in_full() -> Iterator[None]:
+def reporting_output_errors() -> Iterator[None]:
     """Fail if a command's output (even help or settings) cannot be written, as on a full disk.
 
     If the reader has gone, end silently, with the exit code of a process ended by a closed pipe.
@@ -219,8 +219,8 @@ def _let_go() -> None:
 def _exit_code(error: Exception) -> int | None:
     """Return the exit code for an error that users can fix; None for all others."""
     from stream_dedup.ask.bounds import TooLongError
-    from stream_dedup.ask.desk import NoReasonError
     from stream_dedup.ask.lookup import UnknownArticleError
+    from stream_dedup.ask.query_service import NoReasonError
     from stream_dedup.ask.texts import LostTextError
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.index.changelog import ChangelogError

@@ -144,7 +144,7 @@ def number_slot(number: np.uint64, last: int) -> int:
 
 
 @kernel
-def in_proportion(key: np.uint64, parts: int) -> int:
+def range_of_key(key: np.uint64, parts: int) -> int:
     """Map a 64-bit key to one of `parts` equal ranges, from 0 on; ascending keys map to ascending ranges.
 
     Uses a multiplication instead of a division (Lemire 2019, "Fast random integer generation in an interval").

@@ -16,8 +16,8 @@ from stream_dedup.encode.shapes import NAMESPACE, Field, Kind, Shape
 _TYPES: Mapping[Kind, Any] = {
     Kind.TEXT: "string",
     Kind.INTEGER: "long",
-    Kind.SHARE: "double",
-    Kind.MOMENT: {"type": "long", "logicalType": "timestamp-millis"},
+    Kind.FLOAT: "double",
+    Kind.TIMESTAMP: {"type": "long", "logicalType": "timestamp-millis"},
 }
 
 
@@ -29,7 +29,7 @@ def schema_of(shape: Shape) -> str:
 def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
     """Return a function that writes a record, given its fields as in JSON."""
     schema = fastavro.parse_schema(_record(shape))
-    moments = [field.name for field in shape.fields if field.kind is Kind.MOMENT]
+    moments = [field.name for field in shape.fields if field.kind is Kind.TIMESTAMP]
 
     def write(fields: Mapping[str, Any]) -> bytes:
         times = {name: datetime.fromisoformat(fields[name]) for name in moments if fields.get(name) is not None}

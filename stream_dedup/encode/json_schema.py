@@ -12,8 +12,8 @@ from stream_dedup.encode.shapes import Field, Kind, Shape
 _TYPES: Mapping[Kind, dict[str, str]] = {
     Kind.TEXT: {"type": "string"},
     Kind.INTEGER: {"type": "integer"},
-    Kind.SHARE: {"type": "number"},
-    Kind.MOMENT: {"type": "string", "format": "date-time"},
+    Kind.FLOAT: {"type": "number"},
+    Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
 }
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from stream_dedup.encode.shapes import LINK, Kind
-from stream_dedup.told import iso
+from stream_dedup.output_fields import iso
 
 _ONLY_WHERE_TOLD = frozenset({"reason", "scope"})
 
@@ -18,7 +18,7 @@ def plain_link(fields: Mapping[str, Any]) -> dict[str, Any]:
     link = {}
     for field in LINK.fields:
         value = fields.get(field.name)
-        if isinstance(value, datetime) and field.kind is Kind.MOMENT:
+        if isinstance(value, datetime) and field.kind is Kind.TIMESTAMP:
             value = iso(round(value.timestamp() * 1000))
         if value is not None or field.name not in _ONLY_WHERE_TOLD:
             link[field.name] = value

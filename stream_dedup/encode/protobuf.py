@@ -18,8 +18,8 @@ _Proto = descriptor_pb2.FieldDescriptorProto
 _TYPES: Mapping[Kind, _Proto.Type.ValueType] = {
     Kind.TEXT: _Proto.TYPE_STRING,
     Kind.INTEGER: _Proto.TYPE_INT64,
-    Kind.SHARE: _Proto.TYPE_DOUBLE,
-    Kind.MOMENT: _Proto.TYPE_MESSAGE,
+    Kind.FLOAT: _Proto.TYPE_DOUBLE,
+    Kind.TIMESTAMP: _Proto.TYPE_MESSAGE,
 }
 _TIMESTAMP = ".google.protobuf.Timestamp"
 
@@ -35,7 +35,7 @@ def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
     pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
     pool.Add(_file(shape))
     make: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{NAMESPACE}.{shape.name}"))
-    moments = [field.name for field in shape.fields if field.kind is Kind.MOMENT]
+    moments = [field.name for field in shape.fields if field.kind is Kind.TIMESTAMP]
 
     def write(fields: Mapping[str, Any]) -> bytes:
         times = {name: datetime.fromisoformat(fields[name]) for name in moments if fields.get(name) is not None}
@@ -72,7 +72,7 @@ def _add_message(message: descriptor_pb2.DescriptorProto, shape: Shape) -> None:
             added.type_name = f".{NAMESPACE}.{field.kind.name}"
             continue
         added.type = _TYPES[field.kind]
-        if field.kind is Kind.MOMENT:
+        if field.kind is Kind.TIMESTAMP:
             added.type_name = _TIMESTAMP
         elif not field.required:  # `optional`: distinguishes null from an empty text or a zero
             added.proto3_optional, added.oneof_index = True, len(message.oneof_decl)

@@ -19,7 +19,7 @@ from stream_dedup.settings import FormatName, OutputSettings
 Values = Mapping[str, Any]
 
 
-class _Making(NamedTuple):
+class _FormatSpec(NamedTuple):
     """How a format is made: its kind in the registry, its schema for a shape, and what writes a shape's values."""
 
     kind: str
@@ -28,16 +28,16 @@ class _Making(NamedTuple):
     indexes: tuple[int, ...] = ()
 
 
-_MAKING: Mapping[FormatName, _Making] = {
-    "avro": _Making("AVRO", avro.schema_of, avro.writer_of),
-    "protobuf": _Making("PROTOBUF", protobuf.schema_of, protobuf.writer_of, (0,)),
-    "json-schema": _Making("JSON", json_schema.schema_of, lambda _: orjson.dumps),
+_FORMATS: Mapping[FormatName, _FormatSpec] = {
+    "avro": _FormatSpec("AVRO", avro.schema_of, avro.writer_of),
+    "protobuf": _FormatSpec("PROTOBUF", protobuf.schema_of, protobuf.writer_of, (0,)),
+    "json-schema": _FormatSpec("JSON", json_schema.schema_of, lambda _: orjson.dumps),
 }
 
 
 def registration(shape: Shape, name: FormatName) -> dict[str, str]:
     """Return what registers a shape: the body of a request to `/subjects/TOPIC-value/versions`."""
-    making = _MAKING[name]
+    making = _FORMATS[name]
     return {"schemaType": making.kind, "schema": making.schema(shape)}
 
 
@@ -53,7 +53,7 @@ class RegisteredEncoder:
     """
 
     def __init__(self, settings: OutputSettings, registry: Registry) -> None:
-        making = _MAKING[settings.format]
+        making = _FORMATS[settings.format]
         self._link_prefix = _prefix(making, LINK, settings.duplicates, settings, registry)
         self._cluster_prefix = _prefix(making, CLUSTER, settings.clusters, settings, registry)
         self._write_link, self._write_cluster = making.writer(LINK), making.writer(CLUSTER)
@@ -67,7 +67,7 @@ class RegisteredEncoder:
         return self._cluster_prefix + self._write_cluster(fields)
 
 
-def _prefix(making: _Making, shape: Shape, topic: str, settings: OutputSettings, registry: Registry) -> bytes:
+def _prefix(making: _FormatSpec, shape: Shape, topic: str, settings: OutputSettings, registry: Registry) -> bytes:
     subject = f"{topic}-value"
     schema = Schema(making.schema(shape), making.kind)
     try:

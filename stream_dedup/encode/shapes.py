@@ -15,8 +15,8 @@ class Kind(Enum):
 
     TEXT = auto()
     INTEGER = auto()
-    SHARE = auto()  # a floating-point number
-    MOMENT = auto()  # a time, to the millisecond
+    FLOAT = auto()  # a floating-point number
+    TIMESTAMP = auto()  # a time, to the millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ LINK = Shape(
         Field("duplicate_of", Kind.TEXT),
         Field("matched", Kind.TEXT),
         Field("relation", Kind.TEXT, required=True),
-        Field("jaccard", Kind.SHARE),
-        Field("containment", Kind.SHARE),
+        Field("jaccard", Kind.FLOAT),
+        Field("containment", Kind.FLOAT),
         Field("hamming", Kind.INTEGER),
         Field("fingerprint", Kind.TEXT),
         Field("idf_epoch", Kind.INTEGER),
@@ -65,9 +65,9 @@ LINK = Shape(
         Field("topic", Kind.TEXT),
         Field("partition", Kind.INTEGER),
         Field("offset", Kind.INTEGER),
-        Field("published_at", Kind.MOMENT),
-        Field("received_at", Kind.MOMENT),
-        Field("decided_at", Kind.MOMENT),
+        Field("published_at", Kind.TIMESTAMP),
+        Field("received_at", Kind.TIMESTAMP),
+        Field("decided_at", Kind.TIMESTAMP),
         Field("reason", Kind.TEXT),
         Field("scope", Kind.TEXT),
     ),
@@ -80,12 +80,12 @@ CLUSTER = Shape(
     (
         Field("canonical", Kind.TEXT, required=True),
         Field("copies", Kind.INTEGER, required=True),
-        Field("first_seen", Kind.MOMENT),
-        Field("last_seen", Kind.MOMENT),
+        Field("first_seen", Kind.TIMESTAMP),
+        Field("last_seen", Kind.TIMESTAMP),
         Field("distinct_sources", Kind.INTEGER, required=True),
         Field("sources", SOURCE, required=True),
         Field("other_sources_articles", Kind.INTEGER, required=True),
-        Field("updated_at", Kind.MOMENT),
+        Field("updated_at", Kind.TIMESTAMP),
         Field("scope", Kind.TEXT),
     ),
 )

@@ -23,16 +23,16 @@ from stream_dedup.article import (
 )
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.clusters import Cluster
-from stream_dedup.engine.epochs import Epochs, ToCount
-from stream_dedup.engine.judge import Cases, judge, proved
+from stream_dedup.engine.epochs import CountInput, Epochs
+from stream_dedup.engine.judge import JudgingInput, judge, proved
 from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
 from stream_dedup.engine.links import JudgedRun
 from stream_dedup.engine.matching import Verdicts
-from stream_dedup.engine.members import ClusterBook
+from stream_dedup.engine.members import ClusterChanges
 from stream_dedup.engine.parts import Parts
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
-from stream_dedup.engine.versions import Standings, of_url, since, url_hash
+from stream_dedup.engine.versions import PriorVersions, since, url_hash, with_url
 from stream_dedup.engine.window import Moment, Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.new_entries import NewEntries
@@ -44,32 +44,32 @@ from stream_dedup.index.stores.store import Overlay
 from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.stopwatch import Stopwatch
 
-_OF_ITSELF = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to an earlier text of the same id or URL
+_SAME_ARTICLE = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to an earlier text of the same id or URL
 _NO_TIMES: I64 = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _RunToJudge:
     """A run of n articles to judge.
 
     Attributes:
         articles: the articles.
-        standings: how they relate to what was seen before under their ids and URLs.
+        prior_versions: how they relate to what was seen before under their ids and URLs.
         times: their times.
     """
 
     articles: Sequence[Article]
-    standings: Standings
+    prior_versions: PriorVersions
     times: Times
 
-    def cases(self, candidates: Candidates) -> Cases:
+    def cases(self, candidates: Candidates) -> JudgingInput:
         """Return the cases for `judge`.
 
         Args:
             candidates: candidates of the run.
         """
         times = self.times
-        return Cases(self.standings.modes, *self._owners(candidates), times.floors, times.renewals)
+        return JudgingInput(self.prior_versions.modes, *self._owners(candidates), times.floors, times.reindex_before)
 
     def _owners(self, candidates: Candidates) -> tuple[I64, I64]:
         """Return a number for the name of each row, and one for its URL, shape (rows,) each.
@@ -78,14 +78,14 @@ class _Asked:
         """
         ids: dict[str, int] = {}
         urls: dict[str, int] = {}
-        for place, version in self.standings.versions.items():
+        for place, version in self.prior_versions.versions.items():
             if version.revised:
-                ids[self.standings.names[place]] = place
+                ids[self.prior_versions.names[place]] = place
             if version.siblings:
-                urls |= dict.fromkeys((self.standings.names[place], *version.siblings), place)
+                urls |= dict.fromkeys((self.prior_versions.names[place], *version.siblings), place)
         owners, siblings = np.full((2, len(candidates.names) + len(self.articles)), -1, np.int64)
         if ids:
-            names = [*(name.decode() for name in candidates.names), *self.standings.names]
+            names = [*(name.decode() for name in candidates.names), *self.prior_versions.names]
             owners[:] = [ids.get(name, -1) for name in names]
             siblings[:] = [urls.get(name, -1) for name in names]
         return owners, siblings
@@ -235,16 +235,16 @@ class Batch:
             places: indices of their outcomes, shape (n,).
         """
         live = self._progress.live
-        standings = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
-        if len(standings) < len(articles):
-            articles, features = articles[: len(standings)], features.part(0, len(standings))
-            times = times.at(np.arange(len(standings)))
+        prior_versions = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
+        if len(prior_versions) < len(articles):
+            articles, features = articles[: len(prior_versions)], features.part(0, len(prior_versions))
+            times = times.at(np.arange(len(prior_versions)))
         scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
         floor = self._progress.generations[0].first_entry
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
-        found = self._found(search, _Asked(articles, standings, times), features)
+        found = self._found(search, _RunToJudge(articles, prior_versions, times), features)
         run = JudgedRun(
-            articles, standings, found.features, found.candidates, found.verdicts, times, self._epochs.epoch.number
+            articles, prior_versions, found.features, found.candidates, found.verdicts, times, self._epochs.epoch.number
         )
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
@@ -253,14 +253,14 @@ class Batch:
         self._count(found, search, count)
         for place, succession in book.successions:
             self._successions.setdefault(int(places[place]), []).append(succession)
-        new = np.array([not decision.link or decision.link.relation not in _OF_ITSELF for decision in decisions])
+        new = np.array([not decision.link or decision.link.relation not in _SAME_ARTICLE for decision in decisions])
         unique = np.flatnonzero(new & [decision.unique for decision in decisions])
         told = np.flatnonzero(new)
-        self._stage(entries, book, times.stream[:count], ToCount(found.features, found.fingerprints, unique, told))
+        self._stage(entries, book, times.stream[:count], CountInput(found.features, found.fingerprints, unique, told))
         self._watch.lap("change")
         return decisions
 
-    def _found(self, search: Search, asked: _Asked, features: Features) -> _Found:
+    def _found(self, search: Search, asked: _RunToJudge, features: Features) -> _Found:
         """Look up what the decisions are based on, segmenting the articles that `text.segment` selects."""
         proven = self._proved(search, asked)
         search.go_on(proven)
@@ -283,7 +283,12 @@ class Batch:
                 return found
 
     def _found_by_words(
-        self, search: Search, asked: _Asked, features: Features, proven: NDArray[np.bool_], segmented: NDArray[np.bool_]
+        self,
+        search: Search,
+        asked: _RunToJudge,
+        features: Features,
+        proven: NDArray[np.bool_],
+        segmented: NDArray[np.bool_],
     ) -> _Found:
         """Look up the tables as well, for articles that are segmented and not proved to be copies."""
         fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
@@ -295,20 +300,20 @@ class Batch:
         self._watch.lap("judge")
         return _Found(features, fingerprints, candidates, verdicts)
 
-    def _proved(self, search: Search, asked: _Asked) -> NDArray[np.bool_]:
+    def _proved(self, search: Search, asked: _RunToJudge) -> NDArray[np.bool_]:
         """Tell which articles need no further look-up, shape (n,); see `proved`."""
         candidates, parts = search.candidates(), self._parts
-        return ~asked.standings.revised & proved(
+        return ~asked.prior_versions.revised & proved(
             candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates
         )
 
-    def _judged(self, candidates: Candidates, asked: _Asked) -> Verdicts:
+    def _judged(self, candidates: Candidates, asked: _RunToJudge) -> Verdicts:
         parts = self._parts
         return judge(candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates)
 
-    def _copies(self, verdicts: Verdicts, asked: _Asked) -> NDArray[np.bool_]:
+    def _copies(self, verdicts: Verdicts, asked: _RunToJudge) -> NDArray[np.bool_]:
         """Tell which articles were found to be copies, shape (n,)."""
-        return ~asked.standings.revised & self._parts.duplicates[verdicts.relations]
+        return ~asked.prior_versions.revised & self._parts.duplicates[verdicts.relations]
 
     def _count(self, found: _Found, search: Search, articles: int) -> None:
         """Add the first articles of a run to the tally."""
@@ -334,11 +339,11 @@ class Batch:
             self._stage(entries, book)
         self._watch.lap("change")
 
-    def _withdrawn(self, withdrawal: Withdrawal, book: ClusterBook, moment: Moment) -> Outcome:
+    def _withdrawn(self, withdrawal: Withdrawal, book: ClusterChanges, moment: Moment) -> Outcome:
         name, url = withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
         record = since(book.record(name), moment.floor_ms)
         if record is None and url:
-            known = of_url(url, [(other, since(book.record(other), moment.floor_ms)) for other in book.owners(url)])
+            known = with_url(url, [(other, since(book.record(other), moment.floor_ms)) for other in book.owners(url)])
             name, record = next(iter(known.items()), (name, None))
         if record is None:
             return Unjudged(withdrawal, "unknown_article", _unknown(withdrawal))
@@ -348,15 +353,15 @@ class Batch:
 
     # ------------------------------------------------------------------------------------------------ steps
 
-    def _book(self, entries: NewEntries) -> ClusterBook:
-        return ClusterBook(self._store, self._progress.live, self._index.format, self._parts.policy, entries)
+    def _book(self, entries: NewEntries) -> ClusterChanges:
+        return ClusterChanges(self._store, self._progress.live, self._index.format, self._parts.policy, entries)
 
     def _stage(
         self,
         entries: NewEntries,
-        book: ClusterBook,
+        book: ClusterChanges,
         times: I64 = _NO_TIMES,
-        run: ToCount | None = None,
+        run: CountInput | None = None,
     ) -> None:
         """Stage the changes made by articles with these stream times, or by withdrawals."""
         before = self._progress

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from stream_dedup.index.records.records import NOT_INDEXED
+from stream_dedup.output_fields import iso, scope_json
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
-from stream_dedup.told import iso, scope_json
 
 MOST_MEMBERS = 16  # members kept per cluster, for the succession: counting continues beyond that
 MOST_SOURCES = 256  # counted by name
@@ -43,7 +43,7 @@ class Member(NamedTuple):
     source: str
 
 
-Living = Callable[[Member], bool]
+SuccessionTest = Callable[[Member], bool]
 
 
 def _anyone(_member: Member) -> bool:
@@ -125,7 +125,7 @@ class Cluster(NamedTuple):
         """
         return cls(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
 
-    def join(self, member: Member, policy: Policy, living: Living = _anyone) -> "Cluster":
+    def join(self, member: Member, policy: Policy, can_succeed: SuccessionTest = _anyone) -> "Cluster":
         """Return the cluster with one more copy, or with another text of a member that is kept.
 
         Another text keeps the member's place in the order. An id that was a member but is no longer kept counts as a
@@ -138,11 +138,11 @@ class Cluster(NamedTuple):
         Args:
             member: the copy.
             policy: decides which is canonical.
-            living: tells whether a member may succeed the canonical one.
+            can_succeed: tells whether a member may succeed the canonical one.
         """
         old = self.member(member.id)
         if old is not None:
-            return self._revised(old, member, policy, living)
+            return self._revised(old, member, policy, can_succeed)
         canonical = self._canonical()
         if policy.prefers(member, canonical):
             canonical = member
@@ -158,7 +158,9 @@ class Cluster(NamedTuple):
             _bounded((*self.members, member), canonical, policy),
         )
 
-    def leave(self, member_id: str, source: str, policy: Policy, living: Living = _anyone) -> "Cluster | None":
+    def leave(
+        self, member_id: str, source: str, policy: Policy, can_succeed: SuccessionTest = _anyone
+    ) -> "Cluster | None":
         """Return the cluster without a member, or None if no article is left that could be canonical.
 
         A canonical article is succeeded by the living member that the policy prefers, on a tie by the first. If there
@@ -169,7 +171,7 @@ class Cluster(NamedTuple):
             member_id: id of the article, which may be one that is no longer kept.
             source: source under which it was counted; needed if it is no longer kept.
             policy: decides the succession.
-            living: tells whether a member may succeed the canonical one.
+            can_succeed: tells whether a member may succeed the canonical one.
         """
         member = self.member(member_id)
         if member is None:
@@ -177,7 +179,7 @@ class Cluster(NamedTuple):
         members = tuple([kept for kept in self.members if kept is not member])
         canonical: str | None = self.canonical
         if member.id == self.canonical:
-            canonical = _successor([kept for kept in members if living(kept)], policy)
+            canonical = _successor([kept for kept in members if can_succeed(kept)], policy)
         if canonical is None:
             return None
         return self._one_fewer(canonical, members, *_discounted(self.sources, self.other_members, member.source))
@@ -224,11 +226,11 @@ class Cluster(NamedTuple):
     def _with(self, old: Member, new: Member) -> tuple[Member, ...]:
         return tuple([new if member is old else member for member in self.members])
 
-    def _revised(self, old: Member, new: Member, policy: Policy, living: Living) -> "Cluster":
+    def _revised(self, old: Member, new: Member, policy: Policy, can_succeed: SuccessionTest) -> "Cluster":
         members = self._with(old, new)
         rivals = [self._canonical(), new]
         if new.id == self.canonical:
-            rivals = [new, *(member for member in members if member is not new and living(member))]
+            rivals = [new, *(member for member in members if member is not new and can_succeed(member))]
         sources, others = self.sources, self.other_members
         if new.source != old.source:
             sources, others = _counted(*_discounted(sources, others, old.source), new.source)

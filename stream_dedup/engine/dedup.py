@@ -13,15 +13,15 @@ from stream_dedup.arguments import check_items, shown
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
 from stream_dedup.closing import SelfClosing
 from stream_dedup.engine.batch import Batch
-from stream_dedup.engine.foresight import Foresight
+from stream_dedup.engine.copy_predictor import CopyPredictor
 from stream_dedup.engine.judged import Change, Judged
 from stream_dedup.engine.parts import parts_of
 from stream_dedup.engine.prepared import Prepared
-from stream_dedup.engine.rehearsal import YOUNG_ENTRIES, rehearse, rehearsed
 from stream_dedup.engine.state import State
+from stream_dedup.engine.warm_up import YOUNG_ENTRIES, run_warm_up, warm_up_settings
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.changelog import Commit
-from stream_dedup.index.records.ledger import ChangelogPlace, Positions, Progress
+from stream_dedup.index.records.ledger import ChangelogPosition, Positions, Progress
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings
@@ -68,7 +68,7 @@ class Deduplicator(SelfClosing):
         try:
             shared = beside.fingerprinter if beside is not None else None
             self._parts = parts_of(self._settings, self.state, shared)
-            self._foresight = Foresight()
+            self._copy_predictor = CopyPredictor()
         except BaseException:
             self.close()
             raise
@@ -135,7 +135,7 @@ class Deduplicator(SelfClosing):
         articles = [item for item in items if isinstance(item, Article)]
         if not articles:
             return None
-        prepared = self._parts.prepared(articles, self.state.lines.learnt, self._foresight)
+        prepared = self._parts.prepared(articles, self.state.lines.learnt, self._copy_predictor)
         return prepared if awaited() else self._parts.fingerprinted(prepared, self.state.epoch)
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
@@ -155,7 +155,7 @@ class Deduplicator(SelfClosing):
         self.state.check_open()
         return Batch(self._parts, self.state, items, prepared).judged()
 
-    def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPlace | None = None) -> None:
+    def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPosition | None = None) -> None:
         """Apply a change in one atomic write, together with the positions reached in input and changelog.
 
         Args:
@@ -220,10 +220,10 @@ class Deduplicator(SelfClosing):
 
 @contextmanager
 def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
-    """Provide an in-memory engine that has judged the short stream of `rehearsal`; most of its entries are in runs."""
-    with Deduplicator(settings=rehearsed(settings)) as engine:
+    """Provide an in-memory engine that has judged the short stream of `warm_up`; most of its entries are in runs."""
+    with Deduplicator(settings=warm_up_settings(settings)) as engine:
         engine.state.index.shelf.young_entries = YOUNG_ENTRIES
-        rehearse(
+        run_warm_up(
             lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
             settings.window.days,
         )

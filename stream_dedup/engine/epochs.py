@@ -17,7 +17,7 @@ from stream_dedup.text.lines import EndLines
 
 
 @dataclass(frozen=True, slots=True)
-class ToCount:
+class CountInput:
     """What to count of a run of n articles.
 
     Attributes:
@@ -74,7 +74,7 @@ class Epochs:
         self.counted_lines: list[Counts] = []
         self.drifts: list[Drift] = []
 
-    def count(self, step: int, run: ToCount) -> Iterator[Put]:
+    def count(self, step: int, run: CountInput) -> Iterator[Put]:
         """Count the words and lines of some articles, and yield the writes that store the counts.
 
         Args:
@@ -86,7 +86,7 @@ class Epochs:
         if len(run.features.lines.keys):
             yield from self._count_lines(step, run.features.lines, run.told)
 
-    def _count_words(self, step: int, run: ToCount) -> Iterator[Put]:
+    def _count_words(self, step: int, run: CountInput) -> Iterator[Put]:
         terms = run.features.terms
         delta = delta_of(terms.offsets, terms.hashes, run.unique)
         self.counted.append((len(run.unique), delta))

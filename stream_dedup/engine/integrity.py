@@ -17,7 +17,7 @@ from stream_dedup.index.records.counts import load_counts, load_lines
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.ledger import CHANGELOG_KEYS, Progress
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of, keys_of
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.text.learnt import LearnRule
@@ -90,15 +90,15 @@ class Integrity:
                 yield f"entry {number} is missing from the list of its key {key:x} of kind {kind.name}"
 
     def _postings(self) -> Iterator[str]:
-        for place, flat in self._index.shelf.flats():
-            yield from self._stray(place, flat)
-            self._done["postings"] += len(flat.keys)
+        for place, keyed in self._index.shelf.keyed_postings():
+            yield from self._stray(place, keyed)
+            self._done["postings"] += len(keyed.keys)
             self._report("postings", self._done["postings"])
 
-    def _stray(self, place: int, flat: Flat) -> Iterator[str]:
+    def _stray(self, place: int, keyed: KeyedPostings) -> Iterator[str]:
         """Yield a line for each posting whose entry does not have its key."""
         kind, first, following = self._index.kinds[place].name, self._first, self._progress.entries
-        wanted = np.unique(flat.entries)
+        wanted = np.unique(keyed.entries)
         values = self._store.get_many(Family.ENTRIES, keys_of(wanted))
         there = np.array([value is not None for value in values], np.bool_)
         fixed = self._index.format.fixed([value for value in values if value is not None])
@@ -106,7 +106,7 @@ class Integrity:
         held = {
             number: set(row[use].tolist()) for number, row, use in zip(wanted[there].tolist(), own, used, strict=True)
         }
-        for key, number in zip(flat.keys.tolist(), flat.entries.tolist(), strict=True):
+        for key, number in zip(keyed.keys.tolist(), keyed.entries.tolist(), strict=True):
             # The posting of an entry that was removed or has expired stays until its run is dropped or merged.
             if number >= first and number in held and key not in held[number]:
                 yield f"entry {number} is in the list of key {key:x} of kind {kind}, which is not one of its keys"

@@ -10,15 +10,15 @@ import numpy as np
 from stream_dedup.compiled.hashing import I64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NEAR, Limits
-from stream_dedup.engine.matching import Bool, Judging, Verdicts, Workspace, look_up, look_up_first
+from stream_dedup.engine.matching import Bool, JudgingContext, Verdicts, Workspace, look_up, look_up_first
 from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.lookup.candidates import Candidates
-from stream_dedup.index.records.records import outlived
+from stream_dedup.index.records.records import has_expired
 
 JUDGE, SKIP = 0, 1  # what to do with an article
 
 
-class Cases(NamedTuple):
+class JudgingInput(NamedTuple):
     """What each of n articles is judged by.
 
     Attributes:
@@ -27,17 +27,17 @@ class Cases(NamedTuple):
             same number are never compared: a text is not a copy of another text of the same id.
         siblings: likewise for each URL, shape (rows,).
         floors: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
-        renewals: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
+        reindex_before: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
     """
 
     modes: I64
     owners: I64
     siblings: I64
     floors: I64
-    renewals: I64
+    reindex_before: I64
 
 
-def judge(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
+def judge(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
     """Judge a batch in order: each article against stored entries and the articles before it that were indexed.
 
     The outcome is the same as that of judging one article at a time, however the stream is batched.
@@ -49,14 +49,14 @@ def judge(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, dupli
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
-    crowds = np.zeros(len(candidates.keyed.key_kinds), np.int64)
-    batch = Judging(*cases, candidates.keyed, caps, crowds, duplicates)
+    batch_ahead = np.zeros(len(candidates.keyed.key_kinds), np.int64)
+    batch = JudgingContext(*cases, candidates.keyed, caps, batch_ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))
     _judge(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return verdicts
 
 
-def proved(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, duplicates: Bool) -> Bool:
+def proved(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limits, duplicates: Bool) -> Bool:
     """Tell which articles are proved by contents and first landmarks to be copies of stored entries, shape (n,).
 
     Skipped articles are included. `judge` finds all of these proved too, whatever its verdicts on the articles before
@@ -64,8 +64,8 @@ def proved(candidates: Candidates, cases: Cases, caps: I64, limits: Limits, dupl
     """
     # Under a key that an article itself has, this many others of the batch may come before the stored entries.
     own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
-    crowds = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
-    batch = Judging(*cases, candidates.keyed, caps, crowds, duplicates)
+    batch_ahead = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
+    batch = JudgingContext(*cases, candidates.keyed, caps, batch_ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))
     _prove(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return np.asarray(verdicts.covered | (cases.modes == SKIP))
@@ -83,7 +83,7 @@ def _workspace(candidates: Candidates, caps: I64) -> Workspace:
 
 
 @kernel
-def _judge(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
+def _judge(rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
     nodes = 0
     for i in range(len(batch.modes)):
         if batch.modes[i] == SKIP:
@@ -97,21 +97,21 @@ def _judge(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, ver
 
 
 @kernel
-def _prove(rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
+def _prove(rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
     for i in range(len(batch.modes)):
         if batch.modes[i] != SKIP:
             look_up_first(i, rows, batch, limits, workspace, verdicts)
 
 
 @kernel
-def _drifted(i: int, batch: Judging, limits: Limits, verdicts: Verdicts) -> bool:
+def _drifted(i: int, batch: JudgingContext, limits: Limits, verdicts: Verdicts) -> bool:
     """Tell whether an article is a copy with so much text of its own that copies of it could miss the original."""
     own = verdicts.jaccard[i] < limits.variant_jaccard and verdicts.containment[i] < limits.cut_containment
     return bool(batch.duplicates[verdicts.relations[i]]) and own
 
 
 @kernel
-def _worth_indexing(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool) -> bool:  # noqa: FBT001  # compiled
+def _worth_indexing(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdicts, drifted: bool) -> bool:  # noqa: FBT001  # compiled
     """Tell whether an article is canonical, or copies of it would miss the original.
 
     They would if it has drifted far from the original, or if the original and all similar texts expire much earlier.
@@ -123,11 +123,11 @@ def _worth_indexing(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drif
         return True
     # A shortened copy or a round-up cannot stand in for the text: what is similar to it may share little with the text.
     whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
-    return whole and outlived(verdicts.freshest[i], batch.renewals[i])
+    return whole and has_expired(verdicts.newest_match_ms[i], batch.reindex_before[i])
 
 
 @kernel
-def _mark(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
+def _mark(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
     """Flag an indexed copy as drifted, and as belonging to a sealed cluster, if that is so."""
     row = len(rows.fingerprints) - len(batch.modes) + i
     if drifted:
@@ -138,7 +138,7 @@ def _mark(i: int, rows: Rows, batch: Judging, verdicts: Verdicts, drifted: bool)
 
 
 @kernel
-def _insert(i: int, nodes: int, rows: Rows, batch: Judging, workspace: Workspace) -> int:
+def _insert(i: int, nodes: int, rows: Rows, batch: JudgingContext, workspace: Workspace) -> int:
     """Make article i visible to later articles of the batch; return how many nodes are used."""
     for key in batch.keyed.own_keys[i]:
         if key >= 0:

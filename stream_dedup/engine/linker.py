@@ -12,10 +12,10 @@ from stream_dedup.engine.clusters import Member
 from stream_dedup.engine.compare import RELATIONS, Limits
 from stream_dedup.engine.judge import SKIP
 from stream_dedup.engine.links import JudgedRun, Links, Matched
-from stream_dedup.engine.members import ClusterBook, member_of
+from stream_dedup.engine.members import ClusterChanges, member_of
 from stream_dedup.engine.versions import Version
 from stream_dedup.engine.window import Moment
-from stream_dedup.index.entries.entries import BARE, COMPARABLE, UNSEGMENTED, WEIGHED, EntryFormat
+from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, UNSEGMENTED, EntryFormat
 from stream_dedup.index.entries.new_entries import NewEntries
 from stream_dedup.index.lookup.candidates import NO_ROW
 from stream_dedup.index.records.joins import join_key, packed_join
@@ -24,7 +24,7 @@ from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, seen_
 from stream_dedup.index.stores.store import Store
 
 _ENTRIES_KEPT = 8  # per id: those of its newest texts
-_OF_NO_COPY = np.uint8(COMPARABLE | WEIGHED | BARE | UNSEGMENTED)  # flags that do not imply a copy
+_OF_NO_COPY = np.uint8(COMPARABLE | IN_TABLES | BARE | UNSEGMENTED)  # flags that do not imply a copy
 
 
 class Linker:
@@ -41,7 +41,7 @@ class Linker:
         self._limits = limits
         self._duplicates = frozenset(duplicates)
 
-    def decide(self, store: Store, run: JudgedRun, book: ClusterBook, entries: NewEntries) -> list[Decision]:
+    def decide(self, store: Store, run: JudgedRun, book: ClusterChanges, entries: NewEntries) -> list[Decision]:
         """Return the decisions on the first articles of a run, through the first that changes the index for later ones.
 
         Args:
@@ -58,7 +58,7 @@ class _Linking:
     """Makes the decisions of one run."""
 
     def __init__(
-        self, duplicates: Collection[Relation], run: JudgedRun, links: Links, book: ClusterBook, entries: NewEntries
+        self, duplicates: Collection[Relation], run: JudgedRun, links: Links, book: ClusterChanges, entries: NewEntries
     ) -> None:
         self._duplicates = duplicates
         self._run = run
@@ -72,7 +72,7 @@ class _Linking:
     def decisions(self) -> list[Decision]:
         self._links.prefetch()
         links: list[Link | None] = []
-        known = self._run.standings.versions
+        known = self._run.prior_versions.versions
         for place, row in enumerate(self._run.verdicts.rows.tolist()):
             if row == NO_ROW and place not in known:
                 self._note_founder(place)
@@ -102,7 +102,7 @@ class _Linking:
 
     def _linked(self, place: int) -> Link | None:
         """Record any other article and return its link."""
-        version = self._run.standings.versions.get(place)
+        version = self._run.prior_versions.versions.get(place)
         if version is not None and version.mode == SKIP:
             cluster = self._links.redelivered_cluster(version)
             self._links.places.append((cluster, NOT_INDEXED))
@@ -111,7 +111,7 @@ class _Linking:
         link = self._links.link(place, match)
         own = link is None or link.relation is Relation.REVISION or self._is_unique(link)
         if own or match is None or version is not None:
-            self._remember(place, self._run.standings.version(place), match, link, own=own)
+            self._remember(place, self._run.prior_versions.version(place), match, link, own=own)
         else:
             self._copied(place, match, link)
         return link
@@ -123,7 +123,7 @@ class _Linking:
         if indexed or self._book.wants_reserve(cluster):
             number = self._add(place, cluster, indexed=indexed)
         seen, characters = seen_ms(article.origin, article.published_ms), len(article.body)
-        name = self._run.standings.names[place]
+        name = self._run.prior_versions.names[place]
         member = Member(name, number, indexed, article.published_ms, seen, characters, article.source)
         self._book.join(cluster, match.name, match.number, member, None, self._moment(place))
         self._note_new(place, cluster, number, link.relation if link else None)
@@ -132,21 +132,21 @@ class _Linking:
             self._book.seal(cluster)
 
     def _note_new(self, place: int, cluster: int, number: int, relation: Relation | None) -> None:
-        standings, article = self._run.standings, self._run.articles[place]
-        content, url, decided = standings.contents[place], standings.urls[place], self._decided[place]
+        prior_versions, article = self._run.prior_versions, self._run.articles[place]
+        content, url, decided = prior_versions.contents[place], prior_versions.urls[place], self._decided[place]
         self._book.note_new(
-            standings.names[place], NewRecord(article, content, url, decided, cluster, number, relation)
+            prior_versions.names[place], NewRecord(article, content, url, decided, cluster, number, relation)
         )
         self._links.places.append((cluster, number))
 
     def _note_join(self, place: int, match: Matched, link: Link | None) -> None:
         if link is not None:
-            key = join_key(match.cluster, self._decided[place], self._run.standings.names[place])
+            key = join_key(match.cluster, self._decided[place], self._run.prior_versions.names[place])
             self._book.note_join(key, packed_join(link, match.number, self._run.epoch))
 
     def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
         """Record any article: a copy, or one that stands on its own (`own`)."""
-        name, book, moment = self._run.standings.names[place], self._book, self._moment(place)
+        name, book, moment = self._run.prior_versions.names[place], self._book, self._moment(place)
         if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
             self._index_after_all(place)
         old = self._staying(name, version.record, match, moment, own=own)
@@ -228,7 +228,7 @@ class _Linking:
 
     def _add(self, place: int, cluster: int, *, indexed: bool) -> int:
         """Add the entry of an article and return its number."""
-        return self._entries.add(place, self._run.standings.names[place].encode(), cluster, reserve=not indexed)
+        return self._entries.add(place, self._run.prior_versions.names[place].encode(), cluster, reserve=not indexed)
 
     def _kept(self, number: int, old: ArticleRecord | None) -> tuple[int, ...]:
         """Return the numbers of the entries that are kept for an article; remove the others."""

@@ -12,13 +12,13 @@ import numpy as np
 from stream_dedup.article import Article, Link, Relation, Source
 from stream_dedup.engine.compare import RELATIONS, Limits, Match, compare
 from stream_dedup.engine.matching import SOURCES, Verdicts
-from stream_dedup.engine.members import ClusterBook
-from stream_dedup.engine.versions import Standings, Version
+from stream_dedup.engine.members import ClusterChanges
+from stream_dedup.engine.versions import PriorVersions, Version
 from stream_dedup.engine.window import Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.lookup.candidates import NO_ROW, Candidates
-from stream_dedup.index.records.records import NOT_INDEXED, key_of, outlived
+from stream_dedup.index.records.records import NOT_INDEXED, has_expired, key_of
 from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.scope import id_of
 
@@ -29,7 +29,7 @@ class JudgedRun:
 
     Attributes:
         articles: the articles.
-        standings: how they relate to what was seen before under their ids and URLs.
+        prior_versions: how they relate to what was seen before under their ids and URLs.
         features: their features.
         candidates: what they may match.
         verdicts: what they do match.
@@ -38,7 +38,7 @@ class JudgedRun:
     """
 
     articles: Sequence[Article]
-    standings: Standings
+    prior_versions: PriorVersions
     features: Features
     candidates: Candidates
     verdicts: Verdicts
@@ -86,7 +86,7 @@ class Links:
         places: cluster number and entry number of each article so far; the caller appends to it as the run proceeds.
     """
 
-    def __init__(self, layout: EntryFormat, limits: Limits, store: Store, run: JudgedRun, book: ClusterBook) -> None:
+    def __init__(self, layout: EntryFormat, limits: Limits, store: Store, run: JudgedRun, book: ClusterChanges) -> None:
         self._format = layout
         self._limits = limits
         self._store = store
@@ -105,11 +105,11 @@ class Links:
 
     def prefetch(self) -> None:
         """Read the clusters of all matches and of all redelivered or revised articles at once."""
-        run, names = self._run, self._run.standings.names
+        run, names = self._run, self._run.prior_versions.names
         rows = [row for row in self._rows if NO_ROW < row < self._stored]
         clusters = run.candidates.clusters[rows].tolist()
         singles = dict(zip(clusters, [run.candidates.names[row].decode() for row in rows], strict=True))
-        for place, version in run.standings.versions.items():
+        for place, version in run.prior_versions.versions.items():
             if version.record is not None:
                 singles.setdefault(version.record.cluster, names[place])
         self._book.prefetch(singles)
@@ -130,7 +130,7 @@ class Links:
             cluster, number = int(run.candidates.clusters[row]), int(run.candidates.numbers[row])
             name = run.candidates.names[row].decode()
         else:
-            (cluster, number), name = self.places[earlier], run.standings.names[earlier]
+            (cluster, number), name = self.places[earlier], run.prior_versions.names[earlier]
         return Matched(cluster, name, number, self._book.canonical(cluster, name))
 
     def link(self, place: int, match: Matched | None) -> Link | None:
@@ -140,10 +140,10 @@ class Links:
             place: index of the article in the run.
             match: what it is a copy of.
         """
-        if match is not None and match.canonical != self._run.standings.names[place]:
+        if match is not None and match.canonical != self._run.prior_versions.names[place]:
             return self._match_link(place, match)
         # What matched may be a copy of this article's earlier text: no article is a duplicate of itself.
-        version = self._run.standings.version(place)
+        version = self._run.prior_versions.version(place)
         return self._revision(place, version) if match is not None or version.revised else None
 
     def redelivered_cluster(self, version: Version) -> int:
@@ -154,7 +154,7 @@ class Links:
 
     def redelivery(self, place: int, cluster: int) -> Link:
         """Return the link of an article of a cluster that was delivered again unchanged."""
-        canonical = self._book.canonical(cluster, self._run.standings.names[place])
+        canonical = self._book.canonical(cluster, self._run.prior_versions.names[place])
         article = self._run.articles[place]
         return Link(id_of(canonical), article.id, Relation.REDELIVERY, 1.0, 1.0, 0, Source.ID)
 
@@ -198,7 +198,7 @@ class Links:
         if stored is None:
             return None
         before = self._format.fixed([stored])
-        forgotten = outlived(int(before["window_ms"][0]), self._run.times.moment(place).floor_ms)
+        forgotten = has_expired(int(before["window_ms"][0]), self._run.times.moment(place).floor_ms)
         if forgotten or before["content"][0] != record.contents[0]:
             return None
         return self._run.candidates.rows.followed_by(rows_of_entries(before))

@@ -16,7 +16,7 @@ from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.index.entries.entries import VARIANT, Rows
 from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, KeyedRows
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
-from stream_dedup.index.records.records import UNKNOWN_TIME, outlived
+from stream_dedup.index.records.records import UNKNOWN_TIME, has_expired
 
 F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Verdicts(NamedTuple):
         containment: see `jaccard`.
         hamming: see `jaccard`.
         sources: kind of the key that found the best match, shape (n,).
-        freshest: window time of the newest article that it is a duplicate of, `UNKNOWN_TIME` for none, shape (n,).
+        newest_match_ms: window time of the newest match, `UNKNOWN_TIME` for none, shape (n,).
         covered: whether an article that it is a copy of contains most of it, which ends the search, shape (n,).
         indexed: whether later articles should find this one, shape (n,).
         candidates: number of candidates by the kind of key that found them first, shape (n, 3).
@@ -51,7 +51,7 @@ class Verdicts(NamedTuple):
     containment: F64
     hamming: I64
     sources: I64
-    freshest: I64
+    newest_match_ms: I64
     covered: Bool
     indexed: Bool
     candidates: I64
@@ -75,18 +75,18 @@ class Verdicts(NamedTuple):
         )
 
 
-class Judging(NamedTuple):
-    """What a batch is judged by: its `Cases`, and what they can match.
+class JudgingContext(NamedTuple):
+    """What a batch is judged by: its `JudgingInput`, and what they can match.
 
     Attributes:
-        modes: see `Cases`; `owners`, `siblings`, `floors` and `renewals` likewise.
+        modes: see `JudgingInput`; `owners`, `siblings`, `floors` and `reindex_before` likewise.
         owners: see `modes`.
         siblings: see `modes`.
         floors: see `modes`.
-        renewals: see `modes`.
+        reindex_before: see `modes`.
         keyed: which rows are listed under which keys.
         caps: postings visible under a key, by kind, shape (3,).
-        crowds: how many articles of the batch may come before the stored list of each key, shape (keys,).
+        batch_ahead: how many articles of the batch may come before the stored list of each key, shape (keys,).
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
 
@@ -94,10 +94,10 @@ class Judging(NamedTuple):
     owners: I64
     siblings: I64
     floors: I64
-    renewals: I64
+    reindex_before: I64
     keyed: KeyedRows
     caps: I64
-    crowds: I64
+    batch_ahead: I64
     duplicates: Bool
 
 
@@ -130,7 +130,9 @@ class Workspace(NamedTuple):
 
 
 @kernel
-def look_up(i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
+def look_up(
+    i: int, rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspace, verdicts: Verdicts
+) -> None:
     """Record the best match of article i. The search ends once the article is proved to be a copy."""
     place, count, sharers, best = look_up_first(i, rows, batch, limits, workspace, verdicts)
     if verdicts.covered[i]:
@@ -154,7 +156,7 @@ def look_up(i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Works
 
 @kernel
 def look_up_first(
-    i: int, rows: Rows, batch: Judging, limits: Limits, workspace: Workspace, verdicts: Verdicts
+    i: int, rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspace, verdicts: Verdicts
 ) -> tuple[int, int, int, float]:
     """Record the best match of article i by its content and its first landmarks.
 
@@ -176,7 +178,7 @@ def look_up_first(
 
 @kernel
 def _count_under(
-    place: int, stop: int, i: int, sharers: int, batch: Judging, workspace: Workspace, verdicts: Verdicts
+    place: int, stop: int, i: int, sharers: int, batch: JudgingContext, workspace: Workspace, verdicts: Verdicts
 ) -> tuple[int, int]:
     """Count which rows share the next landmarks with article i; return the index after them, and how many share any."""
     while place < stop and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == LANDMARK:
@@ -187,17 +189,17 @@ def _count_under(
 
 
 @kernel
-def is_copy(i: int, batch: Judging, verdicts: Verdicts) -> bool:
+def is_copy(i: int, batch: JudgingContext, verdicts: Verdicts) -> bool:
     """Tell whether the best match of article i makes it a copy."""
     return bool(batch.duplicates[verdicts.relations[i]])
 
 
 @kernel
-def _look_under(place: int, i: int, batch: Judging, workspace: Workspace, verdicts: Verdicts) -> int:
+def _look_under(place: int, i: int, batch: JudgingContext, workspace: Workspace, verdicts: Verdicts) -> int:
     """Put the rows under a key that article i looks up into `workspace.visible` and return how many there are."""
     key = batch.keyed.look_up_keys[place]
     kind = batch.keyed.key_kinds[key]
-    most = batch.caps[kind] - batch.crowds[key]
+    most = batch.caps[kind] - batch.batch_ahead[key]
     room, visible = most, 0
     node = workspace.newest[key]
     while node >= 0 and room > 0:
@@ -236,7 +238,7 @@ def _note_all(
     kind: int,
     count: int,
     rows: Rows,
-    batch: Judging,
+    batch: JudgingContext,
     limits: Limits,
     workspace: Workspace,
 ) -> int:
@@ -252,12 +254,12 @@ def _note(
     kind: int,
     count: int,
     rows: Rows,
-    batch: Judging,
+    batch: JudgingContext,
     limits: Limits,
     workspace: Workspace,
 ) -> int:
     """Add a candidate of article i if it is new and eligible, and return how many there are."""
-    if workspace.seen[candidate] == i or outlived(rows.times[candidate], batch.floors[i]):
+    if workspace.seen[candidate] == i or has_expired(rows.times[candidate], batch.floors[i]):
         return count
     row = len(rows.fingerprints) - len(batch.modes) + i
     if rows.scopes[candidate] != rows.scopes[row]:
@@ -285,7 +287,7 @@ def _choose(
     stop: int,
     best: float,
     rows: Rows,
-    batch: Judging,
+    batch: JudgingContext,
     limits: Limits,
     workspace: Workspace,
     verdicts: Verdicts,
@@ -301,7 +303,7 @@ def _choose(
             continue
         verdicts.confirmed[i, source] += 1
         if batch.duplicates[match.relation]:
-            verdicts.freshest[i] = max(verdicts.freshest[i], rows.times[candidate])
+            verdicts.newest_match_ms[i] = max(verdicts.newest_match_ms[i], rows.times[candidate])
             # Of any match, not only the best: what ends the search must end it whatever else is found.
             verdicts.covered[i] |= _covers(match, rows.sizes[row], rows.sizes[candidate])
         score = _likeness(match, rows.sizes[row], rows.sizes[candidate])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from stream_dedup.article import Succession, SuccessionReason
-from stream_dedup.engine.clusters import Cluster, Living, Member, Policy
+from stream_dedup.engine.clusters import Cluster, Member, Policy, SuccessionTest
 from stream_dedup.engine.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
 from stream_dedup.engine.window import Moment
 from stream_dedup.index.entries.entries import RESERVE, SEALED, Entries, EntryFormat
@@ -15,14 +15,14 @@ from stream_dedup.index.entries.new_entries import NewEntries
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.joins import renumbered_key
 from stream_dedup.index.records.new_records import NewRecord, packed_records
-from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, key_of, outlived
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, has_expired, key_of
 from stream_dedup.index.stores.store import Family, Puts, Store
 from stream_dedup.scope import id_of, scope_of
 
 _MOST_IN_RESERVE = 1  # entries of copies kept per cluster, so that one can replace an article that is withdrawn
 
 
-class ClusterBook:
+class ClusterChanges:
     """The clusters of a run.
 
     Args:
@@ -173,7 +173,7 @@ class ClusterBook:
             cluster = cluster.leave(member.id, old.source, self._policy) or cluster
         return cluster.join(member, self._policy, self._living(cluster.number, moment))
 
-    def _living(self, number: int, moment: Moment) -> Living:
+    def _living(self, number: int, moment: Moment) -> SuccessionTest:
         """Return a function that tells whether a member's id is still known, as belonging to this cluster."""
         return partial(self._lives, number, moment.floor_ms)
 
@@ -313,7 +313,7 @@ class ClusterBook:
         """Return a cluster with other flags on a member's entry, which is then in the index, with a new number."""
         changed = fixed.copy()
         changed["flags"] = flags
-        number = self._entries.put_anew(changed, member.id.encode())
+        number = self._entries.add_again(changed, member.id.encode())
         self.removed.append(member.entry)
         self.reindexed = True
         self._renumber(member.id, member.entry, number)
@@ -324,7 +324,7 @@ class ClusterBook:
     def _visible(self, member: Member, floor: int) -> Entries | None:
         """Return the fixed part of a member's entry as long as later articles can match it, else None."""
         fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
-        return None if fixed is None or outlived(int(fixed["window_ms"][0]), floor) else fixed
+        return None if fixed is None or has_expired(int(fixed["window_ms"][0]), floor) else fixed
 
     def _renumber(self, name: str, old: int, new: int) -> None:
         record = self.record(name)

@@ -13,11 +13,11 @@ from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.clusters import Policy, policy_of
 from stream_dedup.engine.compare import Limits, duplicates_of, limits_of
-from stream_dedup.engine.foresight import Foresight
+from stream_dedup.engine.copy_predictor import CopyPredictor
 from stream_dedup.engine.linker import Linker
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
-from stream_dedup.engine.versions import Versions
+from stream_dedup.engine.versions import VersionFinder
 from stream_dedup.engine.window import Window
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.settings import EngineSettings
@@ -41,21 +41,21 @@ class Parts:
 
     settings: EngineSettings
     fingerprinter: Fingerprinter
-    versions: Versions
+    versions: VersionFinder
     linker: Linker
     window: Window
     policy: Policy
     limits: Limits
     duplicates: NDArray[np.bool_]
 
-    def prepared(self, articles: Sequence[Article], learnt: U64, foresight: Foresight) -> Prepared:
+    def prepared(self, articles: Sequence[Article], learnt: U64, copy_predictor: CopyPredictor) -> Prepared:
         """Return what can be computed from articles before anything is looked up.
 
         If copies need not be segmented, neither are articles that will probably turn out to be copies.
         """
         features = self.features(articles, learnt)
         if self.settings.text.segment == "unproved":
-            features = self.fingerprinter.segmented(features, ~foresight.copies(features.sketches.landmarks))
+            features = self.fingerprinter.segmented(features, ~copy_predictor.copies(features.sketches.landmarks))
         return Prepared(features, learnt)
 
     def fingerprinted(self, prepared: Prepared, epoch: Epoch) -> Prepared:
@@ -87,7 +87,7 @@ def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinte
     return Parts(
         settings,
         fingerprinter or Fingerprinter(settings),
-        Versions(same_url=settings.verify.same_url),
+        VersionFinder(same_url=settings.verify.same_url),
         Linker(state.index.format, limits, settings.verify.duplicates),
         Window(settings.window),
         policy_of(settings.cluster),

@@ -33,7 +33,7 @@ class Prepared:
             anew: computes features again, given indices into `articles`: those of the articles from which other lines
                 are removed now. Not called if there are none.
         """
-        stale = self.features.lines.told_otherwise(self.learnt, learnt)[articles]
+        stale = self.features.lines.affected_by(self.learnt, learnt)[articles]
         own = anew(np.flatnonzero(stale)) if stale.any() else None
         places = np.where(stale, np.cumsum(stale) - 1, articles)
         parts = []

@@ -10,7 +10,7 @@ from hashlib import blake2b
 import orjson
 
 from stream_dedup.article import Decision
-from stream_dedup.told import fingerprint_hex, iso, rounded, scope_json
+from stream_dedup.output_fields import fingerprint_hex, iso, rounded, scope_json
 
 _HASHES = 1 << 64
 

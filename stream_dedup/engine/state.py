@@ -12,12 +12,12 @@ from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.counts import load_counts, load_lines
 from stream_dedup.index.records.ledger import (
-    ChangelogPlace,
+    ChangelogPosition,
     Positions,
     Progress,
     check_format,
     forget_start,
-    load_place,
+    load_changelog_position,
     load_positions,
     load_progress,
     load_starts,
@@ -28,7 +28,7 @@ from stream_dedup.index.runs.shelf import is_removed_put
 from stream_dedup.index.steps import Step, joined, step_writes
 from stream_dedup.index.stores.store import Family, FileStore, Overlay, Put, StoreError
 from stream_dedup.settings import EngineSettings
-from stream_dedup.text.learnt import rule_of
+from stream_dedup.text.learnt import learn_rule_of
 
 _MANY_ARTICLES = 4_096  # from this many on, loading is faster than writing
 
@@ -50,14 +50,14 @@ class State:
         self.store = store
         self._settings = settings
         self.progress = load_progress(store)
-        self._place = load_place(store)
+        self._place = load_changelog_position(store)
         self._load_counts()
         self.index = MultiIndex(store, settings, self.progress)
         self._stale = False  # whether the counts in memory are behind the store's
         self._closed = False
 
     @property
-    def place(self) -> ChangelogPlace | None:
+    def place(self) -> ChangelogPosition | None:
         """Position of the state in its changelog, None if it has none."""
         return self._place
 
@@ -79,11 +79,11 @@ class State:
         self.check_open()
         return load_positions(self.store)
 
-    def begin_of_changelog(self) -> int | None:
+    def changelog_start(self) -> int | None:
         """Return the changelog offset before which nothing is needed any more, None if that is unknown."""
         return load_starts(self.store).get(self.progress.live[0])
 
-    def apply(self, change: Change, positions: Positions, place: ChangelogPlace | None) -> None:
+    def apply(self, change: Change, positions: Positions, place: ChangelogPosition | None) -> None:
         """Apply a change: one atomic write to the store, then the counts in memory.
 
         Args:
@@ -132,7 +132,7 @@ class State:
             overlay.write(list(step_writes(overlay, self.index, progress, step)))
             progress = step.progress
         positions = {key: offset for commit, _ in commits for key, offset in commit.positions.items()}
-        place = ChangelogPlace(topic, commits[-1][1])
+        place = ChangelogPosition(topic, commits[-1][1])
         puts = [*position_puts(positions), place.put(), *self._starts(before, commits)]
         if progress.judged - before.judged >= _MANY_ARTICLES:
             # The keys of removed entries are written first, as an entry is removed only once, and progress last: until
@@ -161,7 +161,7 @@ class State:
 
     def _load_counts(self) -> None:
         self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
-        self.lines = load_lines(self.store, rule_of(self._settings.text), self.epoch.number)
+        self.lines = load_lines(self.store, learn_rule_of(self._settings.text), self.epoch.number)
         self.sample = DriftSample()  # empty: the articles of the previous one may be of an earlier epoch
 
     def _count(self, change: Change) -> None:
@@ -195,7 +195,7 @@ class State:
             yield from (forget_start(number) for number in live if number not in after)
             live, start = after, offset
 
-    def _advance(self, steps: Sequence[Step], place: ChangelogPlace | None) -> None:
+    def _advance(self, steps: Sequence[Step], place: ChangelogPosition | None) -> None:
         for step in steps:
             self.index.add(step.entries, step.numbers(), step.progress.entries)
         self.progress = steps[-1].progress

@@ -19,7 +19,7 @@ from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.judge import JUDGE, SKIP
 from stream_dedup.engine.window import Times
 from stream_dedup.index.records.generations import newest
-from stream_dedup.index.records.records import ArticleRecord, key_of, outlived
+from stream_dedup.index.records.records import ArticleRecord, has_expired, key_of
 from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.scope import scope_hash
 
@@ -57,7 +57,7 @@ class Version(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
+class PriorVersions:
     """How n articles relate to what was seen before.
 
     Attributes:
@@ -85,7 +85,7 @@ class Standings:
         return self.versions.get(place) or Version((self.contents[place],), self.urls[place])
 
 
-class Versions:
+class VersionFinder:
     """Finds how articles relate to those before them.
 
     Args:
@@ -97,7 +97,7 @@ class Versions:
 
     def find(
         self, store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times
-    ) -> Standings:
+    ) -> PriorVersions:
         """Return how the first articles of a batch relate to earlier ones: up to the first that has to wait.
 
         An article that revises another one of the batch, or that arrives after it has expired, has to wait until the
@@ -147,11 +147,11 @@ def _repeated(values: Sequence[_Value]) -> list[_Value]:
 
 def _standings(
     names: Sequence[str], contents: Sequence[int], urls: Sequence[int], versions: Mapping[int, Version]
-) -> Standings:
+) -> PriorVersions:
     modes, revised = np.full(len(names), JUDGE, np.int64), np.zeros(len(names), np.bool_)
     for place, version in versions.items():
         modes[place], revised[place] = version.mode, version.revised
-    return Standings(names, contents, urls, versions, modes, revised)
+    return PriorVersions(names, contents, urls, versions, modes, revised)
 
 
 class _Run:
@@ -195,7 +195,7 @@ class _Run:
         if content in seen:
             self.versions[place] = Version(seen, url, SKIP, earlier, record, (), named)
             return True
-        beside_it = of_url(url, [(name, since(self._records.get(name), floor)) for name in others])
+        beside_it = with_url(url, [(name, since(self._records.get(name), floor)) for name in others])
         known = any(content in other.contents for other in beside_it.values())
         kept = (content, *seen)[:_CONTENTS_KEPT]
         self._judge(place, own, Version(kept, url, JUDGE, None, record, () if known else tuple(beside_it), named))
@@ -210,7 +210,7 @@ class _Run:
         return any(_ended(self._records.get(name), floor) for name in (own, *others))
 
     def _outlived(self, place: int, floor: int) -> bool:
-        return outlived(self._decided[place], floor)
+        return has_expired(self._decided[place], floor)
 
     def _judge(self, place: int, own: str, version: Version) -> None:
         """Record an article that is to be judged."""
@@ -258,11 +258,11 @@ def _ended(record: ArticleRecord | None, floor: int) -> bool:
     return record is not None and since(record, floor) is None
 
 
-def of_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
+def with_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
     """Return the articles that still have this URL: one that has since been given another no longer owns it."""
     return {name: record for name, record in records if record is not None and record.url == url}
 
 
 def since(record: ArticleRecord | None, floor: int) -> ArticleRecord | None:
     """Return a record, None if it was decided before a time."""
-    return None if record is None or outlived(record.decided_ms, floor) else record
+    return None if record is None or has_expired(record.decided_ms, floor) else record

@@ -42,15 +42,16 @@ class Times:
         window: time from which each is remembered, shape (n,): its own, or that of its arrival if it is late.
         floors: anything older than this is forgotten, shape (n,).
         late: which were older than the window when they arrived, shape (n,).
-        renewals: a copy of anything older than this is indexed, shape (n,), so that its text is remembered for at least
-            an eighth of the window longer. This depends on the copy's own time: a copy that is old would not help.
+        reindex_before: a copy of anything older than this is indexed, shape (n,), so that its text is remembered
+            for at least an eighth of the window longer. This depends on the copy's own time: an old copy would not
+            help.
     """
 
     stream: I64
     window: I64
     floors: I64
     late: NDArray[np.bool_]
-    renewals: I64
+    reindex_before: I64
 
     def moment(self, place: int) -> Moment:
         """Return the moment at which one of the articles has arrived."""

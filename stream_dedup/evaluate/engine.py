@@ -18,7 +18,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.clusters import components, score_of_clusters
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.quality import KindRecall
-from stream_dedup.evaluate.results import ENGINE, Answers, Measured, Named, Seconds
+from stream_dedup.evaluate.results import ENGINE, AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds
 from stream_dedup.scope import name_of
 from stream_dedup.settings import EngineSettings
 
@@ -39,7 +39,7 @@ class Configuration:
         groups: the settings that differ, by group and name.
     """
 
-    named: Named
+    named: AlgorithmInfo
     about: str
     groups: Mapping[str, Mapping[str, Any]]
 
@@ -72,7 +72,9 @@ def configurations() -> dict[str, Configuration]:
 
 def _configuration(name: str, about: str, *, segmenter: str = "rjieba", **groups: Mapping[str, Any]) -> Configuration:
     feature = groups.get("weights", {}).get("profile", "default")
-    return Configuration(Named(f"{ENGINE}/{name}", ENGINE, segmenter, feature, _SOURCE, slow=False), about, groups)
+    return Configuration(
+        AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, feature, _SOURCE, slow=False), about, groups
+    )
 
 
 def _at_threshold(share: float) -> Configuration:
@@ -99,7 +101,7 @@ class Linked:
     seconds: Seconds
 
 
-def measure_engine(configuration: Configuration, labelled: LabelledSet) -> Measured:
+def measure_engine(configuration: Configuration, labelled: LabelledSet) -> AlgorithmResult:
     """Return how well a configuration of the engine clusters a labelled set.
 
     Precision and recall are those of the pairs in its clusters, as joined by links after the last article.
@@ -109,9 +111,9 @@ def measure_engine(configuration: Configuration, labelled: LabelledSet) -> Measu
     linked, true = ask(settings, articles), labelled.clusters()
     found = components(len(articles), linked.links)
     score = score_of_clusters(found, true, labelled.overlapping, settings.verify.near_jaccard)
-    return Measured(
+    return AlgorithmResult(
         configuration.named,
-        Answers(score, float(adjusted_rand_score(true, found)), _by_kind(found, labelled)),
+        ScoresAtThreshold(score, float(adjusted_rand_score(true, found)), _by_kind(found, labelled)),
         None,
         _right_links(linked.matched, true, labelled.overlapping),
         linked.candidates / max(1, len(articles)),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from stream_dedup.evaluate.results import Evaluation, Measured, Replaced
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ReplacementExperiment
 
 _LARGEST_K = 7  # of the study, which found the peak there
 
@@ -110,7 +110,7 @@ def _compared(comparison: Comparison, evaluation: Evaluation) -> Finding:
     return Finding(comparison.claim, _verdict(differences), (_numbers(better), _numbers(worse)))
 
 
-def _differences(better: Measured, worse: Measured, *, recall_alone: bool) -> list[float]:
+def _differences(better: AlgorithmResult, worse: AlgorithmResult, *, recall_alone: bool) -> list[float]:
     """Return by how much one beats the other: precision and recall at their own thresholds, F1 at the best."""
     one, other = better.given.score, worse.given.score
     recall = one.recall - other.recall
@@ -126,7 +126,7 @@ def _verdict(differences: Sequence[float]) -> Verdict:
     return Verdict.IN_PART if any(difference < 0 for difference in differences) else Verdict.HOLDS
 
 
-def _numbers(measured: Measured) -> str:
+def _numbers(measured: AlgorithmResult) -> str:
     own, best = measured.given.score, measured.best.score
     return (
         f"{measured.named.name}: precision {own.precision:.4f}, recall {own.recall:.4f}, F1 {own.f1:.4f} at "
@@ -134,7 +134,7 @@ def _numbers(measured: Measured) -> str:
     )
 
 
-def _peak(replaced: Replaced | None) -> Finding:
+def _peak(replaced: ReplacementExperiment | None) -> Finding:
     claim = "2017, K-grams: the correlation of similarity with the share kept peaks near K = 7 (K from 2 to 7)"
     if replaced is None:
         return Finding(claim, Verdict.UNCHECKED, ("the experiment on replaced characters was not run",))

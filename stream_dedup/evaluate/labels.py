@@ -33,9 +33,9 @@ from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.decode.fields import encodable
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.output_fields import iso
 from stream_dedup.scope import name_of
 from stream_dedup.settings import FieldSettings, InputSettings
-from stream_dedup.told import iso
 
 if sys.version_info >= (3, 14):
     from compression import zstd

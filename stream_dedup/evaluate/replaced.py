@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import code_points
 from stream_dedup.evaluate.algorithm import F32, Algorithm
-from stream_dedup.evaluate.results import Replaced, ReplacedCurve
+from stream_dedup.evaluate.results import ReplacedCurve, ReplacementExperiment
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _HAN = np.arange(0x4E00, 0x9FA6, dtype=np.uint32)
@@ -78,7 +78,9 @@ def _to_first(measure: Algorithm, row: Sequence[Article]) -> F32:
     return measure.similarities(features, slice(0, 1))[0, 1:]
 
 
-def replaced_of(sizes: Sequence[int], texts: Sequence[str], similarities: Sequence[F32]) -> Replaced:
+def replacement_experiment(
+    sizes: Sequence[int], texts: Sequence[str], similarities: Sequence[F32]
+) -> ReplacementExperiment:
     """Return the result of the experiment.
 
     Args:
@@ -88,7 +90,7 @@ def replaced_of(sizes: Sequence[int], texts: Sequence[str], similarities: Sequen
     """
     by_size = np.stack(similarities, axis=1).astype(np.float64)
     curves = tuple(_curve(k, rows) for k, rows in zip(sizes, by_size, strict=True))
-    return Replaced(len(texts), round(sum(map(len, texts)) / len(texts)), curves)
+    return ReplacementExperiment(len(texts), round(sum(map(len, texts)) / len(texts)), curves)
 
 
 def _curve(k: int, similarity: NDArray[np.float64]) -> ReplacedCurve:

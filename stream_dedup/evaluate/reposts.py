@@ -180,9 +180,9 @@ class _Maker:
             return None
         tries = _DONORS_TRIED if edit.operator.borrows else 1
         copies = (edit(text, rng, self._donor(original, rng)) for _ in range(tries))
-        return next((copy for copy in copies if copy is not None and self._tells_enough(copy, text)), None)
+        return next((copy for copy in copies if copy is not None and self._has_enough_text(copy, text)), None)
 
-    def _tells_enough(self, copy: Text, text: Text) -> bool:
+    def _has_enough_text(self, copy: Text, text: Text) -> bool:
         """Return whether a copy has enough text: an edit may keep a page's remnants and drop its only sentence."""
         copied, own = (sum(map(str.isalnum, self._normalise(each.body).text)) for each in (copy, text))
         return copied >= max(1, min(own, self._settings.least_chars))

@@ -11,7 +11,7 @@ ENGINE = "engine"  # the family of the engine itself
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class AlgorithmInfo:
     """What is known about an algorithm before it runs.
 
     Attributes:
@@ -32,7 +32,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class ScoresAtThreshold:
     """How good the answers at one threshold are.
 
     Attributes:
@@ -47,7 +47,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class ThresholdSweep:
     """How good the answers at all thresholds are.
 
     Attributes:
@@ -56,7 +56,7 @@ class Swept:
         stability: how little the choice of the threshold matters.
     """
 
-    best: Answers
+    best: ScoresAtThreshold
     curve: tuple[Score, ...]
     stability: Stability
 
@@ -77,7 +77,7 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class AlgorithmResult:
     """The results of an algorithm.
 
     Attributes:
@@ -89,21 +89,21 @@ class Measured:
         seconds: the time it took.
     """
 
-    named: Named
-    given: Answers
-    swept: Swept | None
+    named: AlgorithmInfo
+    given: ScoresAtThreshold
+    swept: ThresholdSweep | None
     links: float | None
     candidates: float
     seconds: Seconds
 
     @property
-    def best(self) -> Answers:
+    def best(self) -> ScoresAtThreshold:
         """The answers by which it is compared with others: those at its best threshold, if it was run at several."""
         return self.swept.best if self.swept else self.given
 
 
 @dataclass(frozen=True, slots=True)
-class Unmeasured:
+class AlgorithmWithoutResult:
     """An algorithm without a result.
 
     Attributes:
@@ -112,7 +112,7 @@ class Unmeasured:
         failed: whether it broke; otherwise something that it needs is missing, or the run was interrupted.
     """
 
-    named: Named
+    named: AlgorithmInfo
     reason: str
     failed: bool
 
@@ -167,7 +167,7 @@ class ReplacedCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacementExperiment:
     """The experiment of the K-gram study.
 
     Attributes:
@@ -195,12 +195,12 @@ class Evaluation:
     """
 
     articles: SetSummary
-    measured: tuple[Measured, ...]
-    unmeasured: tuple[Unmeasured, ...]
-    replaced: Replaced | None
+    measured: tuple[AlgorithmResult, ...]
+    unmeasured: tuple[AlgorithmWithoutResult, ...]
+    replaced: ReplacementExperiment | None
     command: str
     version: str
 
-    def result(self, name: str) -> Measured | None:
+    def result(self, name: str) -> AlgorithmResult | None:
         """Return the result of an algorithm; None if it has none."""
         return next((measured for measured in self.measured if measured.named.name == name), None)

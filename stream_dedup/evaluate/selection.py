@@ -18,7 +18,7 @@ _K = range(2, 8)  # of the experiment on replaced characters
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedPatterns:
     """What the user asks for; `*`, `?` and `[...]` in a pattern are as in file names.
 
     Attributes:
@@ -66,7 +66,7 @@ class Selection:
         ]
 
 
-def selected(wanted: Wanted) -> Selection:
+def selected(wanted: WantedPatterns) -> Selection:
     """Return what the user asks for; by default, the default algorithms and all configurations of the engine.
 
     Raises:

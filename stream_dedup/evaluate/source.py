@@ -41,7 +41,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LoadedSet:
     """A labelled set, and where it came from.
 
     Attributes:
@@ -55,7 +55,7 @@ class Taken:
     skipped: int = 0
 
 
-def take(source: Source) -> Taken:
+def take(source: Source) -> LoadedSet:
     """Return the labelled set of a file: with its own labels, or with reposts made from its articles if it has none.
 
     Raises:
@@ -66,11 +66,11 @@ def take(source: Source) -> Taken:
     _check(source)
     if source.pairs or _is_labelled(source.path):
         labelled = read_labelled(source.path, source.settings, source.pairs)
-        return Taken(with_overlaps(labelled) if source.lenient else labelled, made=False)
+        return LoadedSet(with_overlaps(labelled) if source.lenient else labelled, made=False)
     return make(source)
 
 
-def make(source: Source) -> Taken:
+def make(source: Source) -> LoadedSet:
     """Return reposts made from the articles of a file, whether or not it has labels; raises as `take` does."""
     _check(source)
     articles: dict[str, Article] = {}
@@ -82,7 +82,7 @@ def make(source: Source) -> Taken:
     if not articles:
         raise FileFormatError(f"{source.path}: no articles in it; if its fields have other names, set input.fields")
     labelled = with_reposts(list(articles.values()), source.reposts, source.path.name.partition(".")[0])
-    return Taken(labelled, made=True, skipped=read - len(articles))
+    return LoadedSet(labelled, made=True, skipped=read - len(articles))
 
 
 def _check(source: Source) -> None:

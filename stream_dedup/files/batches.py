@@ -47,7 +47,7 @@ class Batch:
     prepared: Prepared | None
 
 
-class Reading:
+class BatchReader:
     """Reads files in batches.
 
     Args:
@@ -112,7 +112,7 @@ class Reading:
         return Batch(path, file, last, progress, now_ms, sound, items, dead, self._engine.prepare(items))
 
 
-def one_ahead(reading: Reading, look: Callable[[], None]) -> Generator[Batch]:
+def prefetched(reading: BatchReader, look: Callable[[], None]) -> Generator[Batch]:
     """Yield batches; while one is judged, the next is made in another thread.
 
     Args:
@@ -120,7 +120,7 @@ def one_ahead(reading: Reading, look: Callable[[], None]) -> Generator[Batch]:
         look: called between batches and while waiting for one; may raise to end the run.
 
     Raises:
-        FileFormatError: as `Reading.batches`.
+        FileFormatError: as `BatchReader.batches`.
     """
     batches = reading.batches()
     coming = _begun(batches)

@@ -15,7 +15,7 @@ from stream_dedup.files.readers import FileFormatError
 NAMES = UNIQUE, LINKS, DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
 
 
-def any_judged(out: Path) -> bool:
+def has_decisions(out: Path) -> bool:
     """Return whether there is anything but dead letters in results."""
     return any((out / name).stat().st_size for name in NAMES if name != DEAD)
 

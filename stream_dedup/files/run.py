@@ -15,8 +15,7 @@ from stream_dedup.article import Decision, Withdrawn
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Change
-from stream_dedup.files.batches import Batch, Reading, one_ahead
-from stream_dedup.files.place import Place, new_start
+from stream_dedup.files.batches import Batch, BatchReader, prefetched
 from stream_dedup.files.readers import (
     STANDARD_INPUT,
     FileFormatError,
@@ -27,9 +26,10 @@ from stream_dedup.files.readers import (
     shown,
 )
 from stream_dedup.files.results import Results, check_new
+from stream_dedup.files.run_positions import RunPositions, fresh_start
 from stream_dedup.index.records.ledger import Positions
+from stream_dedup.output_fields import link_fields, withdrawal_fields
 from stream_dedup.settings import Settings
-from stream_dedup.told import link_fields, withdrawal_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +97,17 @@ def dedup_files(
     """
     check_files(paths)
     readers = [(path, reader_for(path, {settings.input.fields.deleted})) for path in paths]
-    place = Place(paths, out) if are_regular(paths) else None
-    start = place.start(engine.positions()) if place is not None else new_start(len(paths))
+    place = RunPositions(paths, out) if are_regular(paths) else None
+    start = place.start(engine.positions()) if place is not None else fresh_start(len(paths))
     if start.new:
         check_new(out)
         # Before the files exist: otherwise those of a run that ended here would be in the way.
         engine.apply(engine.decide([]).change, place.begun() if place is not None else {})
     with Results(out, start.kept, sync=settings.state.sync) as results:
         run = _Run(engine, results, summary, place)
-        reading = Reading(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
+        reading = BatchReader(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
         # Closed before the engine is, however the run ends.
-        with closing(one_ahead(reading, look)) as batches:
+        with closing(prefetched(reading, look)) as batches:
             for batch in batches:
                 run.batch(batch)
                 report(batch.path, batch.progress)
@@ -124,7 +124,7 @@ class _Run:
         place: what the state is to remember of the run; None for nothing.
     """
 
-    def __init__(self, engine: Deduplicator, results: Results, summary: Summary, place: Place | None) -> None:
+    def __init__(self, engine: Deduplicator, results: Results, summary: Summary, place: RunPositions | None) -> None:
         self._engine = engine
         self._results = results
         self._summary = summary

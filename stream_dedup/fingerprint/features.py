@@ -21,7 +21,7 @@ from stream_dedup.settings import EngineSettings
 from stream_dedup.text.content import ContentFilter, Contents
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
-from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, peel, site_number
+from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, remove_site_lines, site_number
 from stream_dedup.text.normal import Normaliser, NormalText, word_table
 from stream_dedup.text.segment import segmenter
 from stream_dedup.text.terms import Terms, extract_terms, joined_terms
@@ -231,7 +231,7 @@ class Fingerprinter:
         if not self._learns:
             return contents, EndLines.none(len(articles))
         sites = [site_number(article.site, article.scope) for article in articles]
-        return peel(contents, np.array(sites, np.uint64), learnt)
+        return remove_site_lines(contents, np.array(sites, np.uint64), learnt)
 
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words normalised, as the segmenter sees them."""

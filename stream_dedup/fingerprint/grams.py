@@ -16,7 +16,7 @@ _HALF = np.uint64(32)
 _ANY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-class Room(NamedTuple):
+class GramBuffers(NamedTuple):
     """Scratch arrays for the n-grams of a text, reused for one text after another.
 
     Attributes:
@@ -38,9 +38,9 @@ class Room(NamedTuple):
 
 
 @kernel
-def room_for(longest: int) -> Room:
+def room_for(longest: int) -> GramBuffers:
     """Return scratch arrays for texts of up to `longest` characters."""
-    return Room(
+    return GramBuffers(
         np.empty(longest + 1, np.uint64),
         np.full(2 * table_size(longest), -1, np.int32),
         np.empty(longest + 1, np.uint64),
@@ -51,7 +51,7 @@ def room_for(longest: int) -> Room:
 
 
 @kernel
-def smallest_grams(characters: U32, gram: int, k: int, first: int, room: Room) -> tuple[int, int]:
+def smallest_grams(characters: U32, gram: int, k: int, first: int, room: GramBuffers) -> tuple[int, int]:
     """Write the smallest distinct n-gram hashes of a text to `room.small`, ascending: at least k, or all it has.
 
     Args:

@@ -22,8 +22,8 @@ from stream_dedup.compiled.hashing import (
     upper_half,
 )
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.dictionary import jieba_dictionary
+from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
 
 _SHORTEST, _LONGEST = 2, 4  # characters of a name: longer names begin with a shorter one
 _TAG = "ns"
@@ -36,7 +36,7 @@ class Gazetteer:
 
     Attributes:
         names: open-addressing table of their hashes.
-        begins: filter on their first two characters, see `beginnings`.
+        begins: filter on their first two characters, see `pair_filter`.
     """
 
     names: U64
@@ -51,7 +51,7 @@ def gazetteer() -> Gazetteer:
     chosen = (words.tag_of == words.tags.index(_TAG)) & (lengths >= _SHORTEST) & (lengths <= _LONGEST)
     names = empty_table(int(chosen.sum()))
     place_all(names, hash_spans(words.points, words.stops)[chosen])
-    return Gazetteer(names, beginnings(words.points, (words.stops - lengths)[chosen], _FILTER_BYTES))
+    return Gazetteer(names, pair_filter(words.points, (words.stops - lengths)[chosen], _FILTER_BYTES))
 
 
 @kernel
@@ -67,7 +67,7 @@ def place_hashes(points: U32, names: U64, begins: U8) -> U32:
     used, i = 0, 0
     while i < len(points):
         length = 0
-        if i + 1 < len(points) and may_begin(points[i], points[i + 1], begins):
+        if i + 1 < len(points) and may_be_first_pair(points[i], points[i + 1], begins):
             name = hash_step(HASH_OF_NONE, points[i])
             for longer in range(_SHORTEST, min(_LONGEST, len(points) - i) + 1):
                 name = hash_step(name, points[i + longer - 1])

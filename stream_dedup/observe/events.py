@@ -17,7 +17,7 @@ class Event:
         meaning: what has happened.
         fields: fields besides `timestamp`, `level` and `event`.
         action: what to do; empty if nothing.
-        limited: whether repetitions within half a minute are logged as one line, with `repeated`; see `Complaints`.
+        limited: whether repetitions within half a minute are one line, with `repeated`; see `RecurringFaults`.
     """
 
     name: str

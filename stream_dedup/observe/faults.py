@@ -19,12 +19,12 @@ def raised_at(error: BaseException) -> str:
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
 
 
-def in_full(error: BaseException) -> str:
+def full_traceback(error: BaseException) -> str:
     """Return an exception with its stack and the exceptions that led to it, as Python formats them."""
     return "".join(traceback.format_exception(error)).rstrip()
 
 
-def stack_of(error: BaseException) -> str:
+def traceback_without_messages(error: BaseException) -> str:
     """Return the same without the exceptions' messages, except those of system errors."""
     return "".join(_told(error)).rstrip()
 

@@ -34,7 +34,7 @@ class _QuietHandler(WSGIRequestHandler):
         """Keep probes and scrapes out of the log."""
 
 
-class Observatory:
+class MonitoringServer:
     """Serves the port from its own threads while the context is active.
 
     Args:

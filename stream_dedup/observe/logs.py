@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import structlog
 
-from stream_dedup.observe.faults import in_full, stack_of
+from stream_dedup.observe.faults import full_traceback, traceback_without_messages
 from stream_dedup.settings import REDACTED, LogSettings
 
 _SHORTEST_SECRET = 6  # characters: shorter ones occur in ordinary words
@@ -49,7 +49,7 @@ def _with_exception(
     told = event.pop("exc_info", None)
     error = told[1] if isinstance(told, tuple) else sys.exception()
     if told and error is not None:
-        event["exception"] = in_full(error) if method == "debug" else stack_of(error)
+        event["exception"] = full_traceback(error) if method == "debug" else traceback_without_messages(error)
     return event
 
 

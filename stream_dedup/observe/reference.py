@@ -5,7 +5,7 @@ Knows how to write metrics down; knows no single metric.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
 from stream_dedup.observe.metric import Label, metrics_of
 from stream_dedup.observe.metrics import THEMES
 
@@ -26,7 +26,7 @@ def _page() -> Iterator[str]:
             yield _row(metric.shown(name), kind, metric.labels, metric.meaning, metric.action)
         yield ""
     yield f"## Client library\n\nMetrics of every process that uses Prometheus' client for Python.\n\n{_HEAD}"
-    for one in FOREIGN:
+    for one in CLIENT_LIBRARY_METRICS:
         yield _row(one.name, _spaced(one.kind, one.unit), one.labels, one.meaning, one.action)
     yield ""
 

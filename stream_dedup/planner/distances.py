@@ -36,7 +36,7 @@ _COPIES = (
     (0.9, 4.73, 0.0078),
     (0.95, 3.48, 0.0072),
 )
-LEAST_SIMILAR, MOST_SIMILAR = _COPIES[0][0], _COPIES[-1][0]
+MIN_SIMILARITY, MAX_SIMILARITY = _COPIES[0][0], _COPIES[-1][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +108,15 @@ def copies_of(similarity: float) -> FlipMixture:
     They follow a beta distribution (which makes the distances beta-binomial), interpolated between the measured ones.
 
     Args:
-        similarity: share of the text, from `LEAST_SIMILAR` to `MOST_SIMILAR`.
+        similarity: share of the text, from `MIN_SIMILARITY` to `MAX_SIMILARITY`.
 
     Raises:
         ValueError: the similarity is outside the measured range.
     """
-    if not LEAST_SIMILAR <= similarity <= MOST_SIMILAR:
+    if not MIN_SIMILARITY <= similarity <= MAX_SIMILARITY:
         raise ValueError(
-            f"a similarity of {similarity:g} is out of bounds: distances were measured from {LEAST_SIMILAR:g} to "
-            f"{MOST_SIMILAR:g}"
+            f"a similarity of {similarity:g} is out of bounds: distances were measured from {MIN_SIMILARITY:g} to "
+            f"{MAX_SIMILARITY:g}"
         )
     shares, means, overlaps = np.array(_COPIES).T
     mean = np.interp(similarity, shares, means) / BITS

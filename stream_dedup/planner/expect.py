@@ -13,7 +13,7 @@ from stream_dedup.planner.costs import Space, Traffic, microseconds, space_of, w
 from stream_dedup.planner.distances import F64, FlipMixture
 from stream_dedup.planner.found import FARTHEST, found_pairs
 from stream_dedup.planner.lists import Packed, packed, runs_of, tables_of
-from stream_dedup.planner.strangers import meetings
+from stream_dedup.planner.strangers import stranger_hits
 from stream_dedup.settings import Settings
 
 
@@ -106,7 +106,7 @@ def kept_share(prefix_bits: int, model: Model) -> float:
 
 def _blocks(shape: Shape, tried: int, part: Packed, entries: int, model: Model) -> float:
     """Return the blocks of a run read per article, with full commits, whose keys share some of the blocks."""
-    met = meetings(model.strangers, shape.prefix_bits, entries, part.wrong)
+    met = stranger_hits(model.strangers, shape.prefix_bits, entries, part.wrong)
     articles = model.settings.commit.articles
     keys = articles * shape.tables * met.keys[tried - 1]
     return float(-part.blocks * np.expm1(-keys / part.blocks) / articles)
@@ -121,7 +121,7 @@ def expectation_of(shape: Shape, model: Model) -> Expectation:
     candidates = entries * float(model.strangers.distances()[: shape.max_distance + 1] @ shares)
     tables, runs = tables_of(shape.plan, model.settings), runs_of(entries)
     right_of_all = prod((1 - packed(tables, size).wrong) ** count for size, count in runs)
-    met = meetings(model.strangers, shape.prefix_bits, entries, 1 - right_of_all)
+    met = stranger_hits(model.strangers, shape.prefix_bits, entries, 1 - right_of_all)
     tried = min(shape.probes, len(met.keys))
     # An article's own key is always looked up, as later articles of its batch may be found under it.
     keys, postings = shape.tables * (1 + met.keys[tried - 1] - met.keys[0]), shape.tables * met.postings[tried - 1]

@@ -144,10 +144,10 @@ def packed(lists: Lists, entries: int) -> Packed:
     frozen = entries <= YOUNG_ENTRIES
     most = postings if frozen else FAN_OUT * lists.keys(entries / FAN_OUT)
     size, blocks = filter_bytes(round(most)), 1 << layout.block_bits
-    return Packed(blocks, block_start(layout, postings, blocks), size, wrong_share(8 * size / keys))
+    return Packed(blocks, block_start(layout, postings, blocks), size, false_positive_rate(8 * size / keys))
 
 
-def wrong_share(bits: float) -> float:
+def false_positive_rate(bits: float) -> float:
     """Return the false-positive rate of a filter: the share of absent keys that it takes for present.
 
     Putze, Sanders and Singler 2007, section 3: each line is a Bloom filter, and the number of its keys follows a

@@ -19,7 +19,7 @@ _erfc = np.vectorize(erfc, otypes=[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
-class Meetings:
+class StrangerHits:
     """What an article comes across in one table, by the number of keys that it tries there.
 
     Attributes:
@@ -32,7 +32,7 @@ class Meetings:
 
 
 @lru_cache(maxsize=256)
-def meetings(strangers: FlipMixture, prefix_bits: int, entries: float, wrong: float) -> Meetings:
+def stranger_hits(strangers: FlipMixture, prefix_bits: int, entries: float, wrong: float) -> StrangerHits:
     """Return what an article comes across in a table.
 
     Strangers are independent of one another, so the keys they occupy follow a Poisson process.
@@ -45,7 +45,7 @@ def meetings(strangers: FlipMixture, prefix_bits: int, entries: float, wrong: fl
     """
     expected = entries * _chances(strangers, prefix_bits)
     occupied = 1 - (1 - wrong) * np.exp(-expected)
-    return Meetings(occupied.mean(axis=0).cumsum(), expected.mean(axis=0).cumsum())
+    return StrangerHits(occupied.mean(axis=0).cumsum(), expected.mean(axis=0).cumsum())
 
 
 @lru_cache

@@ -17,7 +17,7 @@ from stream_dedup.settings.stream import (
     OutputSettings,
     StateSettings,
     is_expression,
-    takes_in,
+    topic_matches,
 )
 
 __all__ = [
@@ -39,5 +39,5 @@ __all__ = [
     "WindowSettings",
     "is_expression",
     "load_settings",
-    "takes_in",
+    "topic_matches",
 ]

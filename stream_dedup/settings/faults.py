@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from stream_dedup.settings.kinds import PASSED_ON, FaultsBelowError, form_of, group_of
+from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, NestedSettingsError, form_of, group_of
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -29,7 +29,7 @@ def _described(prefix: _Path, error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_url=False):
         path = (*prefix, *map(str, fault["loc"]))
         below = fault.get("ctx", {}).get("error")
-        if isinstance(below, FaultsBelowError):
+        if isinstance(below, NestedSettingsError):
             yield from _described(below.path, below.faults)
         elif fault["type"] == "extra_forbidden":
             yield from _unknown(path, fault["input"])
@@ -130,7 +130,7 @@ def _near(path: _Path) -> list[str]:
         return [".".join([*path[:-1], *inside])]
     if path[0] not in Settings.model_fields and (groups := get_close_matches(path[0], Settings.model_fields, n=1)):
         meant = ".".join([*groups, *path[1:]])
-        return [meant] if groups[0] in PASSED_ON else get_close_matches(meant, known, n=1) or groups
+        return [meant] if groups[0] in PASSTHROUGH_GROUPS else get_close_matches(meant, known, n=1) or groups
     elsewhere = [name for name in known if name.rpartition(".")[2] == path[-1]]
     return elsewhere[:_MOST_NEAR] or get_close_matches(".".join(path), known, n=_MOST_NEAR, cutoff=_NEAR)
 

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-PASSED_ON = ("kafka", "registry")  # groups of other libraries' properties, whose names contain dots
+PASSTHROUGH_GROUPS = ("kafka", "registry")  # groups of other libraries' properties, whose names contain dots
 # Kafka rejects the names `.` and `..`.
 TOPIC = r"^(?:[a-zA-Z0-9._-]{3,249}|[a-zA-Z0-9._-]?[a-zA-Z0-9_-]|[a-zA-Z0-9_-]\.)$"
 
@@ -41,13 +41,13 @@ class Group(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class SomeOf:
+class SubsetOf:
     """Marks a table that contains some of a group's settings, under the names that they have there."""
 
     group: type[Group]
 
 
-class FaultsBelowError(ValueError):
+class NestedSettingsError(ValueError):
     """Settings in such a table are invalid.
 
     Args:
@@ -66,7 +66,7 @@ def group_of(field: FieldInfo) -> type[BaseModel] | None:
     kind = field.annotation
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
-    return next((mark.group for mark in field.metadata if isinstance(mark, SomeOf)), None)
+    return next((mark.group for mark in field.metadata if isinstance(mark, SubsetOf)), None)
 
 
 class FileRelative:
@@ -82,7 +82,7 @@ def is_path(field: FieldInfo) -> bool:
 _Value = TypeVar("_Value")
 
 
-def no_empty_path(value: _Value) -> _Value:
+def required_path(value: _Value) -> _Value:
     """Return the value of a path, unless it is empty: an unset shell variable would mean the current directory.
 
     Raises:
@@ -93,7 +93,7 @@ def no_empty_path(value: _Value) -> _Value:
     return value
 
 
-def in_utf_8(value: _Value) -> _Value:
+def required_utf8(value: _Value) -> _Value:
     """Return a value that is UTF-8 if it is text: JSON, logs and Kafka clients take no other bytes.
 
     Raises:
@@ -107,7 +107,7 @@ def in_utf_8(value: _Value) -> _Value:
     return value
 
 
-SettingPath = Annotated[Path, BeforeValidator(no_empty_path), BeforeValidator(in_utf_8), FileRelative()]
+SettingPath = Annotated[Path, BeforeValidator(required_path), BeforeValidator(required_utf8), FileRelative()]
 
 
 def unit(name: str) -> dict[str, JsonValue]:

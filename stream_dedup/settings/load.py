@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from stream_dedup.settings.faults import describe_faults, shown
-from stream_dedup.settings.kinds import PASSED_ON, flattened, in_utf_8, is_path
+from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, flattened, is_path, required_utf8
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -85,7 +85,7 @@ def _from_environment(environment: Mapping[str, str], faults: list[str]) -> Tree
     for variable, value in environment.items():
         if variable.startswith(ENVIRONMENT_PREFIX) and not _OF_KUBERNETES.search(variable):
             path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
-            if path[0] in PASSED_ON:
+            if path[0] in PASSTHROUGH_GROUPS:
                 path = [path[0], ".".join(path[1:]).replace("_", ".")]
             _put(tree, path, value, faults)
     return tree
@@ -100,13 +100,13 @@ def _from_flags(flags: Sequence[str], faults: list[str]) -> Tree:
             faults.append(f"{told} is not of the form group.name=value")
             continue
         group, _, rest = name.strip().partition(".")
-        _put(tree, [group, rest] if group in PASSED_ON else name.strip().split("."), value, faults)
+        _put(tree, [group, rest] if group in PASSTHROUGH_GROUPS else name.strip().split("."), value, faults)
     return tree
 
 
 def _put(tree: Tree, path: Sequence[str], value: str, faults: list[str]) -> None:
     try:
-        in_utf_8("".join((*path, value)))
+        required_utf8("".join((*path, value)))
     except ValueError as error:
         faults.append(f"{'.'.join(path)} = {shown(path, value)}: {error}")
         return
@@ -128,7 +128,7 @@ def _overlay(tree: Tree, layer: Tree) -> None:
 
 
 def _with_flat_properties(tree: Tree) -> Tree:
-    for group in PASSED_ON:
+    for group in PASSTHROUGH_GROUPS:
         if isinstance(tree.get(group), dict):
             tree[group] = dict(flattened(tree[group]))
     return tree

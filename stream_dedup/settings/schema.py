@@ -9,10 +9,10 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from stream_dedup.settings.engine import EngineSettings, VerifySettings
-from stream_dedup.settings.kinds import FaultsBelowError, as_text, check_property_names, check_url
+from stream_dedup.settings.kinds import NestedSettingsError, as_text, check_property_names, check_url
 from stream_dedup.settings.redaction import REDACTED, is_secret
 from stream_dedup.settings.serving import ApiSettings, HttpSettings, LogSettings, ShadowSettings, TracingSettings
-from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, takes_in
+from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, topic_matches
 
 _LOCALHOST = frozenset({"localhost", "127.0.0.1"})  # names of one address
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  # nothing is bound here
@@ -78,7 +78,7 @@ class Settings(EngineSettings):
         outputs |= {"shadow.topic": self.shadow.topic} if self.shadow.enabled else {}
         for topic in self.input.topics:
             for name, output in outputs.items():
-                if takes_in(topic, output):
+                if topic_matches(topic, output):
                     raise ValueError(
                         f"input.topics: {topic!r} matches {name} = {output!r}: the service would read its own output"
                     )
@@ -101,7 +101,7 @@ class Settings(EngineSettings):
         try:
             verify = self.shadow_verify()
         except ValidationError as error:
-            raise FaultsBelowError(("shadow", "verify"), error) from None
+            raise NestedSettingsError(("shadow", "verify"), error) from None
         if verify == self.verify and self.shadow.enabled:
             raise ValueError("shadow.enabled = true, but no threshold in shadow.verify differs from the one in force")
         return self

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from stream_dedup.settings.engine import VerifySettings
-from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, SomeOf, check_url, unit
+from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, SubsetOf, check_url, unit
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 16
@@ -85,7 +85,7 @@ class ShadowSettings(Group):
         description="Whether the stream is judged a second time, on a separate state that starts as a copy of the "
         "live one.",
     )
-    verify: Annotated[dict[str, JsonValue], SomeOf(VerifySettings)] = Field(
+    verify: Annotated[dict[str, JsonValue], SubsetOf(VerifySettings)] = Field(
         {}, description="Thresholds that differ from `verify`, by name; the others are those in force."
     )
     topic: str = Field(

@@ -30,7 +30,7 @@ def is_expression(wanted: str) -> bool:
     return wanted.startswith("^")
 
 
-def takes_in(wanted: str, topic: str) -> bool:
+def topic_matches(wanted: str, topic: str) -> bool:
     """Tell whether one of `input.topics`, a name or a regular expression, matches a topic."""
     return re.match(wanted, topic) is not None if is_expression(wanted) else wanted == topic
 
@@ -145,7 +145,7 @@ class InputSettings(Group):
     @model_validator(mode="after")
     def _formats_of_topics(self) -> Self:
         for name in self.formats:
-            if name not in self.topics and not any(takes_in(topic, name) for topic in self.topics):
+            if name not in self.topics and not any(topic_matches(topic, name) for topic in self.topics):
                 raise ValueError(f"input.formats: {name!r} is not one of input.topics ({', '.join(self.topics)})")
         return self
 
@@ -153,7 +153,7 @@ class InputSettings(Group):
         """Return the format of a topic: its own, that of the first regular expression that matches, or the default."""
         if topic in self.formats:
             return self.formats[topic]
-        return next((form for name, form in self.formats.items() if takes_in(name, topic)), self.format)
+        return next((form for name, form in self.formats.items() if topic_matches(name, topic)), self.format)
 
     @property
     def wire_formats(self) -> set[FormatName]:

@@ -92,7 +92,7 @@ class Life:
                     "the broker did not answer: what was not committed will be decided again at the next start"
                 )
 
-    def heed_stop(self, what: str) -> None:
+    def raise_if_stopping(self, what: str) -> None:
         """End a long step that can be resumed, if a stop was requested.
 
         Args:

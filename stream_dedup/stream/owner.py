@@ -14,19 +14,19 @@ import structlog
 from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
-from stream_dedup.observe.advance import Advance
+from stream_dedup.observe.remaining_time import RemainingTime
 from stream_dedup.stream.commit.pipeline import Pipeline
 from stream_dedup.stream.commit.shadowing import Shadow, discard_shadows
-from stream_dedup.stream.equipment import REPLAY, Equipment
-from stream_dedup.stream.input.reader import Intake, Reader
+from stream_dedup.stream.formats import Formats
+from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.statistics import client_statistics
-from stream_dedup.stream.mishaps import Aborts, Outages
 from stream_dedup.stream.output.errors import AbortedError, StuckError
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
-from stream_dedup.stream.rebuild import History, commit_in_silence
-from stream_dedup.stream.wire import Wire
+from stream_dedup.stream.parts import REPLAY, ServiceParts
+from stream_dedup.stream.rebuild import History, commit_without_publishing
+from stream_dedup.stream.transient_faults import Aborts, Outages
 
 if TYPE_CHECKING:
     from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
@@ -41,17 +41,17 @@ class Owner:
     """The process in the role of the owner, for one term after another.
 
     Args:
-        kit: what it has in every role.
+        parts: what it has in every role.
         spans: makes the spans of commits; None if they are not traced.
     """
 
-    def __init__(self, kit: Equipment, spans: "Spans | None") -> None:
-        self._kit = kit
-        self._settings = kit.settings
-        self._life = kit.life
+    def __init__(self, parts: ServiceParts, spans: "Spans | None") -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._life = parts.life
         self._spans = spans
-        self._aborts = Aborts(kit.life, kit.meter, kit.settings.commit.deadline_seconds)
-        self._outages = Outages(kit.life, kit.metrics)
+        self._aborts = Aborts(parts.life, parts.meter, parts.settings.commit.deadline_seconds)
+        self._outages = Outages(parts.life, parts.metrics)
 
     def serve(self) -> None:
         """Read the input and decide until the index is lost, the writer is stuck, or a stop is requested.
@@ -64,37 +64,37 @@ class Owner:
             RegistryError: the schema registry refuses something.
             StoreError: the state cannot be read or written.
         """
-        kit, life, output = self._kit, self._life, self._settings.output
+        parts, life, output = self._parts, self._life, self._settings.output
         life.begin(REPLAY)
-        began, term = time.monotonic(), kit.ownership.term
+        began, term = time.monotonic(), parts.ownership.term
         # The transactional id fences earlier writers of this changelog. A writer with other settings is fenced by the
         # input's group, whose generation has changed by then.
         with (
-            client_statistics(kit.metrics, "consumer") as consumer_statistics,
-            client_statistics(kit.metrics, "producer") as producer_statistics,
+            client_statistics(parts.metrics, "consumer") as consumer_statistics,
+            client_statistics(parts.metrics, "producer") as producer_statistics,
             self._closing_together() as closers,
             ExitStack() as company,
         ):
-            changelog = kit.names.changelog
+            changelog = parts.names.changelog
             writer = Writer(
                 self._settings, changelog, changelog, life.heartbeat, producer_statistics, partial(self._asked, term)
             )
             closers.append(writer.close)
             writer.open()
-            kit.catch_up()
-            company.enter_context(life.hearing(kit.reader.rest, writer.hear))
-            room = kit.topics.room(output.unique)
-            with Wire(self._settings, self._outages.tell_and_live, self._outages.end) as wire:
+            parts.catch_up()
+            company.enter_context(life.hearing(parts.reader.rest, writer.hear))
+            room = parts.topics.room(output.unique)
+            with Formats(self._settings, self._outages.tell_and_live, self._outages.end) as wire:
                 if not self._judge_history(wire.decoder(room), writer):
                     return
                 encoder = wire.encoder()
-            source = Source(self._settings, kit.engine.positions(), kit.topics.identities, consumer_statistics)
+            source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
             closers.append(source.close)
             company.enter_context(life.keeping(source.keep_alive))
-            company.enter_context(life.hearing(partial(kit.meter.tick, source)))
-            sink = Sink(output, writer, encoder, kit.topics.room(output.dead))
+            company.enter_context(life.hearing(partial(parts.meter.tick, source)))
+            sink = Sink(output, writer, encoder, parts.topics.room(output.dead))
             self._trim()
-            kit.metrics.become("active")
+            parts.metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
             self._decide(term, source, sink, writer, room)
 
@@ -106,7 +106,7 @@ class Owner:
             yield closers
         finally:
             if self._life.stopping.is_set():
-                closers.append(self._kit.ownership.leave)
+                closers.append(self._parts.ownership.leave)
             threads = [threading.Thread(target=close, daemon=True) for close in closers]
             for thread in threads:
                 thread.start()
@@ -124,35 +124,35 @@ class Owner:
         Returns:
             Whether everything is judged: if not, a new writer must resume after the last committed batch.
         """
-        kit, life = self._kit, self._life
-        with closing(History(self._settings, kit.engine.positions(), kit.topics.identities)) as history:
+        parts, life = self._parts, self._life
+        with closing(History(self._settings, parts.engine.positions(), parts.topics.identities)) as history:
             if not history.total:
                 return True
             reason = "the group has decided these messages, but the state does not have them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
-            kit.metrics.become("restoring")  # as a standby it would raise the alert that none is active
-            advance = Advance("messages")
+            parts.metrics.become("restoring")  # as a standby it would raise the alert that none is active
+            advance = RemainingTime("messages")
             life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
             for messages in history.batches(self._settings.commit.articles):
                 if messages and not self._judge_in_silence(messages, history.identities, decoder, writer):
                     return False
                 life.heartbeat()
                 life.health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
-                life.heed_stop("decided messages were being judged again")
+                life.raise_if_stopping("decided messages were being judged again")
         return True
 
     def _judge_in_silence(
         self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, writer: Writer
     ) -> bool:
         """Judge a batch that the group has decided; return whether it was committed."""
-        kit = self._kit
-        judged = kit.engine.progress.judged
+        parts = self._parts
+        judged = parts.engine.progress.judged
         try:
-            commit_in_silence(messages, identities, kit.engine, decoder, writer, kit.identity)
+            commit_without_publishing(messages, identities, parts.engine, decoder, writer, parts.identity)
         except AbortedError as error:
             self._aborts.bear(error)
             return False
-        kit.meter.judged_in_silence(kit.engine.progress.judged - judged)
+        parts.meter.judged_in_silence(parts.engine.progress.judged - judged)
         self._aborts.end()
         return True
 
@@ -168,26 +168,26 @@ class Owner:
             writer: already open.
             room: the largest message that the outputs accept, in bytes.
         """
-        kit, life = self._kit, self._life
-        wire = Wire(self._settings, self._outages.tell, self._outages.end)
+        parts, life = self._parts, self._life
+        wire = Formats(self._settings, self._outages.tell, self._outages.end)
         # The wire is closed first: until then the reader's thread may be waiting for the registry.
-        with Reader(source, wire.decoder(room), kit.engine) as reader, self._shadow() as shadow, wire:
-            pipeline = Pipeline(kit.engine, source, reader, sink, writer, kit.identity, life.heartbeat, shadow)
+        with Reader(source, wire.decoder(room), parts.engine) as reader, self._shadow() as shadow, wire:
+            pipeline = Pipeline(parts.engine, source, reader, sink, writer, parts.identity, life.heartbeat, shadow)
             while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
                 pass
 
     @contextmanager
     def _shadow(self) -> Iterator[Shadow | None]:
-        kit = self._kit
+        parts = self._parts
         if not self._settings.shadow.enabled:
-            discard_shadows(kit.directory)
+            discard_shadows(parts.directory)
             yield None
             return
-        with closing(Shadow(self._settings, kit.engine, kit.store, kit.directory, kit.metrics)) as shadow:
+        with closing(Shadow(self._settings, parts.engine, parts.store, parts.directory, parts.metrics)) as shadow:
             yield shadow
 
     def _owns(self, term: int) -> bool:
-        ownership = self._kit.ownership
+        ownership = self._parts.ownership
         ownership.poll()
         return ownership.owner and ownership.term == term
 
@@ -197,7 +197,7 @@ class Owner:
         Raises:
             AbortedError: another process may have owned it.
         """
-        answered = self._kit.ownership.ask(seconds)
+        answered = self._parts.ownership.ask(seconds)
         if answered and not self._owns(term):
             raise AbortedError("another process may have owned the index in the meantime")
         return answered
@@ -206,11 +206,11 @@ class Owner:
         """Commit what has arrived; return whether the source is still usable."""
         life = self._life
         life.health.beat()
-        intake = reader.read(life.stopping)
+        pending = reader.read(life.stopping)
         life.health.wait_for("" if source.assigned else "partitions")
         life.hear()
-        self._kit.upkeep.turn(self._kit.engine.progress)
-        return self._note(reader, pipeline) if intake is None else self._commit(reader, pipeline, intake)
+        self._parts.upkeep.turn(self._parts.engine.progress)
+        return self._note(reader, pipeline) if pending is None else self._commit(reader, pipeline, pending)
 
     def _note(self, reader: Reader, pipeline: Pipeline) -> bool:
         try:
@@ -219,17 +219,17 @@ class Owner:
             return self._go_back(reader, error)
         return True
 
-    def _commit(self, reader: Reader, pipeline: Pipeline, intake: Intake) -> bool:
-        before = self._kit.engine.progress.live
+    def _commit(self, reader: Reader, pipeline: Pipeline, pending: PendingCommit) -> bool:
+        before = self._parts.engine.progress.live
         try:
-            committed = pipeline.commit(intake)
+            committed = pipeline.commit(pending)
         except AbortedError as error:
             return self._go_back(reader, error)
-        self._kit.meter.committed(committed)
+        self._parts.meter.committed(committed)
         if self._spans is not None:
             self._spans.committed(committed)
         self._aborts.end()
-        if self._kit.engine.progress.live[0] != before[0]:
+        if self._parts.engine.progress.live[0] != before[0]:
             self._trim()
         return True
 
@@ -240,7 +240,7 @@ class Owner:
 
     def _trim(self) -> None:
         """Cut off the part of the changelog that is no longer needed."""
-        offset = self._kit.engine.state.begin_of_changelog()
+        offset = self._parts.engine.state.changelog_start()
         if offset:
-            trimmed = self._kit.topics.forget(self._kit.names.changelog, offset)
+            trimmed = self._parts.topics.forget(self._parts.names.changelog, offset)
             log.info("changelog_trimmed", begins=offset, done=trimmed)

@@ -8,9 +8,9 @@ import time
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, make_consumer, ownership_properties, passes
+from stream_dedup.stream.kafka.clients import BrokerError, is_transient, make_consumer, ownership_properties
 
 _RIGHTS = "grant the rights Read on that group, and Read and Describe on the topic of the same name"
 _REMEDIES = {
@@ -43,7 +43,7 @@ class Ownership:
         self._fault: KafkaError | None = None
         self._asking = False
         self._answer: KafkaError | None = None
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
         self._consumer: Consumer = make_consumer(
             settings, {**ownership_properties(settings, owner_topic), "on_commit": self._answered}
         )
@@ -76,12 +76,12 @@ class Ownership:
         error = message.error() if message is not None else None
         if error is None:
             return
-        if not passes(error):
+        if not is_transient(error):
             remedy = _REMEDIES.get(error.code(), "")
             raise BrokerError(
                 f"cannot join the group {self._topic}: {error.str()} ({error.name()}){remedy and f'; {remedy}'}"
             )
-        self._complaints.warning("ownership_waits", error=error.name(), detail=error.str())
+        self._recurring_faults.warning("ownership_waits", error=error.name(), detail=error.str())
 
     def ask(self, seconds: float) -> bool:
         """Ask the group whether this process is still a member: a process that was suspended hears of its loss later.

@@ -13,20 +13,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from stream_dedup.decode import Decoder
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.stores.rocks import open_store
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.commit.pipeline import commit_change
+from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.input.decoded import decode_all
-from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, make_consumer, passes
-from stream_dedup.stream.kafka.places import Place, news_of, offset_of, place_of
-from stream_dedup.stream.kafka.topics import Topics, state_topics, taken_in
+from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
+from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, place_of
+from stream_dedup.stream.kafka.topics import Topics, matching_topics, state_topics
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.state.restore import Report, catch_up
 from stream_dedup.stream.state.states import check_own, digest_of, state_directory
-from stream_dedup.stream.wire import Wire
 
 _READ_MESSAGES = 1_000
 _BUFFERED = 2_000  # messages of a partition held back until the others catch up
@@ -50,7 +50,7 @@ class Rebuild:
         self._settings = settings
         self._report = report
         self._stopping = stopping
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
 
     def run(self) -> int:
         """Build the state; return how many articles were judged.
@@ -76,7 +76,7 @@ class Rebuild:
             catch_up(engine.state, self._settings, names.changelog, identity, self._report)
             judged = engine.progress.judged
             with (
-                Wire(self._settings, self._await_registry) as wire,
+                Formats(self._settings, self._await_registry) as wire,
                 closing(History(self._settings, engine.positions(), topics.identities)) as history,
             ):
                 decoder = wire.decoder(topics.room(self._settings.output.unique))
@@ -86,7 +86,7 @@ class Rebuild:
                     if not messages:
                         continue
                     try:
-                        commit_in_silence(messages, history.identities, engine, decoder, writer, identity)
+                        commit_without_publishing(messages, history.identities, engine, decoder, writer, identity)
                     except AbortedError as error:
                         raise BrokerError(
                             f"{error}: run the same command again to resume after the last commit"
@@ -95,12 +95,12 @@ class Rebuild:
             return engine.progress.judged - judged
 
     def _await_registry(self, outage: RegistryUnreachableError) -> None:
-        self._complaints.warning("registry_out_of_reach", error="registry", detail=str(outage))
+        self._recurring_faults.warning("registry_out_of_reach", error="registry", detail=str(outage))
         if self._stopping.is_set():
             raise RegistryError(f"{outage}: run the same command again to resume after the last commit")
 
 
-def commit_in_silence(
+def commit_without_publishing(
     messages: Sequence[Message],
     identities: Mapping[str, int],
     engine: Deduplicator,
@@ -127,7 +127,7 @@ def commit_in_silence(
     judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
     writer.begin()
     behind = {place_of(message): offset_of(message) + 1 for message in messages}
-    positions = news_of(identities, engine.positions(), ()) | behind
+    positions = identity_updates(identities, engine.positions(), ()) | behind
     commit_change(judged.change, positions, engine, writer, identity, Stopwatch())
 
 
@@ -162,7 +162,7 @@ def _committed(consumer: Consumer, settings: Settings) -> list[TopicPartition]:
     topics = consumer.list_topics(timeout=_ASK_SECONDS).topics
     places = [
         TopicPartition(name, partition)
-        for name in taken_in(settings, topics)
+        for name in matching_topics(settings, topics)
         if name in topics
         for partition in topics[name].partitions
     ]
@@ -205,7 +205,7 @@ class History:
         try:
             committed = _committed(self._consumer, settings)
             self.identities = identify({place.topic for place in committed})
-            self._find(committed, {**positions, **news_of(self.identities, positions, ())})
+            self._find(committed, {**positions, **identity_updates(self.identities, positions, ())})
         except KafkaException as error:
             self._consumer.close()
             raise BrokerError(f"cannot read the input: {error.args[0].str()}") from None
@@ -269,7 +269,7 @@ class History:
                 # If the rest was deleted in the meantime, nothing else leads to the end.
                 if offset >= self._ends.get(key, 0):
                     self._ends.pop(key, None)
-            elif not passes(error):
+            elif not is_transient(error):
                 raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
         self._end()
         full = {key for key, queue in self._queues.items() if len(queue) > _BUFFERED}

@@ -16,22 +16,22 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreDamagedError
-from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings, is_expression
-from stream_dedup.stream.equipment import REPLAY, Equipment, catch_up
 from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.life import Life, stoppable
 from stream_dedup.stream.owner import Owner
 from stream_dedup.stream.ownership import Ownership
+from stream_dedup.stream.parts import REPLAY, ServiceParts, catch_up
 from stream_dedup.stream.standby import stand_by
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import Follower
 from stream_dedup.stream.state.restore import discard_replays
-from stream_dedup.stream.state.snapshots import SnapshotDesk
+from stream_dedup.stream.state.snapshots import SnapshotServer
 from stream_dedup.stream.state.states import (
     check_old_format,
     check_own,
@@ -126,23 +126,23 @@ class Service:
             open_store(directory, self._settings.state) as store,
             metrics.refreshed_by(StateMeter(metrics, store, directory).refresh),
             metrics.refreshed_by(partial(show_memory, metrics)),
-            Observatory(self._settings.http, metrics, life.health) as observatory,
+            MonitoringServer(self._settings.http, metrics, life.health) as monitoring,
         ):
-            log.info("starting", http=observatory.url, state=str(directory))
+            log.info("starting", http=monitoring.url, state=str(directory))
             life.begin("the state to load, and the loops to compile at an installation's first start")
             engine = Deduplicator(settings=self._settings, store=store)
             engine.warm_up()
             # What is loaded so far lives as long as the process: the collector need not scan it again and again.
             gc.freeze()
             gc.set_threshold(_YOUNG_OBJECTS)
-            desk = SnapshotDesk(self._settings.state.directory, store, directory.name)
+            snapshots = SnapshotServer(self._settings.state.directory, store, directory.name)
             with (
-                Upkeep(store, desk) as upkeep,
+                Upkeep(store, snapshots) as upkeep,
                 stoppable(),
-                self._connected(engine, store, directory, topics, upkeep) as kit,
+                self._connected(engine, store, directory, topics, upkeep) as parts,
             ):
                 try:
-                    self._take_roles(kit, Owner(kit, spans))
+                    self._take_roles(parts, Owner(parts, spans))
                 finally:
                     life.health.wait_for("the process to end")
             log.info("stopped", judged=engine.progress.judged)
@@ -150,7 +150,7 @@ class Service:
     @contextmanager
     def _connected(
         self, engine: Deduplicator, store: RocksStore, directory: Path, topics: Topics, upkeep: Upkeep
-    ) -> Iterator[Equipment]:
+    ) -> Iterator[ServiceParts]:
         """Connect to the broker, catch up with the changelog, and yield what a process holds in every role.
 
         Raises:
@@ -178,7 +178,7 @@ class Service:
             life.begin(REPLAY)
             identity = topics.identity(names.changelog)
             catch_up(Follower(engine.state, reader, identity, life.heartbeat), life, metrics)
-            kit = Equipment(
+            parts = ServiceParts(
                 settings=settings,
                 metrics=metrics,
                 life=life,
@@ -194,16 +194,16 @@ class Service:
                 upkeep=upkeep,
             )
             try:
-                with life.keeping(kit.ownership.poll), metrics.refreshed_by(kit.meter.refresh):
-                    yield kit
+                with life.keeping(parts.ownership.poll), metrics.refreshed_by(parts.meter.refresh):
+                    yield parts
             finally:
-                kit.ownership.leave()
+                parts.ownership.leave()
 
-    def _take_roles(self, kit: Equipment, owner: Owner) -> None:
+    def _take_roles(self, parts: ServiceParts, owner: Owner) -> None:
         stopping = self._life.stopping
         self._life.health.start()
-        log.info("started", judged=kit.engine.progress.judged, idf_epoch=kit.engine.epoch.number)
+        log.info("started", judged=parts.engine.progress.judged, idf_epoch=parts.engine.epoch.number)
         while not stopping.is_set():
-            stand_by(kit)
+            stand_by(parts)
             if not stopping.is_set():
                 owner.serve()

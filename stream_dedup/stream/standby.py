@@ -3,12 +3,12 @@
 Knows when a standby is ready to take over; knows nothing of the input.
 """
 
-from stream_dedup.stream.equipment import REPLAY, Equipment
+from stream_dedup.stream.parts import REPLAY, ServiceParts
 
 _FOLLOW_SECONDS = 0.1  # to wait for the next record
 
 
-def stand_by(kit: Equipment) -> None:
+def stand_by(parts: ServiceParts) -> None:
     """Follow the changelog until this process owns the index or a stop is requested.
 
     Raises:
@@ -16,14 +16,14 @@ def stand_by(kit: Equipment) -> None:
         BrokerError: the broker refuses.
         StoreError: the state cannot be read or written.
     """
-    kit.metrics.become("standby")
-    kit.meter.idle()
-    follower = kit.follower()
-    while not (kit.life.stopping.is_set() or kit.ownership.owner):
+    parts.metrics.become("standby")
+    parts.meter.idle()
+    follower = parts.follower()
+    while not (parts.life.stopping.is_set() or parts.ownership.owner):
         follower.follow(_FOLLOW_SECONDS)
-        kit.reader.bounds()
+        parts.reader.bounds()
         left = follower.remaining
-        kit.meter.following(follower.position, left)
-        kit.upkeep.turn(kit.engine.progress)
-        behind = left > kit.settings.state.lag_records
-        kit.life.health.wait_for(f"{REPLAY}: {left:,} records left" if behind else "")
+        parts.meter.following(follower.position, left)
+        parts.upkeep.turn(parts.engine.progress)
+        behind = left > parts.settings.state.lag_records
+        parts.life.health.wait_for(f"{REPLAY}: {left:,} records left" if behind else "")

@@ -15,7 +15,7 @@ from stream_dedup.index.records.generations import ranges
 from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.stream.state.snapshots import SnapshotDesk
+from stream_dedup.stream.state.snapshots import SnapshotServer
 
 _TURN_SECONDS = 1.0
 _FIRST = Progress().generations[0]
@@ -28,12 +28,12 @@ class Upkeep:
 
     Args:
         store: the state.
-        desk: takes requests for snapshots.
+        snapshots: takes requests for snapshots.
     """
 
-    def __init__(self, store: RocksStore, desk: SnapshotDesk) -> None:
+    def __init__(self, store: RocksStore, snapshots: SnapshotServer) -> None:
         self._store = store
-        self._desk = desk
+        self._snapshots = snapshots
         self._oldest = -1
         self._turned_at = 0.0
         self._expired: queue.SimpleQueue[Generation | None] = queue.SimpleQueue()
@@ -64,7 +64,7 @@ class Upkeep:
             # At the first turn too: an earlier process may have ended before it was done.
             self._oldest = oldest.number
             self._expired.put(oldest)
-        self._desk.serve()
+        self._snapshots.serve()
 
     def _reclaim(self) -> None:
         while (oldest := self._expired.get()) is not None:

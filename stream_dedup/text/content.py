@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled.hashing import I64, U8, U32, code_points
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.text.beginnings import beginnings, may_begin
 from stream_dedup.text.links import LINK_MARKS, may_link, without_links
 from stream_dedup.text.normal import Normaliser, word_table
+from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
 from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
 from stream_dedup.text.texts import Texts, followed
 
@@ -47,7 +47,7 @@ class _Phrases(NamedTuple):
         offsets: phrase i is points[offsets[i]:offsets[i + 1]].
         first: number of the first phrase that begins with each code point, shape (0x110000,).
         kinds: flags `_BEGINS`, `_IS`, `_LINKS` and `ENDS` of each code point, shape (0x110000,).
-        begins: filter of the phrases of two characters or more, see `beginnings`.
+        begins: filter of the phrases of two characters or more, see `pair_filter`.
     """
 
     points: U32
@@ -93,7 +93,7 @@ def _phrases_of(ordered: list[str]) -> _Phrases:
         first[point] = number
         kinds[point] |= _BEGINS if len(ordered[number]) > 1 else _IS
     points, offsets = code_points("".join(ordered)).copy(), np.cumsum([0, *map(len, ordered)], dtype=np.int64)
-    begins = beginnings(points, offsets[:-1][np.diff(offsets) > 1], _FILTER_BYTES)
+    begins = pair_filter(points, offsets[:-1][np.diff(offsets) > 1], _FILTER_BYTES)
     return _Phrases(points, offsets, first, kinds, begins)
 
 
@@ -122,7 +122,7 @@ def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -
     for i in range(len(points)):
         kind = kinds[points[i]]
         # A single branch: only about one character in 25 gets past it.
-        if i < last and not (kind & marks != 0) | may_begin(points[i], points[i + 1], begins):
+        if i < last and not (kind & marks != 0) | may_be_first_pair(points[i], points[i + 1], begins):
             continue
         if kind & links and may_link(points, i):
             return _MAY_LINK, False

@@ -74,7 +74,7 @@ def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[n
 
 
 @cache
-def sprawling() -> NDArray[np.bool_]:
+def expands_to_phrase() -> NDArray[np.bool_]:
     """Return which code points NFKC expands to whole phrases: a text of them would grow eighteenfold."""
     table = np.zeros(_CODE_POINTS, np.bool_)
     forms = _forms()

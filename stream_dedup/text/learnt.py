@@ -34,7 +34,7 @@ class LearnRule(NamedTuple):
     most: int
 
 
-def rule_of(settings: TextSettings) -> LearnRule:
+def learn_rule_of(settings: TextSettings) -> LearnRule:
     """Return the rule that the settings define."""
     return LearnRule(settings.learn_min, settings.learn_share, settings.learn_max)
 
@@ -58,7 +58,7 @@ class LineCounts:
         place_all(self.learnt, own)
         self._rule = rule
         self._counts = DocumentCounts(rule.most)
-        self._counts.add(0, aged(frozen))
+        self._counts.add(0, with_decay(frozen))
 
     def add(self, delta: Counts) -> None:
         """Add the counts of more articles: pairs of a line's or a site's number and how many articles have it."""
@@ -119,7 +119,7 @@ def learnt_lines(frozen: Counts, rule: LearnRule) -> U64:
     return learnt
 
 
-def aged(counts: Counts) -> Counts:
+def with_decay(counts: Counts) -> Counts:
     """Return counts with an eighth of each, rounded up, forgotten; those that reach 0 are left out."""
     older = counts.copy()
     older["documents"] -= (counts["documents"] + _FORGOTTEN - 1) // _FORGOTTEN

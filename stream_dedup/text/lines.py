@@ -77,17 +77,17 @@ class EndLines:
         """Return the numbers of an article's site and lines."""
         return self.keys[self.offsets[article] : self.offsets[article + 1]]
 
-    def told_otherwise(self, learnt: U64, since: U64) -> Bool:
+    def affected_by(self, learnt: U64, since: U64) -> Bool:
         """Return for which articles a newer set of learnt lines means removing other lines, shape (n,).
 
         Args:
-            learnt: the lines learnt when these were found, see `peel`.
+            learnt: the lines learnt when these were found, see `remove_site_lines`.
             since: the lines learnt now.
         """
         # A walk from either end stays the same as long as each line on it is still learnt, or still is not.
         if np.array_equal(learnt, since):
             return np.zeros(len(self.taken), np.bool_)
-        return _told_otherwise(self.offsets, self.keys, learnt, since)
+        return _affected_by(self.offsets, self.keys, learnt, since)
 
     def part(self, start: int, stop: int) -> "EndLines":
         """Return the end lines of the articles from `start` up to, not including, `stop`."""
@@ -95,7 +95,7 @@ class EndLines:
         return EndLines(self.offsets[start : stop + 1] - first, self.keys[first:last], self.taken[start:stop])
 
 
-class Peeled(NamedTuple):
+class WithoutSiteLines(NamedTuple):
     """Contents without their sites' lines.
 
     Attributes:
@@ -123,7 +123,7 @@ def site_of(key: np.uint64) -> np.uint64:
     return upper | (mix64(upper) & _LOWER)
 
 
-def peel(contents: Contents, sites: U64, learnt: U64) -> Peeled:
+def remove_site_lines(contents: Contents, sites: U64, learnt: U64) -> WithoutSiteLines:
     """Return contents without the lines of their sites, and the lines to be counted.
 
     Sentences of 6 word characters or more are looked at from each end inwards, until three of them are not learnt or
@@ -135,16 +135,16 @@ def peel(contents: Contents, sites: U64, learnt: U64) -> Peeled:
         learnt: open-addressing table of the lines known to be sites'.
     """
     texts = contents.texts
-    points, offsets, key_offsets, keys, taken = _peel(
+    points, offsets, key_offsets, keys, taken = _remove_site_lines(
         texts.points, texts.offsets, sites, learnt, sentence_marks(), word_table()
     )
     left = contents_of(Texts(points, offsets), taken)
     bare = left.bare | contents.bare & ~taken
-    return Peeled(Contents(left.texts, bare), EndLines(key_offsets, keys, taken))
+    return WithoutSiteLines(Contents(left.texts, bare), EndLines(key_offsets, keys, taken))
 
 
 @kernel
-def _peel(
+def _remove_site_lines(
     points: U32, offsets: I64, sites: U64, learnt: U64, marks: U8, is_word: Bool
 ) -> tuple[U32, I64, I64, U64, Bool]:
     """Return what is left of texts, as points and offsets, then the fields of `EndLines`."""
@@ -193,7 +193,7 @@ def _end_lines(
 
 
 @kernel
-def _told_otherwise(offsets: I64, keys: U64, learnt: U64, since: U64) -> Bool:
+def _affected_by(offsets: I64, keys: U64, learnt: U64, since: U64) -> Bool:
     otherwise = np.zeros(len(offsets) - 1, np.bool_)
     for article in range(len(otherwise)):
         for key in keys[offsets[article] + 1 : offsets[article + 1]]:  # after the site's own number

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.compiled.hashing import I64, U32
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, forms_of, sprawling
+from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, expands_to_phrase, forms_of
 from stream_dedup.text.markup import strip_html
 from stream_dedup.text.texts import Texts
 
@@ -62,7 +62,7 @@ class Normaliser:
         if not texts:
             return Texts.none(0)
         raw = Texts.of_strings([strip_html(text) if self._strip_html else text for text in texts])
-        spans = _spans(raw.points, raw.offsets, self._fast, self._settled, sprawling())
+        spans = _spans(raw.points, raw.offsets, self._fast, self._settled, expands_to_phrase())
         # Decoded all at once: every array operation that releases the GIL has to wait to get it back.
         whole = spans.points.tobytes().decode("utf-32-le", "surrogatepass")
         own = [whole[start:stop] for start, stop in pairwise(spans.offsets.tolist())]
@@ -91,7 +91,7 @@ class _Spans(NamedTuple):
 
 
 @kernel
-def _spans(raw: U32, offsets: I64, table: U32, settled: U32, sprawls: Bool) -> _Spans:
+def _spans(raw: U32, offsets: I64, table: U32, settled: U32, expands: Bool) -> _Spans:
     """Return the parts of texts that have to be composed: special characters, each with the one before it.
 
     No other character joins with the one before it, so a table look-up suffices for the rest of the text.
@@ -101,7 +101,7 @@ def _spans(raw: U32, offsets: I64, table: U32, settled: U32, sprawls: Bool) -> _
         offsets: of each text.
         table: for a raw text, see `forms_of`.
         settled: for a text in NFKC, likewise.
-        sprawls: see `sprawling`.
+        expands: see `expands_to_phrase`.
     """
     starts, stops = np.empty(len(raw), np.int64), np.empty(len(raw), np.int64)
     found = 0
@@ -120,7 +120,7 @@ def _spans(raw: U32, offsets: I64, table: U32, settled: U32, sprawls: Bool) -> _
     points, kept = np.empty((stops[:found] - starts[:found]).sum(), np.uint32), np.zeros(found + 1, np.int64)
     for span in range(found):
         kept[span + 1] = kept[span] + _without_excess(
-            raw[starts[span] : stops[span]], settled, sprawls, points[kept[span] :]
+            raw[starts[span] : stops[span]], settled, expands, points[kept[span] :]
         )
     return _Spans(starts[:found], stops[:found], points[: kept[found]], kept)
 
@@ -134,7 +134,7 @@ def _has(raw: U32, table: U32, what: np.uint32) -> bool:
 
 
 @kernel
-def _without_excess(raw: U32, settled: U32, sprawls: Bool, kept: U32) -> int:
+def _without_excess(raw: U32, settled: U32, expands: Bool, kept: U32) -> int:
     """Write a text to `kept` without characters that expand to phrases and excess combining marks; return its length.
 
     Sorting combining marks takes quadratic time.
@@ -143,7 +143,7 @@ def _without_excess(raw: U32, settled: U32, sprawls: Bool, kept: U32) -> int:
     for point in raw:
         marks = marks + 1 if settled[point] == DELETE else 0
         kept[used] = point
-        used += (marks <= _LONGEST_MARKS) & (not sprawls[point])
+        used += (marks <= _LONGEST_MARKS) & (not expands[point])
     return used
 
 

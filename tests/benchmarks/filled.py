@@ -13,7 +13,7 @@ from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.changelog import Commit
-from stream_dedup.index.entries.entries import COMPARABLE, WEIGHED
+from stream_dedup.index.entries.entries import COMPARABLE, IN_TABLES
 from stream_dedup.index.lookup.candidates import rows_of
 from stream_dedup.index.lookup.keys import spread
 from stream_dedup.index.lookup.multi import posting_kinds
@@ -21,7 +21,7 @@ from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, table_keys
 from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.records.records import ArticleRecord, key_of
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.steps import Step
 from stream_dedup.index.stores.store import Family, MemoryStore, Puts
@@ -74,7 +74,7 @@ def insertion_us(plan: TablePlan, settings: EngineSettings, population: Populati
         numbers = np.repeat(np.arange(part.start, part.stop, dtype=np.uint64), plan.tables)
         began = time.process_time()
         keys = spread(table_keys(plan.prefixes(fingerprints)).ravel(), TABLE_KEY_BITS)
-        shelf.add([Flat(keys, numbers, np.repeat(fingerprints, plan.tables))], part.stop)
+        shelf.add([KeyedPostings(keys, numbers, np.repeat(fingerprints, plan.tables))], part.stop)
         shelf.finish_merges(progress)
         seconds += time.process_time() - began
     shelf.close()
@@ -96,7 +96,7 @@ def step_of(
     before, count = state.progress, len(fingerprints)
     articles = round(count / INDEXED_SHARE)
     times = _START_MS + _DAY_MS * np.arange(before.entries, before.entries + count) // 100_000
-    flags = np.full(count, COMPARABLE | WEIGHED, np.uint8)
+    flags = np.full(count, COMPARABLE | IN_TABLES, np.uint8)
     rows = rows_of(features, fingerprints, times, flags, np.zeros(count, np.uint64))
     fixed = state.index.format.entries(rows, np.arange(count), features.sketches.landmarks, 0)
     generations = before.generations

@@ -20,8 +20,8 @@ from rich.table import Table
 from stream_dedup import Decision, Deduplicator
 from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.output_fields import link_fields
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.told import link_fields
 from tests.benchmarks.throughput.articles import decoded, read_articles, sample_articles
 
 _PACKAGE = "stream_dedup"

@@ -31,7 +31,7 @@ from rich.table import Table
 from stream_dedup.cli.quantity import quantity
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import limits_of
-from stream_dedup.engine.judge import JUDGE, Cases, proved
+from stream_dedup.engine.judge import JUDGE, JudgingInput, proved
 from stream_dedup.index.lookup.candidates import Candidates, Search
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.ledger import Progress
@@ -141,7 +141,7 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     first = search.candidates()
     rows = np.full(len(first.names) + count, -1, np.int64)
     zeros = np.zeros(count, np.int64)
-    cases = Cases(np.full(count, JUDGE, np.int64), rows, rows, zeros, zeros)
+    cases = JudgingInput(np.full(count, JUDGE, np.int64), rows, rows, zeros, zeros)
     duplicates = np.array([False, True, True, True, True])
     proven = proved(first, cases, index.caps(), limits_of(filling.settings), duplicates)
     clock.lap("verify")
@@ -242,7 +242,7 @@ def _insertion(filling: Filling) -> float:
         if index.shelf.young_first != frozen:
             young, frozen = Young(index.kinds), index.shelf.young_first
         # Repeats what the state does in `apply`, where the time could not be told apart from RocksDB's.
-        young.add(index.flats(step.entries, step.numbers()))
+        young.add(index.keyed_postings(step.entries, step.numbers()))
         clock.lap("insert")
         filling.apply(step)
     clock.lap("other")

@@ -15,7 +15,7 @@ import yaml
 
 from stream_dedup import Settings, __version__, load_settings
 from stream_dedup.observe.health import Health
-from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings
 from stream_dedup.settings.kinds import TOPIC
@@ -249,8 +249,8 @@ def test_probes_are_answered(full: Manifests) -> None:
     """Each path that Kubernetes asks is one that the service has an answer for: one that it lacks is not found."""
     paths = [full.container()[f"{probe}Probe"]["httpGet"]["path"] for probe in ("startup", "liveness", "readiness")]
     paths.append(full.one("ServiceMonitor")["spec"]["endpoints"][0]["path"])
-    with Observatory(HttpSettings(port=0), Metrics(), Health(60)) as observatory:
-        assert [_status(f"{observatory.url}{path}") for path in paths] == [503, 200, 503, 200]
+    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
+        assert [_status(f"{monitoring.url}{path}") for path in paths] == [503, 200, 503, 200]
 
 
 def _status(url: str) -> int:

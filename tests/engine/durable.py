@@ -12,7 +12,7 @@ import numpy as np
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.engine.judged import Change
 from stream_dedup.index.changelog import Commit, CommitReader, LogRecord, commit_records
-from stream_dedup.index.records.ledger import ChangelogPlace, Positions
+from stream_dedup.index.records.ledger import ChangelogPosition, Positions
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, StoreError
 from tests.engine.model import Item
@@ -63,10 +63,10 @@ def commits(log: Log, reader: CommitReader, begin: int = 0) -> Iterator[tuple[Co
             yield commit, offset + 1
 
 
-def append(engine: Deduplicator, change: Change, positions: Positions, log: Log) -> ChangelogPlace:
+def append(engine: Deduplicator, change: Change, positions: Positions, log: Log) -> ChangelogPosition:
     """Append a change to the log; return the place behind it, which is before the transaction's marker."""
     log.append(list(commit_records(engine.commit_of(change, positions))))
-    return ChangelogPlace(TOPIC, log.end - 1)
+    return ChangelogPosition(TOPIC, log.end - 1)
 
 
 def written(engine: Deduplicator, log: Log, batches: Sequence[Sequence[Item]]) -> None:
@@ -106,8 +106,8 @@ def shown_lists(engine: Deduplicator) -> Lists:
     """Return what each posting list shows, by the place of its kind and its key: entries and what postings carry."""
     shelf, floor = engine.state.index.shelf, engine.progress.generations[0].first_entry
     keys: dict[int, set[int]] = {}
-    for place, flat in shelf.flats():
-        keys.setdefault(place, set()).update(flat.keys.tolist())
+    for place, keyed in shelf.keyed_postings():
+        keys.setdefault(place, set()).update(keyed.keys.tolist())
     lists: Lists = {}
     for place, own in keys.items():
         found = shelf.find(place, np.array(sorted(own), np.uint64), floor, None)

@@ -200,13 +200,13 @@ class Model:
             )
         siblings = self._siblings(article)
         before = record or next(iter(siblings), None)
-        best, freshest = self._best(article, {article.id, *(sibling.member.id for sibling in siblings)})
+        best, newest_match_ms = self._best(article, {article.id, *(sibling.member.id for sibling in siblings)})
         home = None
         if best is not None and self._groups[best.cluster].canonical.id == article.id:
             # A copy of an earlier text of this very article, of which something is known as long as it has copies.
             assert record is not None
             home, best = best.cluster, None
-        return self._remember(article, window, record, before, best, freshest, home)
+        return self._remember(article, window, record, before, best, newest_match_ms, home)
 
     def _record(self, name: str) -> _Record | None:
         record = self._records.get(name)
@@ -220,7 +220,7 @@ class Model:
 
     def _best(self, article: Article, left_out: set[str]) -> tuple[_Entry | None, float]:
         """Return the entry that is most like an article, and the window time of the newest that is like it."""
-        best, most, freshest = None, 0.0, -math.inf
+        best, most, newest_match_ms = None, 0.0, -math.inf
         for entry in self._entries:
             if not entry.active or entry.window < self._floor or entry.article in left_out:
                 continue
@@ -230,10 +230,10 @@ class Model:
                 continue
             score = _cosine(article.body, entry.body) + 2 * (relation is Relation.EXACT)
             if relation is not None:
-                freshest = max(freshest, entry.window)
+                newest_match_ms = max(newest_match_ms, entry.window)
             if relation is not None and score > most:
                 best, most = entry, score
-        return best, freshest
+        return best, newest_match_ms
 
     def _remember(
         self,
@@ -242,13 +242,13 @@ class Model:
         record: _Record | None,
         before: _Record | None,
         best: _Entry | None,
-        freshest: float,
+        newest_match_ms: float,
         home: int | None,
     ) -> Seen:
         shown, content = self._shown(article, before, best), _content(article.body)
         contents = [content, *(record.contents if record else [])]
         relation, drifted = shown[3], best is not None and self._drifted(article.body, best.body)
-        ageing = freshest < window - self.settings.window.days * DAY / 8
+        ageing = newest_match_ms < window - self.settings.window.days * DAY / 8
         sealed = best is not None and best.sealed
         indexed = best is None or (drifted and not sealed) or (ageing and relation in {Relation.EXACT, Relation.NEAR})
         if record is not None and not self._stays(record, best, home):

@@ -16,8 +16,8 @@ from starlette.types import Message
 from stream_dedup import Article, Deduplicator
 from stream_dedup.api.app import make_app
 from stream_dedup.ask.answers import PublishedLink
-from stream_dedup.ask.bounds import MOST_MEMBERS, MOST_SIMILAR, MOST_SKIPPED
-from stream_dedup.ask.desk import Desk
+from stream_dedup.ask.bounds import MAX_SIMILARITY, MOST_MEMBERS, MOST_SKIPPED
+from stream_dedup.ask.query_service import QueryService
 from stream_dedup.encode.shapes import CLUSTER, LINK, SOURCE
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Health
@@ -58,12 +58,12 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _client(directory: Path, **api: object) -> Iterator[TestClient]:
     settings = _settings(directory, **api)
-    with Desk(settings) as desk, _asking(lambda: desk, settings, Health(1.0)) as client:
+    with QueryService(settings) as queries, _asking(lambda: queries, settings, Health(1.0)) as client:
         yield client
 
 
-def _asking(desk: Callable[[], Desk], settings: Settings, health: Health) -> TestClient:
-    return TestClient(make_app(desk, settings, health), base_url="http://127.0.0.1")
+def _asking(queries: Callable[[], QueryService], settings: Settings, health: Health) -> TestClient:
+    return TestClient(make_app(queries, settings, health), base_url="http://127.0.0.1")
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_as_much_may_be_asked_for_as_on_the_command_line(client: TestClient) -> 
     told = client.get("/openapi.json").json()
     parameters = {one["name"]: one["schema"] for one in told["paths"]["/v1/cluster"]["get"]["parameters"]}
     assert (parameters["limit"]["maximum"], parameters["offset"]["maximum"]) == (MOST_MEMBERS, MOST_SKIPPED)
-    assert told["components"]["schemas"]["Asking"]["properties"]["limit"]["maximum"] == MOST_SIMILAR
+    assert told["components"]["schemas"]["SimilarRequest"]["properties"]["limit"]["maximum"] == MAX_SIMILARITY
 
 
 def test_an_article_a_cluster_and_what_is_similar(client: TestClient) -> None:
@@ -389,7 +389,7 @@ def test_questions_at_once_have_a_bound(directory: Path) -> None:
     """One more is told so in the shape of all errors; probes are answered meanwhile, and then all of the others."""
     settings, health, allowed = _settings(directory), Health(60.0), threading.Event()
 
-    def desk_in_time() -> Desk:
+    def desk_in_time() -> QueryService:
         assert allowed.wait(_SECONDS)
         raise StoreError("no state yet")
 
@@ -416,7 +416,7 @@ def test_half_a_question_keeps_nobody_out(directory: Path) -> None:
     half = b'{"body": "' + b"x" * 1_000
     settings, closed, statuses = _settings(directory, max_body_bytes=1 << 10), asyncio.Event(), list[int]()
 
-    def nobody() -> Desk:
+    def nobody() -> QueryService:
         raise StoreError("no state yet")
 
     app = make_app(nobody, settings, Health(60.0))
@@ -560,7 +560,7 @@ def test_fault_of_the_service_is_told_as_such(fault: type[Exception], directory:
     """In the shape of all errors, without what went wrong within: that is for the log."""
     settings = _settings(directory)
 
-    def broken() -> Desk:
+    def broken() -> QueryService:
         raise fault("a secret of the inside")
 
     app = make_app(broken, settings, Health(60.0))
@@ -583,7 +583,7 @@ def test_half_a_body_is_no_question(directory: Path) -> None:
         {"type": "http.disconnect"},
     ]
 
-    def nobody() -> Desk:
+    def nobody() -> QueryService:
         raise AssertionError("it was asked")
 
     async def receive() -> Message:
@@ -600,7 +600,7 @@ def test_probes_answer_without_a_token(directory: Path) -> None:
     """They tell how far the API is; as long as there is no state questions are answered with 503, and the reason."""
     settings, health = _settings(directory, token=_TOKEN, host="0.0.0.0"), Health(60.0)  # noqa: S104  # nobody listens
 
-    def no_desk() -> Desk:
+    def no_desk() -> QueryService:
         raise StoreError("no state yet")
 
     health.wait_for("a state to read")

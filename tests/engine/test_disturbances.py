@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from stream_dedup import Deduplicator
 from stream_dedup.engine.judged import Judged
 from stream_dedup.index.changelog import ChangelogError, CommitReader, commit_records
-from stream_dedup.index.records.ledger import ChangelogPlace
+from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import MemoryStore
 from tests.engine.durable import TOPIC, Log, commits, contents, follow
@@ -104,7 +104,7 @@ class Disturbed(RuleBasedStateMachine):
         positions = {_INPUT: self.engine.positions().get(_INPUT, 0) + len(judged.outcomes)}
         self.topics.log.append(list(commit_records(self.engine.commit_of(judged.change, positions))))
         self.topics.take(judged)
-        place = ChangelogPlace(TOPIC, self.topics.log.end - 1)
+        place = ChangelogPosition(TOPIC, self.topics.log.end - 1)
         return lambda: self.engine.apply(judged.change, positions, place)
 
     def _new_standby(self) -> None:
@@ -192,7 +192,7 @@ class Disturbed(RuleBasedStateMachine):
     @rule(tombstones=st.booleans())
     def changelog_is_cleaned(self, tombstones: bool) -> None:  # noqa: FBT001  # drawn
         """Let the broker compact the changelog and delete what is before the window."""
-        self.topics.log.cut(self.engine.state.begin_of_changelog() or 0)
+        self.topics.log.cut(self.engine.state.changelog_start() or 0)
         self.topics.log.compact(tombstones=tombstones)
 
     # ------------------------------------------------------------------------------------------- invariants

@@ -11,14 +11,14 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Relation, Withdrawal, Withdrawn
-from stream_dedup.ask.desk import Desk, NoReasonError, UniqueArticleError
 from stream_dedup.ask.follower import Follower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
+from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueArticleError
 from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Health
-from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings, Settings
 from tests.engine.model import BEGIN, DAY, HOUR, article, text
@@ -54,16 +54,16 @@ def _fill(engine: Deduplicator) -> list[Decision]:
 
 def test_what_a_text_is_like_is_what_the_engine_would_decide(engine: Deduplicator, tmp_path: Path) -> None:
     """The likest article is the one that a link would name, with its numbers; through epochs, runs and merges."""
-    with Desk(_settings(tmp_path / "state")) as desk:
+    with QueryService(_settings(tmp_path / "state")) as queries:
         copies = 0
         for start in range(_BATCH, len(articles()), _BATCH):
             engine.process(articles()[start : start + _BATCH])
             # Where a loop is still to be compiled a merge would take longer than all batches.
             engine.state.index.shelf.finish_merges(engine.progress)
-            desk.refresh()
+            queries.refresh()
             for article in map(_anew, articles()[start : start + _BATCH : 3]):
                 (decision,) = engine.decide([article]).decisions
-                answer = desk.similar(article)
+                answer = queries.similar(article)
                 assert answer.unseen_entries == 0
                 assert answer.decision == ("unique" if decision.unique else "duplicate")
                 if decision.link is None:
@@ -95,9 +95,9 @@ def test_decision_is_that_of_the_engine_where_the_likest_is_no_duplicate(tmp_pat
         for one in (Article("changed", half[:-3]), article("whole")):
             assert engine.add(one).unique
         assert engine.decide([Article("?", half)]).decisions[0].link
-        with Desk(settings) as desk:
-            answer = desk.similar(Article("?", half))
-            besides = desk.similar(Article("?", half), besides="whole")
+        with QueryService(settings) as queries:
+            answer = queries.similar(Article("?", half))
+            besides = queries.similar(Article("?", half), besides="whole")
     assert (answer.decision, answer.articles[0].id, answer.articles[0].relation) == ("duplicate", "whole", "contained")
     assert {one.id for one in answer.articles} == {"whole", "changed"}
     assert (besides.decision, besides.articles[0].id) == ("unique", "changed")
@@ -111,8 +111,8 @@ def test_decision_is_that_of_the_engine_along_a_chain_of_edits(tmp_path: Path) -
         drifted = engine.add_batch([article("original"), article("drifted", variant=3)])[1]
         assert (drifted.unique, drifted.indexed) == (False, True)
         assert engine.decide([asked]).decisions[0].link is None
-        with Desk(settings) as desk:
-            answer = desk.similar(asked)
+        with QueryService(settings) as queries:
+            answer = queries.similar(asked)
     assert answer.decision == "unique"
     assert (answer.articles[0].id, answer.articles[0].relation) == ("drifted", "near")
 
@@ -120,29 +120,29 @@ def test_decision_is_that_of_the_engine_along_a_chain_of_edits(tmp_path: Path) -
 def test_nothing_is_remembered_of_a_question(engine: Deduplicator, tmp_path: Path) -> None:
     """A text that was asked about is as new as before."""
     article = Article("asked", "这是一篇只被问过、从来没有进入过数据流的文章，里面有足够多的词语。" * 3)
-    with Desk(_settings(tmp_path / "state")) as desk:
+    with QueryService(_settings(tmp_path / "state")) as queries:
         for _ in range(2):
-            desk.refresh()
-            assert desk.similar(article).decision == "unique"
+            queries.refresh()
+            assert queries.similar(article).decision == "unique"
         with pytest.raises(UnknownArticleError, match="'asked'"):
-            desk.article("asked")
+            queries.article("asked")
     assert engine.progress.judged == _BATCH
 
 
 def test_articles_and_clusters_are_those_of_the_decisions(engine: Deduplicator, tmp_path: Path) -> None:
     """Each article with its link, and each cluster with as many members and sources as links name it."""
-    with Desk(_settings(tmp_path / "state")) as desk:
+    with QueryService(_settings(tmp_path / "state")) as queries:
         decisions = _fill(engine)
-        desk.refresh()
+        queries.refresh()
         for decision in decisions:
             link = decision.link
             if link is None or link.relation in {Relation.REDELIVERY, Relation.REVISION}:
                 continue
-            answer = desk.article(decision.article.id)
+            answer = queries.article(decision.article.id)
             assert answer.link is not None
             assert (answer.link.matched, answer.link.hamming) == (link.matched, link.hamming)
             assert answer.link.candidate_source is link.source
-            cluster = desk.cluster(decision.article.id, most=1000)
+            cluster = queries.cluster(decision.article.id, most=1000)
             members = {member.id: member for member in cluster.members}
             assert {decision.article.id, link.matched, link.duplicate_of} <= set(members)
             assert members[cluster.canonical].canonical
@@ -153,11 +153,11 @@ def test_articles_and_clusters_are_those_of_the_decisions(engine: Deduplicator, 
 def test_members_come_page_by_page(engine: Deduplicator, tmp_path: Path) -> None:
     """Pages of two make the whole, in the same order."""
     _fill(engine)
-    with Desk(_settings(tmp_path / "state")) as desk:
-        sizes = {article.id: desk.cluster(article.id).known for article in articles() if _known(desk, article.id)}
+    with QueryService(_settings(tmp_path / "state")) as queries:
+        sizes = {article.id: queries.cluster(article.id).known for article in articles() if _known(queries, article.id)}
         largest = max(sizes, key=lambda name: sizes[name])
-        whole = desk.cluster(largest).members
-        pages = [desk.cluster(largest, most=2, skipped=start).members for start in range(0, len(whole), 2)]
+        whole = queries.cluster(largest).members
+        pages = [queries.cluster(largest, most=2, skipped=start).members for start in range(0, len(whole), 2)]
         assert [member for page in pages for member in page] == whole
         assert len(whole) > 2
 
@@ -171,9 +171,9 @@ def test_of_a_large_cluster_the_newest_are_told(tmp_path: Path, monkeypatch: pyt
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
         for copy in copies:
             engine.process([copy])
-        with Desk(_settings(tmp_path / "state")) as desk:
-            cluster = desk.cluster("c25")
-            link = desk.article("c25").link
+        with QueryService(_settings(tmp_path / "state")) as queries:
+            cluster = queries.cluster("c25")
+            link = queries.article("c25").link
     told = [member.id for member in cluster.members]
     assert {"c0", "c25", "c35", "c36", "c37", "c38", "c39"} <= set(told)
     assert "c30" not in told
@@ -192,8 +192,8 @@ def test_what_is_left_of_a_cluster_that_has_ended_stands_alone(tmp_path: Path) -
         last = f"c{MOST_MEMBERS + 1}"
         link = engine.decide([article(last)]).decisions[0].link
         assert link is not None
-        with Desk(settings) as desk:
-            told, cluster = desk.article(last), desk.cluster(last)
+        with QueryService(settings) as queries:
+            told, cluster = queries.article(last), queries.cluster(last)
     assert told.canonical == cluster.canonical == link.duplicate_of == last
     assert (cluster.copies, [member.id for member in cluster.members]) == (0, [last])
 
@@ -205,8 +205,8 @@ def test_article_is_told_once_however_many_texts_it_had(tmp_path: Path) -> None:
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
         for article in (first, second, other):
             engine.process([article])
-        with Desk(_settings(tmp_path / "state")) as desk:
-            answers = [desk.similar(replace(article, id="x", url="")).articles for article in (first, second)]
+        with QueryService(_settings(tmp_path / "state")) as queries:
+            answers = [queries.similar(replace(article, id="x", url="")).articles for article in (first, second)]
     for (told, *more), characters in zip(answers, (len(first.body), len(second.body)), strict=True):
         assert (told.id, told.relation, told.jaccard) == (first.id, Relation.EXACT, 1.0), characters
         assert first.id not in [like.id for like in more]
@@ -217,9 +217,9 @@ def test_only_who_is_named_is_left_out_of_a_decision(tmp_path: Path) -> None:
     article = replace(articles()[0], id="?", url="")
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
         engine.process([article])
-        with Desk(_settings(tmp_path / "state")) as desk:
-            assert desk.similar(article).decision == "duplicate"
-            assert desk.similar(article, besides="?").decision == "unique"
+        with QueryService(_settings(tmp_path / "state")) as queries:
+            assert queries.similar(article).decision == "duplicate"
+            assert queries.similar(article, besides="?").decision == "unique"
 
 
 def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path) -> None:
@@ -246,10 +246,10 @@ def test_link_of_an_earlier_text_is_not_told_of_the_newest(tmp_path: Path) -> No
     with Deduplicator(tmp_path / "state", settings) as engine:
         stream = [article("a"), article("b", variant=1, at=BEGIN + 1), article("b", variant=2, at=BEGIN + 2)]
         *_, copied, revised = engine.add_batch(stream)
-        with Desk(settings) as desk:
-            answer, cluster = desk.article("b"), desk.cluster("b")
+        with QueryService(settings) as queries:
+            answer, cluster = queries.article("b"), queries.cluster("b")
             with pytest.raises(UniqueArticleError, match="is a revision of an article"):
-                desk.reason("b")
+                queries.reason("b")
     assert (copied.unique, revised.unique, revised.link and revised.link.relation) == (False, True, "revision")
     assert (answer.decision, answer.relation, answer.canonical, answer.link) == ("unique", "revision", "b", None)
     assert [(member.id, member.link) for member in cluster.members] == [("a", None), ("b", None)]
@@ -258,10 +258,10 @@ def test_link_of_an_earlier_text_is_not_told_of_the_newest(tmp_path: Path) -> No
 def test_what_was_matched_is_named_also_once_its_cluster_is_sealed(tmp_path: Path) -> None:
     """Its entry is written anew then; the next text that it gets is still told from the one that matched."""
     settings = _light(tmp_path / "state", cluster={"variants": 2})
-    with Deduplicator(tmp_path / "state", settings) as engine, Desk(settings) as desk:
+    with Deduplicator(tmp_path / "state", settings) as engine, QueryService(settings) as queries:
         engine.add_batch([article("a"), article("b", variant=1), article("drifted", variant=3)])
-        desk.refresh()
-        link = desk.article("b").link
+        queries.refresh()
+        link = queries.article("b").link
         assert link is not None
         assert link.matched == "a"
         with Follower(tmp_path / "state", settings) as follower:
@@ -282,11 +282,11 @@ def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> N
     stream += [article(f"c{n}", at=BEGIN + n * 20 * HOUR) for n in range(1, 8)]
     with Deduplicator(tmp_path / "state", settings) as engine:
         assert not any(decision.unique for decision in engine.add_batch(stream)[1:])
-        with Desk(settings) as desk:
-            answer = desk.article("b")
+        with QueryService(settings) as queries:
+            answer = queries.article("b")
             assert (answer.decision, answer.relation, answer.link) == ("duplicate", "exact", None)
             with pytest.raises(NoReasonError, match="is a copy of has expired") as told:
-                desk.reason("b")
+                queries.reason("b")
     assert not isinstance(told.value, UniqueArticleError)
 
 
@@ -299,10 +299,10 @@ def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
     with Deduplicator(tmp_path / "state", settings) as engine:
         for article in (first, replace(first, body=other.body)):
             engine.process([article])
-        with Desk(settings) as desk:
-            assert desk.article(first.id).decision == "duplicate"
+        with QueryService(settings) as queries:
+            assert queries.article(first.id).decision == "duplicate"
             with pytest.raises(UniqueArticleError, match="is a revision of an article"):
-                desk.reason(first.id)
+                queries.reason(first.id)
 
 
 def test_state_of_files_has_nothing_of_a_service_beside_it(tmp_path: Path) -> None:
@@ -311,16 +311,16 @@ def test_state_of_files_has_nothing_of_a_service_beside_it(tmp_path: Path) -> No
         engine.process(articles()[:1])
     metrics = Metrics()
     metrics.articles.labels("other", "unique", "none").inc(7)
-    with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
-        http = HttpSettings(port=int(observatory.url.rpartition(":")[2]))
-        with Desk(_settings(tmp_path / "state").model_copy(update={"http": http})) as desk:
-            status, latest = desk.status(), desk.latest(10)
+    with MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring:
+        http = HttpSettings(port=int(monitoring.url.rpartition(":")[2]))
+        with QueryService(_settings(tmp_path / "state").model_copy(update={"http": http})) as queries:
+            status, latest = queries.status(), queries.latest(10)
     assert (status.running, status.decisions, status.duplicates, latest) == (False, {}, None, [])
 
 
-def _known(desk: Desk, name: str) -> bool:
+def _known(queries: QueryService, name: str) -> bool:
     try:
-        desk.article(name)
+        queries.article(name)
     except UnknownArticleError:
         return False
     return True
@@ -329,20 +329,20 @@ def _known(desk: Desk, name: str) -> bool:
 def test_a_withdrawn_article_is_not_known_any_more(engine: Deduplicator, tmp_path: Path) -> None:
     """Nor is its text found."""
     article = articles()[0]
-    with Desk(_settings(tmp_path / "state")) as desk:
-        assert desk.article(article.id).id == article.id
+    with QueryService(_settings(tmp_path / "state")) as queries:
+        assert queries.article(article.id).id == article.id
         engine.process([Withdrawal(article.id)])
-        desk.refresh()
+        queries.refresh()
         with pytest.raises(UnknownArticleError):
-            desk.article(article.id)
-        assert article.id not in [like.id for like in desk.similar(_anew(article)).articles]
+            queries.article(article.id)
+        assert article.id not in [like.id for like in queries.similar(_anew(article)).articles]
 
 
 def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path) -> None:
     """Threads that ask and look again, amid freezing and merging, see whole answers and no error."""
     faults: list[BaseException] = []
     ending = threading.Event()
-    with Desk(_settings(tmp_path / "state")) as desk:
+    with QueryService(_settings(tmp_path / "state")) as queries:
 
         def ask(seed: int) -> None:
             try:
@@ -351,9 +351,9 @@ def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path
                         return
                     article = articles()[number % _BATCH]
                     if seed == 0:
-                        desk.refresh()
-                    assert desk.similar(_anew(article)).articles
-                    assert desk.cluster(article.id).known >= 1
+                        queries.refresh()
+                    assert queries.similar(_anew(article)).articles
+                    assert queries.cluster(article.id).known >= 1
             except BaseException as error:  # noqa: BLE001  # told by the test's own thread
                 faults.append(error)
 
@@ -370,16 +370,16 @@ def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path
 def test_what_has_left_the_window_is_not_known_any_more(tmp_path: Path) -> None:
     """Though its record is kept for a while: the id of what is canonical there may be another article's by now."""
     settings = _light(tmp_path / "state", window={"days": 2})
-    with Deduplicator(tmp_path / "state", settings) as engine, Desk(settings) as desk:
+    with Deduplicator(tmp_path / "state", settings) as engine, QueryService(settings) as queries:
         for at, known in ((BEGIN + 2 * DAY, True), (BEGIN + 2 * DAY + 1, False)):
             engine.add_batch([article("a"), article("b", variant=1), article("late", 1, at=at)])
-            desk.refresh()
-            assert _known(desk, "b") is known
+            queries.refresh()
+            assert _known(queries, "b") is known
         engine.add(article("a", 2, at=BEGIN + 2 * DAY + 2))
-        desk.refresh()
-        assert [desk.cluster("a").copies, desk.article("a").canonical] == [0, "a"]
+        queries.refresh()
+        assert [queries.cluster("a").copies, queries.article("a").canonical] == [0, "a"]
         with pytest.raises(UnknownArticleError, match="older than the window"):
-            desk.cluster("b")
+            queries.cluster("b")
 
 
 def test_link_to_what_has_left_the_window_has_no_reason_any_more(tmp_path: Path) -> None:
@@ -387,14 +387,14 @@ def test_link_to_what_has_left_the_window_has_no_reason_any_more(tmp_path: Path)
     settings = _light(tmp_path / "state", window={"days": 2})
     stream = [article("a"), article("drifted", variant=3), article("b", variant=3, at=BEGIN + HOUR)]
     stream.append(article("late", 1, at=BEGIN + 2 * DAY + 1))
-    with Deduplicator(tmp_path / "state", settings) as engine, Desk(settings) as desk:
+    with Deduplicator(tmp_path / "state", settings) as engine, QueryService(settings) as queries:
         engine.add_batch(stream)
-        desk.refresh()
-        link = desk.article("b").link
+        queries.refresh()
+        link = queries.article("b").link
         assert link is not None
         assert link.matched == "drifted"
         with pytest.raises(NoReasonError, match="has expired or was withdrawn"):
-            desk.reason("b")
+            queries.reason("b")
 
 
 def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> None:
@@ -424,27 +424,27 @@ def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> 
 def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look that meets no new ones, between two commits of a busy stream, makes none to be found either."""
     directory, clock = tmp_path / "state", [1_000.0]
-    monkeypatch.setattr("stream_dedup.ask.desk.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr("stream_dedup.ask.desk._UNSEARCHED", 20)
+    monkeypatch.setattr("stream_dedup.ask.query_service.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("stream_dedup.ask.query_service._UNSEARCHED", 20)
 
-    def unseen_after(desk: Desk, seconds: float) -> int:
+    def unseen_after(queries: QueryService, seconds: float) -> int:
         clock[0] += seconds
-        desk.refresh()
-        return desk.status().unseen_entries
+        queries.refresh()
+        return queries.status().unseen_entries
 
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:1])
-        with Desk(_settings(directory)) as desk:
-            assert unseen_after(desk, 1.0) == 0
+        with QueryService(_settings(directory)) as queries:
+            assert unseen_after(queries, 1.0) == 0
             before = engine.progress.entries
             engine.process(articles()[1:_BATCH])
             new = engine.progress.entries - before
             assert new > 20
-            assert unseen_after(desk, 1.0) == new
-            assert unseen_after(desk, 0.5) == new  # as many came within the second
-            assert unseen_after(desk, 0.5) == new  # the same; from here on none have
-            assert unseen_after(desk, 0.5) == new - 10
-            assert unseen_after(desk, 10.0) == 0
+            assert unseen_after(queries, 1.0) == new
+            assert unseen_after(queries, 0.5) == new  # as many came within the second
+            assert unseen_after(queries, 0.5) == new  # the same; from here on none have
+            assert unseen_after(queries, 0.5) == new - 10
+            assert unseen_after(queries, 10.0) == 0
 
 
 def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path) -> None:

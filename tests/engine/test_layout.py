@@ -19,7 +19,7 @@ from stream_dedup.article import Withdrawal
 from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.runs import shelf
 from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, StoreError, Write
-from stream_dedup.text.learnt import rule_of
+from stream_dedup.text.learnt import learn_rule_of
 from tests.engine.durable import Log, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
 from tests.engine.samples import articles, settings
@@ -112,7 +112,7 @@ def test_long_stream_in_a_directory(tmp_path: Path, seed: int) -> None:
 def _faults(engine: Deduplicator, engine_settings: EngineSettings) -> list[str]:
     state = engine.state
     checked = Integrity(state.store, state.index, state.progress, lambda _what, _count: None)
-    return list(checked.faults(engine_settings.idf.max_words, rule_of(engine_settings.text)))
+    return list(checked.faults(engine_settings.idf.max_words, learn_rule_of(engine_settings.text)))
 
 
 def _corrections() -> list[Item]:

@@ -91,7 +91,7 @@ def test_changelog_needs_nothing_from_before_the_window(
 ) -> None:
     """What is before the oldest generation, or is removed by compaction, is not needed for offsets or counts either."""
     live, log = _live(stream, cuts)
-    log.cut(live.state.begin_of_changelog() or 0)
+    log.cut(live.state.changelog_start() or 0)
     log.compact(tombstones=tombstones)
     copy = restored(log, _SETTINGS, groups)
     with live, copy:
@@ -105,11 +105,11 @@ def test_changelog_is_bounded_by_the_window() -> None:
     live, log = Deduplicator(settings=_SETTINGS), Log()
     batches = parts(_long_stream(), set(range(3, 160, 3)))
     written(live, log, batches[:20])
-    log.cut(live.state.begin_of_changelog() or 0)
+    log.cut(live.state.changelog_start() or 0)
     copy = restored(log, _SETTINGS)
     with live, copy:
         written(copy, log, batches[20:])
-        begin = copy.state.begin_of_changelog()
+        begin = copy.state.changelog_start()
         assert begin is not None
         assert begin > log.end * 2 // 3
         assert log.begin < begin
@@ -371,7 +371,7 @@ def test_offsets_of_all_partitions_stand_where_a_generation_begins() -> None:
         judged = live.decide([article("first")])
         live.apply(judged.change, {("silent", 4): 77}, append(live, judged.change, {("silent", 4): 77}, log))
         written(live, log, parts(_long_stream()[40:], set(range(3, 160, 7))))
-        begin = live.state.begin_of_changelog()
+        begin = live.state.changelog_start()
         assert begin
         log.cut(begin)
         with restored(log, _SETTINGS) as copy:

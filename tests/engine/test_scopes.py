@@ -18,9 +18,9 @@ from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.lookup.candidates import SIMHASH
 from stream_dedup.index.lookup.keys import BatchKeys
 from stream_dedup.index.stores.store import Family, MemoryStore
+from stream_dedup.output_fields import link_fields
 from stream_dedup.settings import InputSettings
-from stream_dedup.text.learnt import rule_of
-from stream_dedup.told import link_fields
+from stream_dedup.text.learnt import learn_rule_of
 from tests.engine.durable import contents, shown_lists
 from tests.engine.model import BASES, BEGIN, CUTS, VARIANTS, Item, article, engine_settings, parts, seen, streams
 from tests.engine.samples import LIGHT, bodies
@@ -154,7 +154,7 @@ def test_state_with_scopes_is_in_order() -> None:
         engine.add_batch(stream)
         state = engine.state
         checked = Integrity(state.store, state.index, state.progress, lambda _what, _count: None)
-        assert list(checked.faults(LIGHT.idf.max_words, rule_of(LIGHT.text))) == []
+        assert list(checked.faults(LIGHT.idf.max_words, learn_rule_of(LIGHT.text))) == []
 
 
 def test_unused_scopes_cost_nothing() -> None:

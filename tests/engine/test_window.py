@@ -234,7 +234,7 @@ def test_number_of_keys_reaches_a_plateau(make_store: Callable[[], FileStore]) -
     for part in parts(_stream(600, HOUR), set(range(24, 700, 24))):
         engine.process(part)
         sizes.append({family: len(list(store.items(family))) for family in Family})
-        postings.append(sum(len(flat.keys) for _, flat in engine.state.index.shelf.flats()))
+        postings.append(sum(len(keyed.keys) for _, keyed in engine.state.index.shelf.keyed_postings()))
     most = {family: max(size[family] for size in sizes[3:9]) for family in Family}
     for family in Family:
         assert most[family] > 0

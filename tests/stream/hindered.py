@@ -55,7 +55,9 @@ def _slow_down_replay(pause: float) -> None:
 
 
 def _slow_down_silence(pause: float) -> None:
-    rebuild.commit_in_silence = _slowed(rebuild.commit_in_silence, pause)  # before the owner takes it from there
+    rebuild.commit_without_publishing = _slowed(
+        rebuild.commit_without_publishing, pause
+    )  # before the owner takes it from there
 
 
 def _slowed(call: Callable[_Given, _Result], pause: float) -> Callable[_Given, _Result]:

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from deploy.demo.samples.corpus import Form, base_texts
-from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
 from stream_dedup.observe.metric import metrics_of
 from stream_dedup.observe.metrics import THEMES
 from tests.prometheus import program
@@ -104,7 +104,7 @@ def test_all_of_the_catalogue_is_shown_and_nothing_else(shown: Shown) -> None:
 
     wait_until(look, "a round trip")
     catalogue = {metric.shown(name): metric.labels for theme in THEMES for name, metric in metrics_of(theme)}
-    catalogue |= {one.name: one.labels for one in FOREIGN}
+    catalogue |= {one.name: one.labels for one in CLIENT_LIBRARY_METRICS}
     assert {*values} == {*catalogue}
     for name, labels in catalogue.items():
         for sample in values[name]:

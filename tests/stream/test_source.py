@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import source as input_
-from stream_dedup.stream.input.haul import Haul
+from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
@@ -47,15 +47,15 @@ def _numbered(count: int, partition: int = 0) -> list[Incoming]:
     return [Incoming(b"%d" % number, partition=partition) for number in range(count)]
 
 
-def _read(source: Source, haul: Haul, count: int) -> list[int]:
-    """Return the offsets of a haul that has so many messages."""
+def _read(source: Source, batch: MessageBatch, count: int) -> list[int]:
+    """Return the offsets of a batch that has so many messages."""
 
     def full() -> bool:
-        source.take(haul, threading.Event())
-        return len(haul.messages) >= count
+        source.take(batch, threading.Event())
+        return len(batch.messages) >= count
 
     wait_until(full, f"{count} messages")
-    return [int(message.offset() or 0) for message in haul.messages]
+    return [int(message.offset() or 0) for message in batch.messages]
 
 
 def _await_rebalances(source: Source, count: int) -> None:
@@ -77,14 +77,14 @@ def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
     create_topic(bootstrap, topics.input)
     produce(bootstrap, topics.input, _numbered(2 * _PIECE))
     with closing(Source(_settings(bootstrap, topics), {})) as source:
-        first = source.haul()
+        first = source.batch()
         assert _read(source, first, _PIECE) == list(range(_PIECE))
         assert source.holds(first)
         time.sleep(1.5 * _POLL_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
         assert (first.moved, source.assigned) == (True, {(topics.input, 0)})
         source.advance(first, first.positions())
-        assert _read(source, source.haul(), _PIECE) == list(range(_PIECE, 2 * _PIECE))
+        assert _read(source, source.batch(), _PIECE) == list(range(_PIECE, 2 * _PIECE))
 
 
 def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved(
@@ -97,7 +97,7 @@ def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved
     produce(bootstrap, topics.input, [*_numbered(_PIECE // 2, 0), *_numbered(_PIECE // 2, 1)])
     settings = _settings(bootstrap, topics)
     with closing(Source(settings, {})) as source:
-        first, second = source.haul(), source.haul()
+        first, second = source.batch(), source.batch()
         _read(source, first, _PIECE)
         with closing(Source(settings, {})) as other:
 
@@ -118,7 +118,7 @@ def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved
         wait_until(given_back, "the partition is given back")
         assert (first.moved, second.moved) == (True, False)
         source.advance(first, first.positions())
-        assert _read(source, source.haul(), _PIECE) == [offset + _PIECE for offset in ahead]
+        assert _read(source, source.batch(), _PIECE) == [offset + _PIECE for offset in ahead]
 
 
 def _anew(bootstrap: str, topic: str, partitions: int = 1) -> None:
@@ -136,23 +136,23 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, res
     positions |= {(topics.input, 0): 0, (topics.input, 1): 0}
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(4, 1)])
     with closing(Source(settings, positions, identify)) as source:
-        haul = source.haul()
-        _read(source, haul, 8)
-        positions = source.behind(haul)
+        batch = source.batch()
+        _read(source, batch, 8)
+        positions = source.behind(batch)
     assert in_input(positions) == {(topics.input, 0): 4, (topics.input, 1): 4}
     _anew(bootstrap, topics.input, 3)
     produce(bootstrap, topics.input, [*_numbered(6, 0), *_numbered(1, 2)])
     with closing(Source(settings, positions, identify)) as source:
-        haul = source.haul()
-        assert sorted(_read(source, haul, 7)) == [0, 0, 1, 2, 3, 4, 5]
-        behind = source.behind(haul)
-        source.advance(haul, behind)
-        assert source.behind(source.haul()) == {}
+        batch = source.batch()
+        assert sorted(_read(source, batch, 7)) == [0, 0, 1, 2, 3, 4, 5]
+        behind = source.behind(batch)
+        source.advance(batch, behind)
+        assert source.behind(source.batch()) == {}
     assert in_input(behind) == {(topics.input, 0): 6, (topics.input, 1): 0, (topics.input, 2): 1}
     assert behind[topics.input, IDENTITY] != positions[topics.input, IDENTITY]
     produce(bootstrap, topics.input, _numbered(2, 1))
     with closing(Source(settings, positions | behind, identify)) as source:
-        assert _read(source, source.haul(), 2) == [0, 1]
+        assert _read(source, source.batch(), 2) == [0, 1]
 
 
 def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: str) -> None:
@@ -162,12 +162,12 @@ def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: st
     create_topic(bootstrap, topics.input)
     produce(bootstrap, topics.input, _numbered(4))
     with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
-        haul = source.haul()
-        _read(source, haul, 4)
-        source.advance(haul, source.behind(haul))
+        batch = source.batch()
+        _read(source, batch, 4)
+        source.advance(batch, source.behind(batch))
         _anew(bootstrap, topics.input)
         with pytest.raises(BrokerError, match=f"{topics.input} was deleted and recreated"):
-            _read(source, source.haul(), 1)
+            _read(source, source.batch(), 1)
 
 
 def test_group_knows_where_the_state_stands(bootstrap: str) -> None:
@@ -177,7 +177,7 @@ def test_group_knows_where_the_state_stands(bootstrap: str) -> None:
     create_topic(bootstrap, topics.input, 2)
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(5, 1)])
     with closing(Source(settings, {(topics.input, 0): 4, (topics.input, 1): 2})) as source:
-        _read(source, source.haul(), 3)
+        _read(source, source.batch(), 3)
         wait_until(lambda: _committed(bootstrap, topics, 2) == [4, 2], "the group is told")
 
 
@@ -202,11 +202,11 @@ def test_expressions_are_pythons_and_take_in_none_of_the_indexs_topics(bootstrap
         create_topic(bootstrap, f"{group}.{name}")
         produce(bootstrap, f"{group}.{name}", _numbered(1))
     with closing(Source(settings, {})) as source:
-        haul = source.haul()
-        _read(source, haul, 1)
+        batch = source.batch()
+        _read(source, batch, 1)
         create_topic(bootstrap, f"{group}.owners")
         produce(bootstrap, f"{group}.owners", _numbered(1))
-        _read(source, haul, 2)
+        _read(source, batch, 2)
         assert {place for place, _ in source.assigned} == {f"{group}.alpha", f"{group}.owners"}
 
 
@@ -222,13 +222,13 @@ def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
         ]
     )
     with closing(Source(settings, {})) as source:
-        haul = source.haul()
-        assert not source.take(haul, threading.Event())
+        batch = source.batch()
+        assert not source.take(batch, threading.Event())
         source.keep_alive()
         assert source.lag() == {}
         create_topic(bootstrap, f"{group}.in")
         produce(bootstrap, f"{group}.in", _numbered(1))
-        assert _read(source, haul, 1) == [0]
+        assert _read(source, batch, 1) == [0]
 
 
 def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> None:
@@ -237,17 +237,17 @@ def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> Non
     create_topic(bootstrap, topics.input)
     settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
     with closing(Source(settings, {}, lambda _: identities)) as source:
-        haul = source.haul()
-        wait_until(lambda: not source.take(haul, threading.Event()) and bool(source.assigned), "the partition")
+        batch = source.batch()
+        wait_until(lambda: not source.take(batch, threading.Event()) and bool(source.assigned), "the partition")
         assert source.noted() == {}
         identities[topics.input] = 7
-        wait_until(lambda: not source.take(haul, threading.Event()) and bool(source.noted()), "the identity")
+        wait_until(lambda: not source.take(batch, threading.Event()) and bool(source.noted()), "the identity")
         assert source.noted() == {(topics.input, IDENTITY): 7}
         source.told(source.noted())
         assert source.noted() == {}
         identities[topics.input] = 8
         with pytest.raises(BrokerError, match="recreated"):
-            _read(source, haul, 1)
+            _read(source, batch, 1)
 
 
 def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
@@ -260,19 +260,19 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
     create_topic(bootstrap, topics.input)
     produce(bootstrap, topics.input, _numbered(4))
     with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
-        haul = source.haul()
-        _read(source, haul, 4)
-        behind = source.behind(haul)
+        batch = source.batch()
+        _read(source, batch, 4)
+        behind = source.behind(batch)
         delete_topic(bootstrap, topics.input)
         _await_rebalances(source, 2)  # given, taken
         create_topic(bootstrap, topics.input)
         produce(bootstrap, topics.input, _numbered(7))
         _await_rebalances(source, 3)
-        source.advance(haul, behind)
+        source.advance(batch, behind)
         noted = source.noted()
         assert in_input(noted) == {(topics.input, 0): 0}
         assert noted[topics.input, IDENTITY] != behind[topics.input, IDENTITY]
-        assert _read(source, source.haul(), 7) == list(range(7))
+        assert _read(source, source.batch(), 7) == list(range(7))
 
 
 def test_group_is_not_set_back_behind_what_is_being_committed(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,8 +284,8 @@ def test_group_is_not_set_back_behind_what_is_being_committed(bootstrap: str, mo
     produce(bootstrap, topics.input, _numbered(_PIECE))
     with closing(Source(_settings(bootstrap, topics), {(topics.input, 0): 2, (topics.input, 1): 0})) as source:
         monkeypatch.setattr(source, "_tell_group", lambda positions: told.append(dict(positions)))
-        haul = source.haul()
-        _read(source, haul, _PIECE - 2)
+        batch = source.batch()
+        _read(source, batch, _PIECE - 2)
         time.sleep(1.5 * _POLL_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
     assert told == [{(topics.input, 0): 2, (topics.input, 1): 0}, {(topics.input, 1): 0}]
@@ -298,15 +298,15 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(bootstrap: str, m
     create_topic(bootstrap, topics.input)
     produce(bootstrap, topics.input, _numbered(_PIECE + 3))
     with closing(Source(_settings(bootstrap, topics), {}, lambda _: identities)) as source:
-        haul = source.haul()
-        _read(source, haul, _PIECE)
-        behind = source.behind(haul)
+        batch = source.batch()
+        _read(source, batch, _PIECE)
+        behind = source.behind(batch)
         identities[topics.input] = 7
         time.sleep(1.5 * _POLL_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
-        source.advance(haul, behind)
+        source.advance(batch, behind)
         assert source.noted() == {(topics.input, IDENTITY): 7}
-        assert _read(source, source.haul(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
+        assert _read(source, source.batch(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
 
 
 def _lose_end(broker: KafkaBroker, topic: str, offset: int) -> None:
@@ -338,20 +338,20 @@ def test_partition_that_lost_its_end_is_read_on_there() -> None:
         behind_end, end = {(topics.input, 0): 2 * _PIECE}, 3 * _PIECE // 2
         _lose_end(broker, topics.input, end)
         with closing(Source(settings, behind_end)) as source, capture_logs() as logged:
-            haul = source.haul()
+            batch = source.batch()
 
             def found() -> bool:
-                source.take(haul, threading.Event())
+                source.take(batch, threading.Event())
                 return bool(_losses(logged))
 
             wait_until(found, "the loss")
             produce(broker.bootstrap, topics.input, _numbered(_PIECE))
-            assert _read(source, haul, _PIECE) == list(range(end, end + _PIECE))
+            assert _read(source, batch, _PIECE) == list(range(end, end + _PIECE))
             assert _losses(logged) == [(2 * _PIECE, end)]
-            source.advance(haul, haul.positions())
+            source.advance(batch, batch.positions())
             # What is read ahead is lost, and by the time that shows there are others in its place.
             produce(broker.bootstrap, topics.input, _numbered(_PIECE))
-            ahead, after = source.haul(), source.haul()
+            ahead, after = source.batch(), source.batch()
             _read(source, ahead, _PIECE)
             _lose_end(broker, topics.input, end + _PIECE)
             produce(broker.bootstrap, topics.input, _numbered(2 * _PIECE))

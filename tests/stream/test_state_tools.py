@@ -21,8 +21,8 @@ from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.index.records.records import key_of
-from stream_dedup.index.runs.blocks import Flat
-from stream_dedup.index.runs.run import RunWriter, extent_of
+from stream_dedup.index.runs.blocks import KeyedPostings
+from stream_dedup.index.runs.run import RunWriter, bounds_of
 from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Drop, Family, Put, StoreDamagedError, StoreFullError
@@ -239,10 +239,10 @@ _WRONGS = {
 
 
 # What becomes of the postings of the landmarks; the number of the next entry is given too.
-_WRONG_POSTINGS: dict[str, Callable[[Flat, int], Flat]] = {
-    "posting missing": lambda flat, _: Flat(*(column[1:] for column in flat)),
-    "posting of nobody": lambda flat, following: flat._replace(entries=_with_last(flat.entries, following)),
-    "posting under another key": lambda flat, _: flat._replace(keys=_with_last(flat.keys, int(flat.keys[-1]) ^ 1)),
+_WRONG_POSTINGS: dict[str, Callable[[KeyedPostings, int], KeyedPostings]] = {
+    "posting missing": lambda keyed, _: KeyedPostings(*(column[1:] for column in keyed)),
+    "posting of nobody": lambda keyed, following: keyed._replace(entries=_with_last(keyed.entries, following)),
+    "posting under another key": lambda keyed, _: keyed._replace(keys=_with_last(keyed.keys, int(keyed.keys[-1]) ^ 1)),
 }
 
 
@@ -250,7 +250,9 @@ def _with_last(column: U64, value: int) -> U64:
     return np.append(column[:-1], np.uint64(value))
 
 
-def _freeze(database: Path, settings: Settings, change: Callable[[Flat, int], Flat] = lambda flat, _: flat) -> Path:
+def _freeze(
+    database: Path, settings: Settings, change: Callable[[KeyedPostings, int], KeyedPostings] = lambda keyed, _: keyed
+) -> Path:
     """Put all postings of a state into one run, those of the landmarks changed, and return its file."""
     with RocksStore(database) as store:
         state = State(store, settings, comparability(settings))
@@ -258,9 +260,9 @@ def _freeze(database: Path, settings: Settings, change: Callable[[Flat, int], Fl
         with store.new_file("all.run") as file:
             writer = RunWriter(file, 0, following)
             for place, kind in enumerate(index.kinds):
-                flat = _sorted([one for own, one in index.shelf.flats() if own == place])
-                flat = change(flat, following) if kind.name == "landmarks" else flat
-                writer.section([flat], extent_of(flat), kind.detail_bytes)
+                keyed = _sorted([one for own, one in index.shelf.keyed_postings() if own == place])
+                keyed = change(keyed, following) if kind.name == "landmarks" else keyed
+                writer.section([keyed], bounds_of(keyed), kind.detail_bytes)
             writer.finish()
         index.close()
         registry = RUN_KEYS[0]
@@ -270,10 +272,10 @@ def _freeze(database: Path, settings: Settings, change: Callable[[Flat, int], Fl
     return database / "files" / "all.run"
 
 
-def _sorted(flats: Sequence[Flat]) -> Flat:
-    joined = Flat(*(np.concatenate(column) for column in zip(*flats, strict=True)))
+def _sorted(keyed_postings: Sequence[KeyedPostings]) -> KeyedPostings:
+    joined = KeyedPostings(*(np.concatenate(column) for column in zip(*keyed_postings, strict=True)))
     order = np.lexsort((joined.entries, joined.keys))
-    return Flat(*(column[order] for column in joined))
+    return KeyedPostings(*(column[order] for column in joined))
 
 
 def _with(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

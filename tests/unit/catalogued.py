@@ -3,7 +3,7 @@
 Knows the catalogue; knows nothing of who names them.
 """
 
-from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
 from stream_dedup.observe.metric import metrics_of
 from stream_dedup.observe.metrics import THEMES
 
@@ -13,4 +13,4 @@ _PARTS = ("", "_bucket", "_sum", "_count")
 def known_names() -> set[str]:
     """Return the names of all series that the service shows, those of histograms' parts among them."""
     shown = {metric.shown(name) for theme in THEMES for name, metric in metrics_of(theme)}
-    return {name + part for name in shown for part in _PARTS} | {foreign.name for foreign in FOREIGN}
+    return {name + part for name in shown for part in _PARTS} | {foreign.name for foreign in CLIENT_LIBRARY_METRICS}

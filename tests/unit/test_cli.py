@@ -17,7 +17,7 @@ import stream_dedup
 from stream_dedup.cli.main import app
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.explain import explain
-from stream_dedup.files.place import Place
+from stream_dedup.files.run_positions import RunPositions
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.records.ledger import Positions
 from stream_dedup.index.stores.rocks import RocksStore
@@ -169,7 +169,7 @@ def test_service_of_json_loads_no_package_of_a_format() -> None:
     """They are an extra, and take half a second to load; the API has a process of its own."""
     code = (
         "import sys, stream_dedup.api.process, stream_dedup.stream.service, stream_dedup.settings as s; "
-        "import stream_dedup.stream.wire as w; w.Wire(s.Settings()).decoder(); "
+        "import stream_dedup.stream.formats as w; w.Formats(s.Settings()).decoder(); "
         "print({'fastapi', 'fastavro', 'google.protobuf', 'jsonschema', 'httpx2', 'cachetools'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -248,7 +248,7 @@ def test_dedup_tells_that_nothing_was_left(
     """A run that ended when all was written, before it could say so: the same command has nothing to judge."""
     command = ("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     with monkeypatch.context() as ended:
-        ended.setattr("stream_dedup.files.place.Place.finished", _full)
+        ended.setattr("stream_dedup.files.run_positions.RunPositions.finished", _full)
         assert invoke(*command).exit_code == 1
     result = invoke(*command)
     assert result.exit_code == 0
@@ -441,15 +441,17 @@ def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke
     file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
     file.write_text('{"id": "a", "body": "今天下雨。"}\n{"id": "b"}\n', encoding="utf-8")
     command = ["dedup", file, "-o", out, "--state", state, "-s", "commit.articles=1"]
-    whole = Place.after
+    whole = RunPositions.after
 
-    def interrupted(place: Place, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
+    def interrupted(
+        place: RunPositions, lengths: Mapping[str, int], file: int | None = None, record: int = 0
+    ) -> Positions:
         if record > 1:
             raise KeyboardInterrupt
         return whole(place, lengths, file, record)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Place, "after", interrupted)
+        patch.setattr(RunPositions, "after", interrupted)
         assert invoke(*command).exit_code == 128 + signal.SIGINT
     assert invoke(*command).exit_code == 0
     assert [len((out / name).read_bytes().splitlines()) for name in ("unique.jsonl", "dead.jsonl")] == [1, 1]
@@ -501,9 +503,9 @@ def test_whoever_reads_along_may_go(arguments: tuple[str, ...]) -> None:
 
 _DRAWING = """
 import threading, time
-from stream_dedup.signals import end_at_once
+from stream_dedup.signals import exit_at_once_on_signals
 from stream_dedup.cli.terminal import errors
-end_at_once()
+exit_at_once_on_signals()
 held = threading.Event()
 def draw():
     with errors._lock:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 from stream_dedup.cli.main import app
 from stream_dedup.cli.terminal import out
 from stream_dedup.planner import Shape
+from stream_dedup.rendering.plan import settings_toml
 from stream_dedup.settings import load_settings
-from stream_dedup.shown.plan import settings_toml
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 

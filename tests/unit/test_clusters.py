@@ -21,8 +21,8 @@ from stream_dedup.article import (
 )
 from stream_dedup.engine.clusters import MOST_MEMBERS, MOST_SOURCES, Cluster, Member, Policy, cluster_fields, policy_of
 from stream_dedup.index.records.records import NOT_INDEXED
+from stream_dedup.output_fields import link_fields, succession_fields, withdrawal_fields
 from stream_dedup.settings import ClusterSettings
-from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
 
 _NOON = 1_792_324_800_000  # 2026-10-18T12:00:00Z
 _POLICIES = ("first_seen", "first_published", "preferred_source", "longest")

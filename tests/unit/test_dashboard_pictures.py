@@ -10,7 +10,7 @@ from PIL import Image
 from deploy.dashboards import DASHBOARDS, Page
 from deploy.dashboards.board import Query, Variables, View, annotations, views
 from deploy.dashboards.picture.draw import draw
-from deploy.dashboards.picture.sight import Scene, Sight, Span
+from deploy.dashboards.picture.panel_data import DashboardData, PanelData, Span
 from deploy.dashboards.picture.units import written
 from deploy.prometheus.server import Curve
 
@@ -96,13 +96,15 @@ def test_each_dashboard_is_drawn(page: Page, tmp_path: Path) -> None:
 def test_dashboards_without_data_are_drawn(tmp_path: Path) -> None:
     """A panel without any series stays empty."""
     for page in DASHBOARDS:
-        empty = Scene(page, _SPAN, [Sight(view, []) for view in views(page)], {"Start": [], "IDF epoch": []})
+        empty = DashboardData(
+            page, _SPAN, [PanelData(view, []) for view in views(page)], {"Start": [], "IDF epoch": []}
+        )
         draw(empty, tmp_path / "empty.png", "nothing")
 
 
-def _scene(page: Page) -> Scene:
+def _scene(page: Page) -> DashboardData:
     marks = {query.where: [_SPAN.begin + 50.0] for query in annotations(page)}
-    return Scene(page, _SPAN, [Sight(view, _curves(view)) for view in views(page)], marks)
+    return DashboardData(page, _SPAN, [PanelData(view, _curves(view)) for view in views(page)], marks)
 
 
 def _curves(view: View) -> list[tuple[str, Curve]]:

@@ -28,12 +28,12 @@ from stream_dedup.encode import Encoder, JsonEncoder
 from stream_dedup.encode.registered import RegisteredEncoder, registration
 from stream_dedup.encode.shapes import CLUSTER, LINK
 from stream_dedup.engine.clusters import Cluster, Member, cluster_fields
+from stream_dedup.output_fields import link_fields, succession_fields, withdrawal_fields
 from stream_dedup.registry import RegistryError
 from stream_dedup.registry import client as registry_client
 from stream_dedup.registry.client import Registry
 from stream_dedup.settings import FormatName, OutputSettings, Settings, load_settings
-from stream_dedup.stream.wire import Wire
-from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
+from stream_dedup.stream.formats import Formats
 from tests.unit.registered import NAMES, NOON_MS, context, mock_registry
 
 _LINK = Link("a", "b", Relation.NEAR, 0.9, None, 0, Source.LANDMARK)
@@ -115,11 +115,11 @@ def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypa
     client, told = mock_registry(), orjson.loads(JsonEncoder.link(fields))
     monkeypatch.setattr(registry_client, "make_client", lambda _: client)
     flags = [f"output.format={name}", "registry.url=http://registry"]
-    wire = Wire(load_settings(flags=flags))
+    wire = Formats(load_settings(flags=flags))
     read = wire.link_reader()
     assert read(wire.encoder().link(fields)) == told
     assert read(JsonEncoder.link(fields)) == told
-    without = Wire(Settings()).link_reader()
+    without = Formats(Settings()).link_reader()
     for other in NAMES:
         value = _encoder(client, other).link(fields)
         assert read(value) == told
@@ -131,7 +131,7 @@ def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypa
 def test_what_begins_as_a_link_and_is_none(value: bytes) -> None:
     """Whoever may write to the topic may write anything: it is told, so that a reader can leave it out."""
     with pytest.raises(ValueError, match=r"unexpected|a link must have an id"):
-        Wire(Settings()).link_reader()(value)
+        Formats(Settings()).link_reader()(value)
 
 
 @pytest.mark.parametrize("name", NAMES)

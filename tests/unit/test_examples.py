@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from stream_dedup.settings import load_settings
+from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.kafka.clients import check_properties
-from stream_dedup.stream.wire import Wire
 from tests.settings_page import BEGIN, PAGE
 
 _FOLDER, _FAR = "/etc/stream-dedup", "https://login.example"
@@ -46,7 +46,7 @@ def test_examples_are_settings_that_the_clients_take(example: str, folder: Path,
     }
     settings = load_settings(file, secrets)
     check_properties(settings)
-    assert Wire(settings).decoder()
+    assert Formats(settings).decoder()
     assert "hunter2" not in str(settings.redacted())
 
 

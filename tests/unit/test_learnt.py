@@ -11,7 +11,7 @@ from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.index.records.counts import line_delta_puts, line_epoch_puts, load_lines
 from stream_dedup.index.stores.store import MemoryStore
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, document_delta
-from stream_dedup.text.learnt import LearnRule, LineCounts, aged, learnt_lines
+from stream_dedup.text.learnt import LearnRule, LineCounts, learnt_lines, with_decay
 from stream_dedup.text.lines import EndLines, site_number
 
 _RULE = LearnRule(20, 0.1, 1000)
@@ -62,7 +62,7 @@ def test_line_of_a_site_that_is_not_counted_is_not_learnt() -> None:
 def test_an_eighth_is_forgotten() -> None:
     """By hand: an eighth, rounded up, goes with each epoch; what came once is gone."""
     before = {1: 1, 2: 2, 3: 8, 4: 9, 5: 16, 6: 800}
-    assert _pairs(aged(_counts(before))) == {2: 1, 3: 7, 4: 7, 5: 14, 6: 700}
+    assert _pairs(with_decay(_counts(before))) == {2: 1, 3: 7, 4: 7, 5: 14, 6: 700}
 
 
 def test_line_that_a_site_gave_up_is_forgotten_in_time() -> None:

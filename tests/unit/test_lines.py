@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stream_dedup import Article
 from stream_dedup.compiled.hashing import U64, empty_table, place_all
 from stream_dedup.text.content import Contents
-from stream_dedup.text.lines import NOTHING_LEARNT, Peeled, peel, site_number, site_of
+from stream_dedup.text.lines import NOTHING_LEARNT, WithoutSiteLines, remove_site_lines, site_number, site_of
 from stream_dedup.text.normal import Normaliser
 
 _NORMAL = Normaliser()
@@ -30,7 +30,7 @@ _SENTENCE = re.compile(r"[^。！\n]*[。！\n]+|[^。！\n]+$")
 
 
 class _One(NamedTuple):
-    """What `peel` makes of one text."""
+    """What `remove_site_lines` makes of one text."""
 
     keys: list[int]
     text: str
@@ -38,12 +38,12 @@ class _One(NamedTuple):
     bare: bool
 
 
-def _peel(texts: Sequence[str], sites: Sequence[int], learnt: U64) -> Peeled:
+def _remove_site_lines(texts: Sequence[str], sites: Sequence[int], learnt: U64) -> WithoutSiteLines:
     contents = Contents(_NORMAL.all(texts), np.zeros(len(texts), np.bool_))
-    return peel(contents, np.array(sites, np.uint64), learnt)
+    return remove_site_lines(contents, np.array(sites, np.uint64), learnt)
 
 
-def _of(peeled: Peeled, place: int) -> _One:
+def _of(peeled: WithoutSiteLines, place: int) -> _One:
     contents, lines = peeled
     return _One(
         lines.of(place).tolist(), contents.texts.text(place), bool(lines.taken[place]), bool(contents.bare[place])
@@ -51,7 +51,7 @@ def _of(peeled: Peeled, place: int) -> _One:
 
 
 def _peeled(text: str, learnt: U64 = NOTHING_LEARNT, site: int = _SITE) -> _One:
-    return _of(_peel([text], [site], learnt), 0)
+    return _of(_remove_site_lines([text], [site], learnt), 0)
 
 
 def _numbers(*lines: str) -> list[int]:
@@ -155,7 +155,7 @@ def test_text_of_nothing_but_learnt_lines_is_bare() -> None:
 def test_a_batch_is_its_texts_one_by_one(articles: list[tuple[list[str], str]]) -> None:
     """Texts that are peeled together have the lines, and leave the text, that each has and leaves by itself."""
     texts, sites = ["".join(lines) for lines, _ in articles], [site_number(name) for _, name in articles]
-    together = _peel(texts, sites, _learnt(*_POOL[:2]))
+    together = _remove_site_lines(texts, sites, _learnt(*_POOL[:2]))
     alone = [_peeled(text, _learnt(*_POOL[:2]), site) for text, site in zip(texts, sites, strict=True)]
     assert [_of(together, place) for place in range(len(texts))] == alone
 
@@ -164,13 +164,16 @@ def test_what_was_bare_before_stays_bare() -> None:
     """A text of which the filter left nothing is bare whether or not lines of its site go as well."""
     bare = np.array([True, True, False])
     contents = Contents(_NORMAL.all(["", "。" + _POOL[0], "。"]), bare)
-    assert peel(contents, np.full(3, _SITE, np.uint64), _learnt(_POOL[0])).contents.bare.tolist() == bare.tolist()
+    assert (
+        remove_site_lines(contents, np.full(3, _SITE, np.uint64), _learnt(_POOL[0])).contents.bare.tolist()
+        == bare.tolist()
+    )
 
 
 def test_part_of_a_batch_has_the_lines_of_its_articles() -> None:
     """A part of a batch is the batch of these articles."""
     texts = ["".join(_POOL[:3]), "短句。", _POOL[3], _POOL[0]]
-    part = _peel(texts, [_SITE] * 4, _learnt(_POOL[0])).lines.part(1, 4)
-    expected = _peel(texts[1:], [_SITE] * 3, _learnt(_POOL[0])).lines
+    part = _remove_site_lines(texts, [_SITE] * 4, _learnt(_POOL[0])).lines.part(1, 4)
+    expected = _remove_site_lines(texts[1:], [_SITE] * 3, _learnt(_POOL[0])).lines
     assert [part.of(place).tolist() for place in range(3)] == [expected.of(place).tolist() for place in range(3)]
     assert part.taken.tolist() == expected.taken.tolist() == [False, False, True]

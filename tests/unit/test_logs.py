@@ -20,12 +20,12 @@ _PRELUDE = """
 import json, logging, sys, threading, warnings
 import structlog
 from stream_dedup.observe.logs import configure_logs
-from stream_dedup.observe.strays import catch_strays
+from stream_dedup.observe.log_hooks import install_log_hooks
 from stream_dedup.settings import LogSettings
 log = structlog.get_logger()
 form, secret, text = sys.argv[1:]
 configure_logs(LogSettings(format=form), ["", "short", secret])
-catch_strays()
+install_log_hooks()
 """
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from stream_dedup.article import Relation, Succession, SuccessionReason
 from stream_dedup.engine.clusters import Cluster, policy_of
-from stream_dedup.engine.members import ClusterBook, member_of
+from stream_dedup.engine.members import ClusterChanges, member_of
 from stream_dedup.engine.window import Moment
 from stream_dedup.fingerprint.sketch import LandmarkRule
 from stream_dedup.index.entries.entries import RESERVE, EntryFormat
@@ -26,12 +26,12 @@ def _record(
     return ArticleRecord((1,), entries, decided_ms, 3, 7, 9, Relation.NEAR, cluster, url, source, None)
 
 
-def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterBook:
+def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterChanges:
     policy = policy_of(ClusterSettings.model_validate({"canonical": canonical}))
-    return ClusterBook(store, _LIVE, _FORMAT, policy, NewEntries(_FORMAT, first))
+    return ClusterChanges(store, _LIVE, _FORMAT, policy, NewEntries(_FORMAT, first))
 
 
-def _commit(store: MemoryStore, book: ClusterBook) -> None:
+def _commit(store: MemoryStore, book: ClusterChanges) -> None:
     for puts in book.writes():
         store.write(list(put_records(puts, _LIVE)))
 

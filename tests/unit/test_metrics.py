@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import Counter, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_dedup.observe.catalogue import FOREIGN
+from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
 from stream_dedup.observe.histogram import Histogram
 from stream_dedup.observe.metric import Metric, metrics_of
 from stream_dedup.observe.metrics import THEMES, Metrics
@@ -54,7 +54,7 @@ def test_what_is_said_of_other_metrics_names_them_as_they_are() -> None:
     """A word like `stage_seconds_total` in a meaning or an action is the name of a metric."""
     names = {metric.shown(name).removeprefix("stream_dedup_") for name, metric in _catalogue()}
     texts = [text for _, metric in _catalogue() for text in (metric.meaning, metric.action)]
-    texts += [text for foreign in FOREIGN for text in (foreign.meaning, foreign.action)]
+    texts += [text for foreign in CLIENT_LIBRARY_METRICS for text in (foreign.meaning, foreign.action)]
     named = {word for text in texts for word in re.findall(r"`([a-z]+(?:_[a-z]+)*_(?:total|seconds|bytes))`", text)}
     assert named
     assert named <= names
@@ -86,7 +86,7 @@ def test_nothing_is_shown_that_the_catalogue_lacks() -> None:
     metrics.build.info({"version": "1"})
     shown = {family.name for family in text_string_to_metric_families(generate_latest(metrics.registry).decode())}
     known = {metric.shown(name).removesuffix("_total") for name, metric in _catalogue()}
-    known |= {one.name.removesuffix("_total") for one in FOREIGN}
+    known |= {one.name.removesuffix("_total") for one in CLIENT_LIBRARY_METRICS}
     assert shown == known
 
 
@@ -154,5 +154,5 @@ def test_page_is_that_of_the_catalogue() -> None:
 def test_page_names_every_metric() -> None:
     """No metric is left out of the page."""
     page = PAGE.read_text(encoding="utf-8")
-    for name in [metric.shown(name) for name, metric in _catalogue()] + [one.name for one in FOREIGN]:
+    for name in [metric.shown(name) for name, metric in _catalogue()] + [one.name for one in CLIENT_LIBRARY_METRICS]:
         assert f"| `{name}` |" in page

@@ -25,7 +25,7 @@ def test_entries_are_numbered_in_the_order_in_which_they_come() -> None:
     anew = _texts([5])
     anew["cluster"], anew["flags"] = 3, SEALED
     assert entries.add(0, b"a", 7, reserve=False) == 7
-    assert entries.put_anew(anew, b"b") == 8
+    assert entries.add_again(anew, b"b") == 8
     assert entries.add(2, b"c", 7, reserve=True) == 9
     assert entries.next == 10
     fixed, names = entries.all()
@@ -42,7 +42,7 @@ def test_entry_is_seen_as_soon_as_it_is_added() -> None:
     assert _seen(anew) == [(12, 4, COMPARABLE | RESERVE)]
     assert entries.get(6) is None
     anew["flags"] = SEALED
-    entries.put_anew(anew, b"a")
+    entries.add_again(anew, b"a")
     assert _seen(entries.all()[0]) == [(12, 4, COMPARABLE | RESERVE), (12, 4, SEALED)]
 
 

@@ -16,7 +16,7 @@ from stream_dedup.ask.figures import FiguresReader, ShadowFigures, figures_of
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, Puts
 from stream_dedup.observe.health import Health
-from stream_dedup.observe.http import Observatory
+from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings
@@ -157,9 +157,9 @@ def test_port_refreshes_before_it_shows() -> None:
     metrics, calls = Metrics(), []
     with (
         metrics.refreshed_by(lambda: calls.append(1)),
-        Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory,
+        MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring,
     ):
-        port = int(observatory.url.rpartition(":")[2])
+        port = int(monitoring.url.rpartition(":")[2])
         for _ in range(2):
             assert figures_of(HttpSettings(port=port)) is not None
     assert calls == [1, 1]
@@ -173,8 +173,8 @@ def test_figures_for_the_api_are_sums_over_the_topics() -> None:
         metrics.articles.labels(topic, "unique", "none").inc(count)
         metrics.articles.labels(topic, "duplicate", "near").inc(10 * count)
         metrics.consumer_lag_messages.labels(topic, "0").set(100 * count)
-    with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
-        figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+    with MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring:
+        figures = figures_of(HttpSettings(port=int(monitoring.url.rpartition(":")[2])))
     assert figures is not None
     assert (figures.decisions, figures.lag, figures.shadow) == ({"new": 7, "near": 70}, 700, None)
 
@@ -186,9 +186,9 @@ def test_figures_are_asked_for_once_a_second_at_most(monkeypatch: pytest.MonkeyP
     metrics, asked = Metrics(), []
     with (
         metrics.refreshed_by(lambda: asked.append(clock[0])),
-        Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory,
+        MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring,
     ):
-        reader = FiguresReader(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+        reader = FiguresReader(HttpSettings(port=int(monitoring.url.rpartition(":")[2])))
         for moment in (1_000.0, 1_000.5, 1_000.99, 1_001.0, 1_001.9, 1_010.0):
             clock[0] = moment
             assert reader.read() is not None
@@ -207,8 +207,8 @@ def test_figures_of_a_shadow_are_told_where_one_is_asked_for(judging: bool) -> N
     metrics.shadow_running.set(judging)
     for kind, count in (("none", 90), ("duplicate", 7), ("original", 3)):
         metrics.shadow_articles.labels(kind).inc(count)
-    with Observatory(HttpSettings(port=0), metrics, Health(60)) as observatory:
-        figures = figures_of(HttpSettings(port=int(observatory.url.rpartition(":")[2])))
+    with MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring:
+        figures = figures_of(HttpSettings(port=int(monitoring.url.rpartition(":")[2])))
     assert figures is not None
     assert figures.shadow == ShadowFigures(judging, 100, {"duplicate": 7, "original": 3})
 
@@ -217,8 +217,8 @@ def test_readiness_for_the_api_is_that_of_the_probe() -> None:
     """With what the service waits for in the probe's words, and none of it once it is ready."""
     health = Health(60)
     health.wait_for("partitions")
-    with Observatory(HttpSettings(port=0), Metrics(), health) as observatory:
-        settings = HttpSettings(port=int(observatory.url.rpartition(":")[2]))
+    with MonitoringServer(HttpSettings(port=0), Metrics(), health) as monitoring:
+        settings = HttpSettings(port=int(monitoring.url.rpartition(":")[2]))
         waiting = figures_of(settings)
         health.wait_for("")
         ready = figures_of(settings)
@@ -244,9 +244,9 @@ def test_head_is_told_what_get_would_be_without_the_body(path: str) -> None:
     """The status and the headers, of which one tells how long the body is."""
     health = Health(60)
     health.wait_for("partitions")
-    with Observatory(HttpSettings(port=0), Metrics(), health) as observatory:
-        gotten, gotten_headers, body = _told(observatory.url, "GET", path)
-        asked, asked_headers, nothing = _told(observatory.url, "HEAD", path)
+    with MonitoringServer(HttpSettings(port=0), Metrics(), health) as monitoring:
+        gotten, gotten_headers, body = _told(monitoring.url, "GET", path)
+        asked, asked_headers, nothing = _told(monitoring.url, "HEAD", path)
     assert (asked, nothing) == (gotten, b"")
     assert asked_headers["Content-Type"] == gotten_headers["Content-Type"]
     assert int(gotten_headers["Content-Length"]) == len(body)
@@ -256,6 +256,6 @@ def test_head_is_told_what_get_would_be_without_the_body(path: str) -> None:
 
 def test_other_methods_are_refused() -> None:
     """With those that are there."""
-    with Observatory(HttpSettings(port=0), Metrics(), Health(60)) as observatory:
-        status, headers, _ = _told(observatory.url, "POST", "/metrics")
+    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
+        status, headers, _ = _told(monitoring.url, "POST", "/metrics")
     assert (status, headers["Allow"]) == (b"HTTP/1.0 405 Method Not Allowed", "GET, HEAD")

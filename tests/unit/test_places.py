@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_dedup.stream.kafka.places import IDENTITY, Place, news_of
+from stream_dedup.stream.kafka.places import IDENTITY, Place, identity_updates
 
 _POSITIONS: dict[Place, int] = {("a", IDENTITY): 7, ("a", 0): 30, ("a", 1): 40, ("b", 0): 50}
 
@@ -21,4 +21,4 @@ def test_only_a_topic_that_was_made_anew_begins_again(
     identities: dict[str, int], places: list[Place], news: dict[Place, int]
 ) -> None:
     """In each of its partitions, those known of the state and those read since; of the others only what is new."""
-    assert news_of(identities, _POSITIONS, places) == news
+    assert identity_updates(identities, _POSITIONS, places) == news

@@ -12,15 +12,24 @@ from stream_dedup.index.lookup.multi import posting_kinds
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, table_keys
 from stream_dedup.index.records.ledger import Generation, Progress
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.bloom import put_in_filter
 from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.postings import PostingKind
-from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
+from stream_dedup.index.runs.run import Run, RunWriter, bounds_of, open_run
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.shelf import LARGEST_ENTRIES, YOUNG_ENTRIES, Shelf
 from stream_dedup.index.stores.store import MemoryStore
-from stream_dedup.planner.lists import GENERATIONS, Lists, Packed, others_of, packed, runs_of, tables_of, wrong_share
+from stream_dedup.planner.lists import (
+    GENERATIONS,
+    Lists,
+    Packed,
+    false_positive_rate,
+    others_of,
+    packed,
+    runs_of,
+    tables_of,
+)
 from stream_dedup.settings import EngineSettings
 
 SETTINGS = EngineSettings()
@@ -37,7 +46,7 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
         for first in range(start, start + generation, YOUNG_ENTRIES):
             stop = min(first + YOUNG_ENTRIES, start + generation)
             numbers = np.arange(first, stop, dtype=np.uint64)
-            shelf.add([Flat(numbers, numbers, np.zeros_like(numbers))], stop)
+            shelf.add([KeyedPostings(numbers, numbers, np.zeros_like(numbers))], stop)
             # Whoever ends a generation begins the next.
             live = tuple(Generation(number, 0, begin) for number, begin in enumerate(starts) if begin <= stop)
             shelf.finish_merges(Progress(entries=stop, generations=live))
@@ -101,11 +110,13 @@ def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
 def _frozen(store: MemoryStore, keys: U64, details: U64, first: int, kind: PostingKind) -> Run:
     numbers = np.arange(first, first + len(keys), dtype=np.uint64)
     order = np.argsort(keys.ravel(), kind="stable")
-    flat = Flat(*(column.ravel()[order] for column in np.broadcast_arrays(keys, numbers[:, None], details[:, None])))
+    flat = KeyedPostings(
+        *(column.ravel()[order] for column in np.broadcast_arrays(keys, numbers[:, None], details[:, None]))
+    )
     name = f"{first}"
     with store.new_file(name) as file:
         writer = RunWriter(file, first, first + len(keys))
-        writer.section([flat], extent_of(flat), kind.detail_bytes)
+        writer.section([flat], bounds_of(flat), kind.detail_bytes)
         writer.finish()
     return open_run(name, store.open_file(name))
 
@@ -130,7 +141,7 @@ def test_filters_are_wrong_as_often_as_planned(bits: int) -> None:
     found = np.zeros(len(absent), np.bool_)
     mark_present(words, absent, found)
     wrong = found.mean()
-    assert wrong == pytest.approx(wrong_share(bits), abs=5 * float(np.sqrt(wrong / len(absent))))
+    assert wrong == pytest.approx(false_positive_rate(bits), abs=5 * float(np.sqrt(wrong / len(absent))))
 
 
 def test_landmarks_come_again_as_was_measured() -> None:

@@ -18,7 +18,7 @@ from stream_dedup.planner.costs import TYPICAL_NAME, TYPICAL_NUMBERS, TYPICAL_PL
 from stream_dedup.planner.distances import fitted
 from stream_dedup.planner.found import FARTHEST, MOST_PROBES, found_pairs
 from stream_dedup.planner.lists import TYPICAL_GRAMS
-from stream_dedup.planner.strangers import meetings
+from stream_dedup.planner.strangers import stranger_hits
 from stream_dedup.settings import load_settings
 
 RANDOM = FlipMixture((0.5,), (1.0,))
@@ -118,7 +118,7 @@ def test_more_probes_or_tables_never_find_less() -> None:
 
 def test_random_strangers_stand_under_each_key_alike() -> None:
     """Of n random fingerprints n / 2^b stand under a key, which is occupied with the probability 1 - e^(-n / 2^b)."""
-    met = meetings(RANDOM, 20, 1e6, 0.0)
+    met = stranger_hits(RANDOM, 20, 1e6, 0.0)
     density = 1e6 / 2**20
     assert met.postings[127] == pytest.approx(128 * density)
     assert met.keys[127] == pytest.approx(128 * (1 - exp(-density)))
@@ -126,14 +126,14 @@ def test_random_strangers_stand_under_each_key_alike() -> None:
 
 def test_filters_add_keys_and_no_strangers() -> None:
     """Of the keys that are free, e^(-n / 2^b), a filter takes its share for occupied; nobody stands under them."""
-    met, free = meetings(RANDOM, 20, 1e6, 0.01), exp(-1e6 / 2**20)
+    met, free = stranger_hits(RANDOM, 20, 1e6, 0.01), exp(-1e6 / 2**20)
     assert met.keys[127] == pytest.approx(128 * (1 - free + 0.01 * free))
     assert met.postings[127] == pytest.approx(128 * 1e6 / 2**20)
 
 
 def test_all_keys_of_a_table_lead_to_every_stranger_once() -> None:
     """A key of 12 bits has 4,096 values: under all of them stand all entries, however related they are."""
-    assert meetings(STRANGERS, 12, 5_000.0, 0.0).postings[-1] == pytest.approx(5_000)
+    assert stranger_hits(STRANGERS, 12, 5_000.0, 0.0).postings[-1] == pytest.approx(5_000)
 
 
 def test_own_key_leads_to_those_that_agree_in_it() -> None:
@@ -142,12 +142,12 @@ def test_own_key_leads_to_those_that_agree_in_it() -> None:
     Over 48 drawn articles the mean of a chance whose logarithm varies comes out within some tenths.
     """
     related = FlipMixture((0.05,), (1.0,))
-    assert meetings(related, 16, 1e6, 0.0).postings[0] == pytest.approx(1e6 * 0.95**16, rel=0.1)
+    assert stranger_hits(related, 16, 1e6, 0.0).postings[0] == pytest.approx(1e6 * 0.95**16, rel=0.1)
 
 
 def test_likely_flips_are_tried_first() -> None:
     """Each set of flips leads to no more related articles than the mean of those of its rank sum or below."""
-    gains = np.diff(meetings(FlipMixture((0.15,), (1.0,)), 24, 1e6, 0.0).postings, prepend=0.0)
+    gains = np.diff(stranger_hits(FlipMixture((0.15,), (1.0,)), 24, 1e6, 0.0).postings, prepend=0.0)
     assert gains[:128].sum() > 0.5 * 1e6 * sum(comb(24, k) * 0.15**k * 0.85 ** (24 - k) for k in range(3)) * 0.5
     assert gains[0] == gains.max()
     assert gains[1:129].mean() > 3 * gains[1000:].mean()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from deploy.dashboards.queries import metric_names, recorded_names
-from deploy.prometheus.ruleset import CONFIG, RULES, TESTS, Rule, all_rules, hurried, write_config
+from deploy.prometheus.ruleset import CONFIG, RULES, TESTS, Rule, all_rules, with_times_shortened, write_config
 from tests.unit.catalogued import known_names
 
 _RUNBOOK = CONFIG.parents[1] / "runbook.md"
@@ -98,7 +98,7 @@ def test_stories_evaluate_groups_in_their_order() -> None:
 def test_hurried_rules_have_shorter_times_and_the_same_thresholds() -> None:
     """Ranges, offsets and what an alert waits for are divided; numbers of seconds in an expression stay."""
     rule = {"alert": "A", "expr": "max_over_time(m[1h30m] offset 1d) > 300 and m[5m:30s] < 2 * 3600", "for": "2m"}
-    (group,) = hurried({"groups": [{"name": "g", "interval": "5m", "rules": [rule]}]}, 60)["groups"]
+    (group,) = with_times_shortened({"groups": [{"name": "g", "interval": "5m", "rules": [rule]}]}, 60)["groups"]
     (changed,) = group["rules"]
     assert changed["expr"] == "max_over_time(m[90000ms] offset 1440000ms) > 300 and m[5000ms:500ms] < 2 * 3600"
     assert changed["for"] == "2000ms"

@@ -14,8 +14,8 @@ from stream_dedup.article import Decision, Link, Relation, Source, Succession, S
 from stream_dedup.engine.clusters import Cluster, Member, cluster_fields
 from stream_dedup.engine.versions import url_hash
 from stream_dedup.index.lookup.keys import BatchKeys, masked
+from stream_dedup.output_fields import link_fields, succession_fields, withdrawal_fields
 from stream_dedup.scope import id_of, name_of, scope_hash, scope_of
-from stream_dedup.told import link_fields, succession_fields, withdrawal_fields
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x1f"), max_size=8)
 _NAMES = st.tuples(_TEXTS, _TEXTS.filter(bool))

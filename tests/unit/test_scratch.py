@@ -18,14 +18,14 @@ _HOLDER = """
 import time
 import typer
 from stream_dedup.scratch import Scratch
-from stream_dedup.signals import end_at_once
-from stream_dedup.cli.terminal import guarded
+from stream_dedup.signals import exit_at_once_on_signals
+from stream_dedup.cli.terminal import run_reporting_errors
 def work():
     with Scratch("trial") as name:
         print(name, flush=True)
         time.sleep(60)
-end_at_once()
-typer.run(lambda: guarded(work))
+exit_at_once_on_signals()
+typer.run(lambda: run_reporting_errors(work))
 """
 
 

@@ -8,8 +8,8 @@ import pytest
 from stream_dedup import Article
 from stream_dedup.article import Decision, Link, Relation, Source
 from stream_dedup.engine.shadow import Disagreement, disagreement_json, disagreement_of, is_sampled
+from stream_dedup.output_fields import link_fields
 from stream_dedup.settings import SettingsError, load_settings
-from stream_dedup.told import link_fields
 
 _ARTICLE = Article("one", "一段正文")
 _UNIQUE = Decision(_ARTICLE, unique=True, fingerprint=1, epoch=0, link=None, indexed=True)

@@ -18,7 +18,7 @@ from stream_dedup.settings import load_settings
 
 BEGAN = time.monotonic()
 
-class Desk:
+class QueryService:
     def __init__(self, settings): pass
     def warm_up(self): pass
     def close(self): pass
@@ -26,7 +26,7 @@ class Desk:
         if time.monotonic() > BEGAN + 2:  # the watchdog has seen by then that the start is done
             {look}
 
-server.Desk = Desk
+server.QueryService = QueryService
 server.Server(load_settings(flags=["http.stuck_seconds=3", "api.port=0"])).run()
 """
 
@@ -48,13 +48,13 @@ import threading
 from stream_dedup.api import server
 from stream_dedup.settings import load_settings
 
-class Desk:
+class QueryService:
     def __init__(self, settings): pass
     def warm_up(self): pass
     def close(self): pass
     def refresh(self): threading.Timer(6, one.stop).start()
 
-server.Desk = Desk
+server.QueryService = QueryService
 one = server.Server(load_settings(flags=["http.stuck_seconds=3", "api.refresh_ms=60000", "api.port=0"]))
 one.run()
 """

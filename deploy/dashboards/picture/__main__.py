@@ -11,8 +11,8 @@ from pathlib import Path
 
 from deploy.dashboards import DASHBOARDS
 from deploy.dashboards.picture.draw import draw
-from deploy.dashboards.picture.life import SCRAPE_SECONDS, lived
-from deploy.dashboards.picture.sight import Span, seen
+from deploy.dashboards.picture.panel_data import Span, seen
+from deploy.dashboards.picture.scenario import SCRAPE_SECONDS, run_scenario
 
 PICTURES = Path(__file__).parents[2] / "pictures"
 _CAPTION = "drawn from the dashboard's own queries on a real Prometheus, not by Grafana"
@@ -27,7 +27,7 @@ def main() -> int:
         print("Prometheus is not installed: run `apt-get install prometheus` on Debian, or set PROMETHEUS=/path")
         return 1
     options.out.mkdir(parents=True, exist_ok=True)
-    with lived(Path(program), lambda line: print(line, flush=True)) as life:
+    with run_scenario(Path(program), lambda line: print(line, flush=True)) as life:
         span = Span(life.begin, life.end, _STEP_SECONDS, 8 * SCRAPE_SECONDS)
         for page in DASHBOARDS:
             file = options.out / f"dashboard-{page.name.removeprefix('stream-dedup-')}.png"

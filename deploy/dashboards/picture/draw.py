@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, MultipleLocat
 from PIL import Image
 
 from deploy.dashboards.board import Place, View
-from deploy.dashboards.picture.sight import Scene, Sight, Span
+from deploy.dashboards.picture.panel_data import DashboardData, PanelData, Span
 from deploy.dashboards.picture.units import written
 from deploy.prometheus.server import Curve
 
@@ -44,21 +44,21 @@ _STEPS = {
 }
 
 
-def draw(scene: Scene, file: Path, caption: str) -> None:
+def draw(dashboard: DashboardData, file: Path, caption: str) -> None:
     """Draw a dashboard into a PNG file.
 
     Args:
-        scene: the dashboard with its data.
+        dashboard: the dashboard with its data.
         file: the file to write.
         caption: a line at the top, beside the title.
     """
-    lines = max(sight.view.place.y + sight.view.place.height for sight in scene.sights)
+    lines = max(panel_data.view.place.y + panel_data.view.place.height for panel_data in dashboard.panels)
     height = _TOP + lines * _LINE + _GAP
     figure = Figure(figsize=(_WIDTH / _DPI, height / _DPI), dpi=_DPI, facecolor=_PAGE)
-    figure.text(_GAP * 2 / _WIDTH, 1 - 26 / height, scene.page.title, color=_TEXT, size=12, va="center")
+    figure.text(_GAP * 2 / _WIDTH, 1 - 26 / height, dashboard.page.title, color=_TEXT, size=12, va="center")
     figure.text(1 - _GAP * 2 / _WIDTH, 1 - 26 / height, caption, color=_DIM, size=_SMALL, va="center", ha="right")
-    for sight in scene.sights:
-        _Panel(figure, height, scene, sight).draw()
+    for panel_data in dashboard.panels:
+        _Panel(figure, height, dashboard, panel_data).draw()
     figure.savefig(file, facecolor=_PAGE)
     # A few colours are enough for lines on a plain background, and make the file a third of the size.
     Image.open(file).convert("RGB").quantize(_COLOURS_KEPT, dither=Image.Dither.NONE).save(file, optimize=True)
@@ -70,16 +70,16 @@ class _Panel:
     Args:
         figure: of the dashboard.
         height: of the figure in pixels.
-        scene: of the dashboard.
-        sight: the panel with its data.
+        dashboard: of the dashboard.
+        panel_data: the panel with its data.
     """
 
-    def __init__(self, figure: Figure, height: float, scene: Scene, sight: Sight) -> None:
+    def __init__(self, figure: Figure, height: float, dashboard: DashboardData, panel_data: PanelData) -> None:
         self._figure = figure
         self._height = height
-        self._scene = scene
-        self._view: View = sight.view
-        self._curves = [(name, _without_gaps(curve, scene.span)) for name, curve in sight.curves]
+        self._scene = dashboard
+        self._view: View = panel_data.view
+        self._curves = [(name, _without_gaps(curve, dashboard.span)) for name, curve in panel_data.curves]
 
     def draw(self) -> None:
         """Draw the panel."""

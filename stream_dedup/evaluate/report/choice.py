@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_dedup.evaluate.quality import Score
-from stream_dedup.evaluate.results import ENGINE, Evaluation, Measured
+from stream_dedup.evaluate.results import ENGINE, AlgorithmResult, Evaluation
 
 MOST = 8  # lines in one plot
 
@@ -42,9 +42,9 @@ def _line_of_engine(evaluation: Evaluation) -> Line | None:
     return Line(ENGINE, sorted(scores, key=lambda score: score.threshold))
 
 
-def best_of_families(evaluation: Evaluation) -> list[Measured]:
+def best_of_families(evaluation: Evaluation) -> list[AlgorithmResult]:
     """Return the best algorithm of each family, the best family first; for the engine, its defaults."""
-    best: dict[str, Measured] = {}
+    best: dict[str, AlgorithmResult] = {}
     default = evaluation.result(f"{ENGINE}/default")
     if default is not None:
         best[ENGINE] = default

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from stream_dedup.evaluate.report.choice import Line, best_of_families, lines_by_family
-from stream_dedup.evaluate.results import Evaluation, Measured, Replaced
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ReplacementExperiment
 
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -75,7 +75,7 @@ def _thresholds(lines: Sequence[Line]) -> str:
         return _svg(figure)
 
 
-def _kinds(evaluation: Evaluation, chosen: Sequence[Measured]) -> str:
+def _kinds(evaluation: Evaluation, chosen: Sequence[AlgorithmResult]) -> str:
     """Return a heat map: a row for each edit and strength, a column for each algorithm."""
     edits = [(one.kind, one.strength) for one in evaluation.articles.kinds]
     recalls = [{(one.kind, one.strength): one.recall for one in result.best.kinds} for result in chosen]
@@ -92,7 +92,7 @@ def _kinds(evaluation: Evaluation, chosen: Sequence[Measured]) -> str:
         return _svg(figure)
 
 
-def _replaced(replaced: Replaced) -> str:
+def _replaced(replaced: ReplacementExperiment) -> str:
     with _styled():
         figure = Figure(figsize=(6, 3.6), layout="constrained")
         axes = figure.subplots()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stream_dedup.counted import counted
-from stream_dedup.evaluate.results import Evaluation, Measured, Swept
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ThresholdSweep
 
 Cell = str | float | int | None
 
@@ -91,7 +91,7 @@ def algorithms_table(evaluation: Evaluation) -> Table:
     return Table("algorithms", title, _ALGORITHMS, [_algorithm_row(measured) for measured in evaluation.measured])
 
 
-def _algorithm_row(measured: Measured) -> list[Cell]:
+def _algorithm_row(measured: AlgorithmResult) -> list[Cell]:
     score, swept, seconds = measured.given.score, measured.swept, measured.seconds
     return [
         measured.named.name,
@@ -103,7 +103,7 @@ def _algorithm_row(measured: Measured) -> list[Cell]:
     ]
 
 
-def _swept_cells(swept: Swept) -> list[Cell]:
+def _swept_cells(swept: ThresholdSweep) -> list[Cell]:
     best, stability = swept.best.score, swept.stability
     return [best.f1, best.threshold, stability.width, stability.precision_slope, stability.recall_slope]
 

@@ -22,7 +22,7 @@ from stream_dedup.evaluate.report.tables import (
     unmeasured_table,
 )
 from stream_dedup.evaluate.results import Evaluation
-from stream_dedup.shown.plain import plain
+from stream_dedup.rendering.plain import plain
 
 # All columns together are too wide for a terminal; two tables of these fit 80 characters.
 _QUALITY = ("at", "precision", "recall", "F1", "ARI", "best F1", "best at")

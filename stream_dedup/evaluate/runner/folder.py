@@ -14,7 +14,7 @@ from typing import TypeVar
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from stream_dedup.evaluate.results import Evaluation, Measured, Replaced
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ReplacementExperiment
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -22,7 +22,7 @@ else:
     from backports import zstd
 
 _Kept = TypeVar("_Kept")
-_MEASURED, _REPLACED = TypeAdapter(Measured), TypeAdapter(Replaced)
+_MEASURED, _REPLACED = TypeAdapter(AlgorithmResult), TypeAdapter(ReplacementExperiment)
 _EVALUATION, _SECONDS = TypeAdapter(Evaluation), TypeAdapter(float)
 _WHOLE = "evaluation.json"
 
@@ -77,22 +77,22 @@ class Folder:
                 f"{self.digest}): choose another --out, or move it away"
             )
 
-    def result(self, name: str, digest: str) -> Measured | None:
+    def result(self, name: str, digest: str) -> AlgorithmResult | None:
         """Return the kept result of an algorithm; None if there is none with this digest that can be read."""
         return _read(_MEASURED, self._result(name, digest))
 
-    def keep_result(self, measured: Measured, digest: str) -> None:
+    def keep_result(self, measured: AlgorithmResult, digest: str) -> None:
         """Keep a result under a digest of everything it depends on."""
         _write(self._result(measured.named.name, digest), _MEASURED.dump_json(measured, indent=1))
 
     def _result(self, name: str, digest: str) -> Path:
         return self.path / "results" / f"{_file_name(name)}.{digest}.json"
 
-    def replaced(self, digest: str) -> Replaced | None:
+    def replaced(self, digest: str) -> ReplacementExperiment | None:
         """Return the kept result of the experiment of the K-gram study."""
         return _read(_REPLACED, self._result("replaced characters", digest))
 
-    def keep_replaced(self, replaced: Replaced, digest: str) -> None:
+    def keep_replaced(self, replaced: ReplacementExperiment, digest: str) -> None:
         """Keep the result of that experiment."""
         _write(self._result("replaced characters", digest), _REPLACED.dump_json(replaced, indent=1))
 

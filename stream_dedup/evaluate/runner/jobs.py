@@ -10,12 +10,12 @@ from pathlib import Path
 from stream_dedup.evaluate.algorithm import F32, Algorithm, Segmenter
 from stream_dedup.evaluate.engine import Configuration
 from stream_dedup.evaluate.quality import Quality, Tally, judge
-from stream_dedup.evaluate.results import Answers, Measured, Named, Seconds, Swept
+from stream_dedup.evaluate.results import AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds, ThresholdSweep
 from stream_dedup.evaluate.runner.folder import read_seconds, write_words
 from stream_dedup.evaluate.runner.tasks import (
-    Compared,
-    Cut,
-    Shared,
+    ComparedRows,
+    SegmentedTexts,
+    WorkerFiles,
     ask_engine,
     compare,
     cut,
@@ -28,14 +28,16 @@ _CUT_ROWS = 512  # texts whose words one call cuts
 _COMPARE_ROWS = 1024  # texts that one call compares with all
 
 
-def cutting(shared: Shared, segmenter: Segmenter, words: Path) -> Job[None]:
+def cutting(shared: WorkerFiles, segmenter: Segmenter, words: Path) -> Job[None]:
     """Cut the words of all articles, and write them to where `comparing` finds them."""
-    parts: list[Cut] = yield [Call(cut, (shared, segmenter, rows)) for rows in _slices(shared.size, _CUT_ROWS)]
+    parts: list[SegmentedTexts] = yield [
+        Call(cut, (shared, segmenter, rows)) for rows in _slices(shared.size, _CUT_ROWS)
+    ]
     cut_words = [each for part in parts for each in part.words]
     write_words(words, cut_words, sum(part.seconds for part in parts))
 
 
-def comparing(shared: Shared, algorithm: Algorithm, threshold: float, words: Path | None) -> Job[Measured]:
+def comparing(shared: WorkerFiles, algorithm: Algorithm, threshold: float, words: Path | None) -> Job[AlgorithmResult]:
     """Compare all articles with each other, and return how good the results are.
 
     Args:
@@ -47,7 +49,7 @@ def comparing(shared: Shared, algorithm: Algorithm, threshold: float, words: Pat
     try:
         features: list[float] = yield [Call(extract, (shared, algorithm, words))]
         slices = _slices(shared.size, _COMPARE_ROWS)
-        parts: list[Compared] = yield [Call(compare, (shared, algorithm, rows)) for rows in slices]
+        parts: list[ComparedRows] = yield [Call(compare, (shared, algorithm, rows)) for rows in slices]
     finally:
         shared.features_of(algorithm.name).unlink(missing_ok=True)
     comparing_seconds = sum(part.seconds for part in parts)
@@ -56,9 +58,9 @@ def comparing(shared: Shared, algorithm: Algorithm, threshold: float, words: Pat
     return _measured(named_of(algorithm), quality, shared.size, seconds)
 
 
-def asking(shared: Shared, configuration: Configuration) -> Job[Measured]:
+def asking(shared: WorkerFiles, configuration: Configuration) -> Job[AlgorithmResult]:
     """Give all articles to the engine, and return how good its answers are."""
-    measured: list[Measured] = yield [Call(ask_engine, (shared, configuration))]
+    measured: list[AlgorithmResult] = yield [Call(ask_engine, (shared, configuration))]
     return measured[0]
 
 
@@ -68,18 +70,20 @@ def replacing(measures: Mapping[int, Algorithm], text: str, seed: tuple[int, int
     return similarities[0]
 
 
-def named_of(algorithm: Algorithm) -> Named:
+def named_of(algorithm: Algorithm) -> AlgorithmInfo:
     """Return what is known about an algorithm before it runs."""
-    return Named(
+    return AlgorithmInfo(
         algorithm.name, algorithm.family, algorithm.segmenter, algorithm.feature, algorithm.source, algorithm.slow
     )
 
 
-def _measured(named: Named, quality: Quality, size: int, seconds: Seconds) -> Measured:
-    return Measured(
+def _measured(named: AlgorithmInfo, quality: Quality, size: int, seconds: Seconds) -> AlgorithmResult:
+    return AlgorithmResult(
         named,
-        Answers(quality.given, quality.given_ari, quality.given_kinds),
-        Swept(Answers(quality.best, quality.best_ari, quality.best_kinds), quality.curve, quality.stability),
+        ScoresAtThreshold(quality.given, quality.given_ari, quality.given_kinds),
+        ThresholdSweep(
+            ScoresAtThreshold(quality.best, quality.best_ari, quality.best_kinds), quality.curve, quality.stability
+        ),
         None,
         (size - 1) / 2,  # each pair once: an article is compared with all that came before it
         seconds,

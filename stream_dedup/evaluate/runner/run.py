@@ -9,20 +9,28 @@ from pathlib import Path
 
 from stream_dedup.evaluate.algorithm import F32, NotAvailable
 from stream_dedup.evaluate.labelled import LabelledSet
-from stream_dedup.evaluate.replaced import long_texts, replaced_of
-from stream_dedup.evaluate.results import Evaluation, KindCount, Measured, Named, Replaced, SetSummary, Unmeasured
+from stream_dedup.evaluate.replaced import long_texts, replacement_experiment
+from stream_dedup.evaluate.results import (
+    AlgorithmInfo,
+    AlgorithmResult,
+    AlgorithmWithoutResult,
+    Evaluation,
+    KindCount,
+    ReplacementExperiment,
+    SetSummary,
+)
 from stream_dedup.evaluate.runner.digests import digest_of, digest_of_code, digest_of_set
 from stream_dedup.evaluate.runner.folder import Folder, read_seconds
 from stream_dedup.evaluate.runner.jobs import asking, comparing, cutting, named_of, replacing
 from stream_dedup.evaluate.runner.plan import Listener, Plan
-from stream_dedup.evaluate.runner.tasks import Shared
+from stream_dedup.evaluate.runner.tasks import WorkerFiles
 from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
 from stream_dedup.version import __version__
 
 # The most work that `report` lacks after a kill. It is not 0, since writing a thousand results takes a second.
 _KEPT_SECONDS = 30.0
 _MORE_JOBS = 2  # in progress than there are processes: while one waits for its last call, others fill in
-_REPLACED = Named("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
+_REPLACED = AlgorithmInfo("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
 _NOT_DONE = "interrupted before this was done: the same command resumes the run"
 
 
@@ -69,16 +77,16 @@ class _Run:
         self._team = team
         self._listener = listener
         self._at_once = processes(plan.jobs) + _MORE_JOBS
-        self._measured: dict[str, Measured] = {}
-        self._unmeasured: dict[str, Unmeasured] = {}
-        self._replaced: Replaced | None = None
+        self._measured: dict[str, AlgorithmResult] = {}
+        self._unmeasured: dict[str, AlgorithmWithoutResult] = {}
+        self._replaced: ReplacementExperiment | None = None
         self._kept = time.monotonic()
 
     def finish(self) -> None:
         """Run everything that has no result yet."""
         self._take_kept()
         self.keep()
-        shared = Shared.of(self._labelled, self._folder.work)
+        shared = WorkerFiles.of(self._labelled, self._folder.work)
         self._cut(shared)
         self._measure(shared)
         self._replace()
@@ -90,7 +98,7 @@ class _Run:
 
     def evaluation(self) -> Evaluation:
         """Return all results so far."""
-        pending = [Unmeasured(self._named(name), _NOT_DONE, failed=False) for name in self._pending()]
+        pending = [AlgorithmWithoutResult(self._named(name), _NOT_DONE, failed=False) for name in self._pending()]
         unmeasured = sorted([*self._unmeasured.values(), *pending], key=lambda one: one.named.name)
         measured = sorted(self._measured.values(), key=lambda one: (-one.best.score.f1, one.named.name))
         summary = summary_of(self._labelled, self._folder.digest)
@@ -113,13 +121,13 @@ class _Run:
         names = (*self._plan.configurations, *self._plan.algorithms)
         return [name for name in names if name not in self._measured and name not in self._unmeasured]
 
-    def _named(self, name: str) -> Named:
+    def _named(self, name: str) -> AlgorithmInfo:
         configuration = self._plan.configurations.get(name)
         return configuration.named if configuration else named_of(self._plan.algorithms[name])
 
     # ------------------------------------------------------------------------------------------------ words
 
-    def _cut(self, shared: Shared) -> None:
+    def _cut(self, shared: WorkerFiles) -> None:
         """Cut words with the segmenters needed; algorithms whose segmenter is not available are not measured."""
         pending = [self._plan.algorithms[name] for name in self._pending() if name in self._plan.algorithms]
         jobs: dict[str, Job[None]] = {}
@@ -144,11 +152,11 @@ class _Run:
         for name in self._pending():
             algorithm = self._plan.algorithms.get(name)
             if algorithm is not None and algorithm.segmenter == segmenter:
-                self._unmeasured[name] = Unmeasured(named_of(algorithm), reason, failed)
+                self._unmeasured[name] = AlgorithmWithoutResult(named_of(algorithm), reason, failed)
 
     # ------------------------------------------------------------------------------------------------ results
 
-    def _measure(self, shared: Shared) -> None:
+    def _measure(self, shared: WorkerFiles) -> None:
         """Run the algorithms without a result, the slow ones first: they keep a core busy while the others fill in."""
         names = sorted(self._pending(), key=lambda name: not self._named(name).slow)
         jobs = {name: self._job(shared, name) for name in names}
@@ -156,7 +164,7 @@ class _Run:
         for name, outcome in run_jobs(jobs, self._team, self._at_once):
             if isinstance(outcome, Exception):
                 failed = not isinstance(outcome, NotAvailable)
-                self._unmeasured[name] = Unmeasured(self._named(name), _told(outcome), failed)
+                self._unmeasured[name] = AlgorithmWithoutResult(self._named(name), _told(outcome), failed)
                 self._listener.done(name, _told(outcome))
             else:
                 self._measured[name] = outcome
@@ -165,7 +173,7 @@ class _Run:
                     self.keep()
                 self._listener.done(name, f"F1 {outcome.best.score.f1:.4f}")
 
-    def _job(self, shared: Shared, name: str) -> Job[Measured]:
+    def _job(self, shared: WorkerFiles, name: str) -> Job[AlgorithmResult]:
         configuration = self._plan.configurations.get(name)
         if configuration is not None:
             return asking(shared, configuration)
@@ -189,10 +197,10 @@ class _Run:
         for name, outcome in run_jobs(jobs, self._team, self._at_once):
             self._listener.done(name, _told(outcome) if isinstance(outcome, Exception) else "")
             if isinstance(outcome, Exception):
-                self._unmeasured[_REPLACED.name] = Unmeasured(_REPLACED, _told(outcome), failed=True)
+                self._unmeasured[_REPLACED.name] = AlgorithmWithoutResult(_REPLACED, _told(outcome), failed=True)
                 return
             found[name] = outcome
-        self._replaced = replaced_of(list(measures), texts, [found[name] for name in jobs])
+        self._replaced = replacement_experiment(list(measures), texts, [found[name] for name in jobs])
         self._folder.keep_replaced(self._replaced, key)
 
 

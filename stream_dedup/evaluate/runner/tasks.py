@@ -17,7 +17,7 @@ from stream_dedup.evaluate.engine import Configuration, measure_engine
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.quality import Tally, Truth
 from stream_dedup.evaluate.replaced import similarities_to_edited
-from stream_dedup.evaluate.results import Measured
+from stream_dedup.evaluate.results import AlgorithmResult
 from stream_dedup.evaluate.runner.folder import read_words
 from stream_dedup.text.normal import Normaliser
 
@@ -25,7 +25,7 @@ _ROWS = 256  # texts that are compared with all at a time: with 20,000 texts, a 
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class WorkerFiles:
     """Where workers find what they have in common.
 
     Attributes:
@@ -37,7 +37,7 @@ class Shared:
     size: int
 
     @classmethod
-    def of(cls, labelled: LabelledSet, directory: Path) -> "Shared":
+    def of(cls, labelled: LabelledSet, directory: Path) -> "WorkerFiles":
         """Write a labelled set to where workers find it."""
         joblib.dump((labelled, Truth.of(labelled)), directory / "set.pickle")
         return cls(directory, len(labelled.articles))
@@ -48,7 +48,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SegmentedTexts:
     """Words of some texts, and the processor seconds that cutting them took."""
 
     words: list[list[str]]
@@ -56,24 +56,24 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedRows:
     """The tally of the pairs of some texts with all, and the processor seconds that comparing them took."""
 
     tally: Tally
     seconds: float
 
 
-def cut(shared: Shared, segmenter: Segmenter, rows: slice) -> Cut:
+def cut(shared: WorkerFiles, segmenter: Segmenter, rows: slice) -> SegmentedTexts:
     """Return the words of the bodies of some articles."""
     normal = Normaliser()
     texts = [normal(one.article.body).text for one in _labelled(shared)[0].articles[rows]]
     segmenter.cut(texts[:1])  # loads its dictionary before the clock starts
     begin = time.process_time()
     words = segmenter.cut(texts)
-    return Cut(words, time.process_time() - begin)
+    return SegmentedTexts(words, time.process_time() - begin)
 
 
-def extract(shared: Shared, algorithm: Algorithm, words: Path | None) -> float:
+def extract(shared: WorkerFiles, algorithm: Algorithm, words: Path | None) -> float:
     """Write the features of all articles to where `compare` finds them; return the processor seconds they took."""
     articles = [one.article for one in _labelled(shared)[0].articles]
     cut_words = _words(words) if words else [[]] * len(articles)
@@ -86,7 +86,7 @@ def extract(shared: Shared, algorithm: Algorithm, words: Path | None) -> float:
     return seconds
 
 
-def compare(shared: Shared, algorithm: Algorithm, rows: slice) -> Compared:
+def compare(shared: WorkerFiles, algorithm: Algorithm, rows: slice) -> ComparedRows:
     """Compare some articles with all."""
     features = _features(shared.features_of(algorithm.name))
     tally, seconds = Tally.empty(_labelled(shared)[1]), 0.0
@@ -97,10 +97,10 @@ def compare(shared: Shared, algorithm: Algorithm, rows: slice) -> Compared:
             block = algorithm.similarities(features, slice(start, min(start + _ROWS, rows.stop)))
             seconds += time.process_time() - begin
             tally = tally.add(start, block)
-    return Compared(tally, seconds)
+    return ComparedRows(tally, seconds)
 
 
-def ask_engine(shared: Shared, configuration: Configuration) -> Measured:
+def ask_engine(shared: WorkerFiles, configuration: Configuration) -> AlgorithmResult:
     """Return how well a configuration of the engine does."""
     return measure_engine(configuration, _labelled(shared)[0])
 
@@ -115,7 +115,7 @@ def replace_characters(measures: Mapping[int, Algorithm], text: str, seed: tuple
 
 
 @lru_cache(maxsize=1)
-def _labelled(shared: Shared) -> tuple[LabelledSet, Truth]:
+def _labelled(shared: WorkerFiles) -> tuple[LabelledSet, Truth]:
     loaded: tuple[LabelledSet, Truth] = joblib.load(shared.directory / "set.pickle")
     return loaded
 

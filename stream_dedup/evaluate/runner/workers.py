@@ -17,7 +17,7 @@ from joblib import cpu_count
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from stream_dedup.signals import heeding, leave_by
+from stream_dedup.signals import exit_by_signal, handling_signals
 
 _Result = TypeVar("_Result")
 _IDLE_SECONDS = 60
@@ -57,7 +57,7 @@ def workers(jobs: int) -> Iterator[Workers]:
         jobs: number of processes; 1 means this process alone, 0 means one per core.
     """
     if processes(jobs) == 1:
-        yield _Here
+        yield _InProcessExecutor
         return
 
     def executor() -> Any:  # noqa: ANN401  # loky publishes no types
@@ -88,7 +88,7 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class _Here(Executor):
+class _InProcessExecutor(Executor):
     """Makes each call in this process; a signal ends the run only after the call, a second signal immediately."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401  # any call
@@ -108,10 +108,10 @@ def _signals_held() -> Iterator[None]:
 
     def hear(number: int, _frame: object) -> None:
         if heard:
-            leave_by(number)
+            exit_by_signal(number)
         heard.append(number)
 
-    with heeding(hear):
+    with handling_signals(hear):
         yield
     if heard:
         signal.raise_signal(heard[0])

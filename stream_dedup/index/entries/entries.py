@@ -27,7 +27,7 @@ from stream_dedup.index.stores.store import StoreDamagedError
 # Flags of an entry: which keys it has (none if it is in reserve), whether it is a drifted copy, whether its cluster
 # admits no further drifted copies to the index, whether it is bare of content (then it has no keys at all), and whether
 # it was not segmented into words (then it has no fingerprint).
-COMPARABLE, WEIGHED, RESERVE, VARIANT, SEALED, BARE, UNSEGMENTED = 1, 2, 4, 8, 16, 32, 64
+COMPARABLE, IN_TABLES, RESERVE, VARIANT, SEALED, BARE, UNSEGMENTED = 1, 2, 4, 8, 16, 32, 64
 _MARK = np.uint64((1 << MARK_BITS) - 1)
 _LEAST_ROWS = 2
 

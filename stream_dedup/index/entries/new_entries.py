@@ -47,7 +47,7 @@ class NewEntries:
         self._added.append((place, cluster, reserve, name))
         return self.next - 1
 
-    def put_anew(self, fixed: Entries, name: bytes) -> int:
+    def add_again(self, fixed: Entries, name: bytes) -> int:
         """Add an existing entry again, with changes, and return its new number.
 
         Args:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from stream_dedup.compiled.hashing import I64, U64, number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
-from stream_dedup.index.entries.entries import UNSEGMENTED, WEIGHED, Rows, rows_of_entries
+from stream_dedup.index.entries.entries import IN_TABLES, UNSEGMENTED, Rows, rows_of_entries
+from stream_dedup.index.lookup.entries_to_read import LookedUp, sharing_enough, sharing_first_landmarks, within_distance
 from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
-from stream_dedup.index.lookup.wanted import LookedUp, sharing_enough, sharing_many, within_distance
 from stream_dedup.index.records.records import keys_of
 from stream_dedup.index.runs.postings import PostingLists, Postings
 from stream_dedup.index.runs.shelf import Young
@@ -132,7 +132,7 @@ class Search:
             segmented: which articles were segmented into words, shape (n,).
         """
         weighed = self._index.weighed(self._features, sums)
-        flags = self._flags | (WEIGHED * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
+        flags = self._flags | (IN_TABLES * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
         self._rows = self._rows._replace(fingerprints=fingerprints, flags=flags)
         keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
         occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
@@ -181,7 +181,7 @@ class Search:
         marks = self._keys[LANDMARK]
         first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
         found = self._find(LANDMARK, first)
-        self._want(found, sharing_many(_looked_up(first, found), found.postings.entries))
+        self._want(found, sharing_first_landmarks(_looked_up(first, found), found.postings.entries))
 
     def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
         """Read the lists of those keys that were not read yet, and return all lists read so far."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I64, U64, find_slot, in_proportion, mix64, table_size
+from stream_dedup.compiled.hashing import EMPTY, I64, U64, find_slot, mix64, range_of_key, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.texts import offsets_of
 
@@ -105,12 +105,12 @@ def _distinct(keys: U64) -> tuple[U64, I64]:
     """
     stops = np.zeros(len(keys) + 1, np.int64)
     for key in keys:
-        stops[in_proportion(key, len(keys)) + 1] += 1
+        stops[range_of_key(key, len(keys)) + 1] += 1
     for slot in range(len(keys)):
         stops[slot + 1] += stops[slot]
     ascending, order = np.empty_like(keys), np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        slot = in_proportion(keys[i], len(keys))
+        slot = range_of_key(keys[i], len(keys))
         place = stops[slot]
         ascending[place], order[place] = keys[i], i
         stops[slot] += 1

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
-from stream_dedup.index.entries.entries import BARE, COMPARABLE, RESERVE, WEIGHED, Entries, EntryFormat
+from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, RESERVE, Entries, EntryFormat
 from stream_dedup.index.lookup.keys import BatchKeys, masked, spread
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, probe_keys, table_keys
 from stream_dedup.index.lookup.sharing import sharing_of, size_classes
 from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.records.records import keys_of
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.shelf import Shelf, Young, load_removed
 from stream_dedup.index.stores.store import Family, FileStore
@@ -86,7 +86,7 @@ class Pending:
         """The posting lists of all entries added, None if there are none."""
         for entries, numbers in self._waiting:
             self._young = self._young or Young(self._index.kinds)
-            self._young.add(self._index.flats(entries, numbers))
+            self._young.add(self._index.keyed_postings(entries, numbers))
         self._waiting.clear()
         return self._young
 
@@ -130,9 +130,9 @@ class MultiIndex:
             numbers: their numbers, shape (n,).
             stop: number of the next entry.
         """
-        self.shelf.add(self.flats(entries, numbers), stop)
+        self.shelf.add(self.keyed_postings(entries, numbers), stop)
 
-    def flats(self, entries: Entries, numbers: U64) -> list[Flat]:
+    def keyed_postings(self, entries: Entries, numbers: U64) -> list[KeyedPostings]:
         """Return the postings of entries, kind by kind; entries in reserve have none."""
         active = (entries["flags"] & RESERVE) == 0
         entries, numbers = entries[active], numbers[active]
@@ -141,11 +141,11 @@ class MultiIndex:
             "size": size_classes(entries["size"].astype(np.int64)).astype(np.uint64),
             "fingerprint": entries["fingerprint"],
         }
-        flats = []
+        keyed_postings = []
         for kind, (own, used) in zip(self.kinds, self.own_keys(entries), strict=True):
             row, _ = np.nonzero(used)
-            flats.append(Flat(own[used], numbers[row], details[kind.detail][row]))
-        return flats
+            keyed_postings.append(KeyedPostings(own[used], numbers[row], details[kind.detail][row]))
+        return keyed_postings
 
     def close(self) -> None:
         """Release the runs."""
@@ -180,7 +180,7 @@ class MultiIndex:
             entries: fixed parts, shape (n,).
         """
         flags, scopes = entries["flags"], entries["scope"]
-        weighed = (flags & WEIGHED) != 0
+        weighed = (flags & IN_TABLES) != 0
         return (
             _content_keys(entries["content"], flags, scopes),
             _landmark_keys(self.format.landmark_keys(entries), flags, scopes),

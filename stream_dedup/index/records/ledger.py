@@ -98,7 +98,7 @@ def load_progress(store: Store) -> Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangelogPlace:
+class ChangelogPosition:
     """A state's position in its changelog.
 
     Attributes:
@@ -114,10 +114,10 @@ class ChangelogPlace:
         return Put(Family.META, _PLACE_KEY, orjson.dumps([self.topic, self.offset]))
 
 
-def load_place(store: Store) -> ChangelogPlace | None:
+def load_changelog_position(store: Store) -> ChangelogPosition | None:
     """Return the state's position in its changelog, None if it has none."""
     (stored,) = store.get_many(Family.META, [_PLACE_KEY])
-    return ChangelogPlace(*orjson.loads(stored)) if stored else None
+    return ChangelogPosition(*orjson.loads(stored)) if stored else None
 
 
 def start_put(generation: int, offset: int) -> Put:

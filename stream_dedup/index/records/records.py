@@ -26,7 +26,7 @@ _TEXTS_KEPT = 1 << 10  # recent sources and topics, as bytes
 
 
 @kernel
-def outlived(moment: int, floor: int) -> bool:
+def has_expired(moment: int, floor: int) -> bool:
     """Tell whether something has expired; if its time is unknown, it only expires with its generation.
 
     Args:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U64, in_proportion, mix64
+from stream_dedup.compiled.hashing import U64, mix64, range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.compiled.unaligned import WORD, put_word, word_at
@@ -28,7 +28,7 @@ _1, _4 = np.uint64(1), np.uint64(4)
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
-class Flat(NamedTuple):
+class KeyedPostings(NamedTuple):
     """Postings with their keys, in ascending order of key, then of entry.
 
     Attributes:
@@ -47,7 +47,7 @@ class Layout(NamedTuple):
 
     Attributes:
         block_bits: number of uppermost bits of a key, which say in which of 2^block_bits blocks it is.
-        idle_bits: number of lowest bits, which are zero in all keys.
+        zero_bits: number of lowest bits, which are zero in all keys.
         first_entry: no entry has a smaller number.
         key_bytes: bytes for a key's bits between those.
         entry_bytes: bytes for an entry's distance from `first_entry`.
@@ -55,31 +55,31 @@ class Layout(NamedTuple):
     """
 
     block_bits: int
-    idle_bits: int
+    zero_bits: int
     first_entry: int
     key_bytes: int
     entry_bytes: int
     detail_bytes: int
 
 
-def no_postings() -> Flat:
+def no_postings() -> KeyedPostings:
     """Return no postings."""
-    return Flat(*np.empty((3, 0), np.uint64))
+    return KeyedPostings(*np.empty((3, 0), np.uint64))
 
 
-def layout_of(entries: tuple[int, int], block_bits: int, idle_bits: int, detail_bytes: int) -> Layout:
+def layout_of(entries: tuple[int, int], block_bits: int, zero_bits: int, detail_bytes: int) -> Layout:
     """Return how the postings of a section are packed.
 
     Args:
         entries: number of the first, and number after the last.
         block_bits: number of uppermost bits of a key that say in which block it is.
-        idle_bits: number of lowest bits that are zero in all keys; at most 63.
+        zero_bits: number of lowest bits that are zero in all keys; at most 63.
         detail_bytes: bytes of a posting's detail.
     """
     first, stop = entries
-    key_bytes = _bytes_of(max(0, _KEY_BITS - block_bits - idle_bits))
+    key_bytes = _bytes_of(max(0, _KEY_BITS - block_bits - zero_bits))
     return Layout(
-        block_bits, idle_bits, first, key_bytes, max(1, _bytes_of((stop - first - 1).bit_length())), detail_bytes
+        block_bits, zero_bits, first, key_bytes, max(1, _bytes_of((stop - first - 1).bit_length())), detail_bytes
     )
 
 
@@ -88,7 +88,7 @@ def block_bits_of(postings: int) -> int:
     return max(0, (postings // LEAST_POSTINGS).bit_length() - 1)
 
 
-def idle_bits_of(keys: U64) -> int:
+def zero_bits_of(keys: U64) -> int:
     """Return how many of the lowest bits are zero in all keys: at most 63."""
     together = int(np.bitwise_or.reduce(keys, initial=np.uint64(1 << (_KEY_BITS - 1))))
     return (together & -together).bit_length() - 1
@@ -130,25 +130,25 @@ def block_of(layout: Layout, key: np.uint64) -> int:
 
 
 @kernel
-def pack_rows(flat: Flat, layout: Layout, first: int, fences: U64) -> Bytes:
+def pack_rows(keyed: KeyedPostings, layout: Layout, first: int, fences: U64) -> Bytes:
     """Pack the postings of consecutive blocks.
 
     Args:
-        flat: the postings of all their keys.
+        keyed: the postings of all their keys.
         layout: layout of the section.
         first: number of the first block.
         fences: how many postings of the section are before each of them, and after the last; all but the first of
             these are filled in.
     """
-    packed = np.empty(len(flat.keys) * row_bytes(layout) + len(fences) * WORD, np.uint8)
+    packed = np.empty(len(keyed.keys) * row_bytes(layout) + len(fences) * WORD, np.uint8)
     at = row = 0
     for block in range(len(fences) - 1):
         start = at
-        while row < len(flat.keys) and block_of(layout, flat.keys[row]) == first + block:
+        while row < len(keyed.keys) and block_of(layout, keyed.keys[row]) == first + block:
             # What is written beyond the bytes of a field is overwritten by the next field or by the checksum.
-            put_word(packed, at, _rest(layout, flat.keys[row]))
-            put_word(packed, at + layout.key_bytes, flat.entries[row] - np.uint64(layout.first_entry))
-            put_word(packed, at + layout.key_bytes + layout.entry_bytes, flat.details[row])
+            put_word(packed, at, _rest(layout, keyed.keys[row]))
+            put_word(packed, at + layout.key_bytes, keyed.entries[row] - np.uint64(layout.first_entry))
+            put_word(packed, at + layout.key_bytes + layout.entry_bytes, keyed.details[row])
             at += row_bytes(layout)
             row += 1
         fences[block + 1] = fences[0] + np.uint64(row)
@@ -158,7 +158,7 @@ def pack_rows(flat: Flat, layout: Layout, first: int, fences: U64) -> Bytes:
 
 
 @kernel
-def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple[Flat, bool]:
+def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple[KeyedPostings, bool]:
     """Return the postings of consecutive blocks, and whether all blocks are sound.
 
     Args:
@@ -168,20 +168,20 @@ def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple
         layout: layout of the section.
     """
     rows = rows_before(fences, len(fences) - 1) - rows_before(fences, 0)
-    flat = Flat(np.empty(rows, np.uint64), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
+    keyed = KeyedPostings(np.empty(rows, np.uint64), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
     at = row = 0
     for block in range(len(fences) - 1):
         stop = rows_before(fences, block + 1) - rows_before(fences, 0)
         if not sound(packed, at, at + (stop - row) * row_bytes(layout)):
-            return Flat(flat.keys[:0], flat.entries[:0], flat.details[:0]), False
+            return KeyedPostings(keyed.keys[:0], keyed.entries[:0], keyed.details[:0]), False
         upper = np.uint64(first + block) << np.uint64(_KEY_BITS - 1 - layout.block_bits) << _1
         while row < stop:
-            flat.keys[row] = upper | _get(packed, at, layout.key_bytes) << np.uint64(layout.idle_bits)
-            flat.entries[row], flat.details[row] = posting_at(packed, at, layout)
+            keyed.keys[row] = upper | _get(packed, at, layout.key_bytes) << np.uint64(layout.zero_bits)
+            keyed.entries[row], keyed.details[row] = posting_at(packed, at, layout)
             at += row_bytes(layout)
             row += 1
         at += WORD
-    return flat, True
+    return keyed, True
 
 
 @kernel
@@ -193,9 +193,9 @@ def posting_at(data: Bytes, at: int, layout: Layout) -> tuple[np.uint64, np.uint
 
 
 @kernel
-def guess_of(layout: Layout, key: np.uint64, rows: int) -> int:
+def estimated_row(layout: Layout, key: np.uint64, rows: int) -> int:
     """Return roughly which of a block's rows is the first of a key, whether or not the key has any."""
-    return in_proportion(key << np.uint64(layout.block_bits), rows)
+    return range_of_key(key << np.uint64(layout.block_bits), rows)
 
 
 @kernel
@@ -209,10 +209,10 @@ def find_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout
         key: the key to find.
         layout: layout of the section.
     """
-    if key & ((_1 << np.uint64(layout.idle_bits)) - _1):
+    if key & ((_1 << np.uint64(layout.zero_bits)) - _1):
         return 0, 0
     size, wanted, mask = row_bytes(layout), _rest(layout, key), _mask(layout.key_bytes)
-    first = guess_of(layout, key, rows)
+    first = estimated_row(layout, key, rows)
     while first < rows and word_at(data, start + first * size) & mask < wanted:
         first += 1
     while first > 0 and word_at(data, start + (first - 1) * size) & mask >= wanted:
@@ -224,9 +224,9 @@ def find_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout
 
 
 @kernel
-def ask_for_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout) -> None:
+def prefetch_rows(data: Bytes, start: int, rows: int, key: np.uint64, layout: Layout) -> None:
     """Prefetch the memory that `find_rows` will read."""
-    at = start + guess_of(layout, key, rows) * row_bytes(layout)
+    at = start + estimated_row(layout, key, rows) * row_bytes(layout)
     prefetch(data, at - 32)
     prefetch(data, at + 32)
 
@@ -241,7 +241,7 @@ def sound(data: Bytes, start: int, stop: int) -> bool:
 def _rest(layout: Layout, key: np.uint64) -> np.uint64:
     """Return the bits of a key that do not follow from its block."""
     upper = np.uint64(layout.block_bits)
-    return (key << upper) >> upper >> np.uint64(layout.idle_bits)
+    return (key << upper) >> upper >> np.uint64(layout.zero_bits)
 
 
 @kernel

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64, in_proportion
+from stream_dedup.compiled.hashing import I64, U64, range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
 
@@ -32,10 +32,10 @@ def filter_bytes(keys: int) -> int:
 
 def empty_filter(keys: int) -> U64:
     """Return an empty filter for a number of keys; once full, it takes 0.1% to 1.7% of absent keys for present."""
-    return in_lines(np.zeros(filter_bytes(keys) // 8, np.uint64))
+    return aligned_to_cache_lines(np.zeros(filter_bytes(keys) // 8, np.uint64))
 
 
-def in_lines(words: U64) -> U64:
+def aligned_to_cache_lines(words: U64) -> U64:
     """Return a copy of a filter's words in which its lines are aligned with the processor's cache lines.
 
     A line spread over two cache lines would be waited for twice.
@@ -61,7 +61,7 @@ def put_in_filter(words: U64, keys: U64) -> None:
 
 
 @kernel
-def keep_possible(words: U64, keys: U64, places: I64) -> int:
+def keep_possibly_present(words: U64, keys: U64, places: I64) -> int:
     """Move the places of the keys that a filter may hold to the front, and return how many there are.
 
     The other keys are certainly not in the filter; their places are overwritten.
@@ -99,7 +99,7 @@ def _holds(words: U64, key: np.uint64) -> int:
 @kernel
 def _line(words: U64, key: np.uint64) -> int:
     """Return the first word of a key's line; ascending keys have ascending lines."""
-    return _LINE_WORDS * in_proportion(key, len(words) // _LINE_WORDS)
+    return _LINE_WORDS * range_of_key(key, len(words) // _LINE_WORDS)
 
 
 @kernel

@@ -8,10 +8,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from stream_dedup.index.runs.blocks import Flat, block_bits_of
+from stream_dedup.index.runs.blocks import KeyedPostings, block_bits_of
 from stream_dedup.index.runs.order import in_order
 from stream_dedup.index.runs.postings import PostingKind
-from stream_dedup.index.runs.run import Extent, Run, RunWriter
+from stream_dedup.index.runs.run import Run, RunWriter, SectionBounds
 from stream_dedup.index.runs.section import Section
 
 STRETCH_BITS = 10  # 2^10 blocks are merged at a time
@@ -38,21 +38,23 @@ def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind]
     writer.finish()
 
 
-def together(sections: Iterable[Section]) -> Extent:
-    """Return the largest extent that a section merged from several may have."""
-    extents = [(section.keys, section.postings, section.layout.idle_bits) for section in sections]
-    keys, postings, idle_bits = zip(*extents, strict=True)
-    return Extent(sum(keys), sum(postings), min(idle_bits))
+def together(sections: Iterable[Section]) -> SectionBounds:
+    """Return the largest bounds that a section merged from several may have."""
+    extents = [(section.keys, section.postings, section.layout.zero_bits) for section in sections]
+    keys, postings, zero_bits = zip(*extents, strict=True)
+    return SectionBounds(sum(keys), sum(postings), min(zero_bits))
 
 
-def _merged(runs: Sequence[Run], section: int, kind: PostingKind, floor: int, most: Extent) -> Iterator[Flat]:
-    for begin, end in stretches(block_bits_of(most.postings)):
+def _merged(
+    runs: Sequence[Run], section: int, kind: PostingKind, floor: int, most: SectionBounds
+) -> Iterator[KeyedPostings]:
+    for begin, end in key_ranges(block_bits_of(most.postings)):
         parts = [run.part(section, begin, end) for run in runs]
-        joined = Flat(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         yield in_order(joined, kind.cap, floor)
 
 
-def stretches(block_bits: int) -> Iterator[tuple[int, int | None]]:
+def key_ranges(block_bits: int) -> Iterator[tuple[int, int | None]]:
     """Yield the first key of each stretch of blocks, and the first key after it, None for the last stretch."""
     bits = max(0, block_bits - STRETCH_BITS)
     begins = [stretch << (_KEY_BITS - bits) for stretch in range(1 << bits)]

@@ -7,45 +7,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.index.runs.blocks import Flat, no_postings
+from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
 
 _KEY, _ENTRY, _DETAIL = 0, 1, 2  # columns
 _1 = np.uint64(1)
 
 
-def in_order(flat: Flat, cap: int, floor: int) -> Flat:
+def in_order(keyed: KeyedPostings, cap: int, floor: int) -> KeyedPostings:
     """Return postings in ascending order of key, then of entry.
 
     Args:
-        flat: the postings, in any order of keys, but those of one key in ascending order of entry.
+        keyed: the postings, in any order of keys, but those of one key in ascending order of entry.
         cap: how many postings of a key are kept at most, the newest.
         floor: postings of entries with smaller numbers are left out.
     """
-    if len(flat.keys) == 0:
+    if len(keyed.keys) == 0:
         return no_postings()
-    return _newest(_by_key(flat, flat.keys.min(), flat.keys.max()), cap, floor)
+    return _newest(_by_key(keyed, keyed.keys.min(), keyed.keys.max()), cap, floor)
 
 
 @kernel
-def _by_key(flat: Flat, low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:
+def _by_key(keyed: KeyedPostings, low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:
     """Return postings in ascending order of keys, otherwise in the order given, shape (n, 3).
 
     Keys are spread evenly: sorted into about as many buckets as postings, each holds only a few to sort.
     """
     shift = np.uint64(0)
-    while (high - low) >> shift >= np.uint64(2 * len(flat.keys)):
+    while (high - low) >> shift >= np.uint64(2 * len(keyed.keys)):
         shift += _1
     stops = np.zeros(np.int64((high - low) >> shift) + 2, np.int64)
-    for key in flat.keys:
+    for key in keyed.keys:
         stops[np.int64((key - low) >> shift) + 1] += 1
     for before in range(len(stops) - 1):
         stops[before + 1] += stops[before]
-    rows = np.empty((len(flat.keys), 3), np.uint64)
-    for i in range(len(flat.keys)):
-        slot = np.int64((flat.keys[i] - low) >> shift)
+    rows = np.empty((len(keyed.keys), 3), np.uint64)
+    for i in range(len(keyed.keys)):
+        slot = np.int64((keyed.keys[i] - low) >> shift)
         place = stops[slot]
         stops[slot] += 1
-        rows[place, _KEY], rows[place, _ENTRY], rows[place, _DETAIL] = flat.keys[i], flat.entries[i], flat.details[i]
+        rows[place, _KEY], rows[place, _ENTRY], rows[place, _DETAIL] = keyed.keys[i], keyed.entries[i], keyed.details[i]
     _sort_neighbours(rows)
     return rows
 
@@ -64,17 +64,19 @@ def _sort_neighbours(rows: NDArray[np.uint64]) -> None:
 
 
 @kernel
-def _newest(rows: NDArray[np.uint64], cap: int, floor: int) -> Flat:
+def _newest(rows: NDArray[np.uint64], cap: int, floor: int) -> KeyedPostings:
     """Return the newest postings of each key."""
-    flat = Flat(np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64))
+    keyed = KeyedPostings(
+        np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)
+    )
     used = row = 0
     while row < len(rows):
         first = row
         while row < len(rows) and rows[row, _KEY] == rows[first, _KEY]:
             row += 1
         for kept in range(max(first, row - cap), row):
-            flat.keys[used], flat.entries[used] = rows[kept, _KEY], rows[kept, _ENTRY]
-            flat.details[used] = rows[kept, _DETAIL]
+            keyed.keys[used], keyed.entries[used] = rows[kept, _KEY], rows[kept, _ENTRY]
+            keyed.details[used] = rows[kept, _DETAIL]
             # Entries ascend, so those of a key that have not expired are its last.
             used += rows[kept, _ENTRY] >= np.uint64(floor)
-    return Flat(flat.keys[:used], flat.entries[:used], flat.details[:used])
+    return KeyedPostings(keyed.keys[:used], keyed.entries[:used], keyed.details[:used])

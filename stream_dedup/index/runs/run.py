@@ -19,18 +19,18 @@ import numpy as np
 from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.index.runs.blocks import (
     Bytes,
-    Flat,
+    KeyedPostings,
     block_bits_of,
     block_of,
     block_start,
-    idle_bits_of,
     layout_of,
     no_postings,
     pack_rows,
     rows_before,
     unpack_rows,
+    zero_bits_of,
 )
-from stream_dedup.index.runs.bloom import empty_filter, in_lines, put_in_filter
+from stream_dedup.index.runs.bloom import aligned_to_cache_lines, empty_filter, put_in_filter
 from stream_dedup.index.runs.hits import Hits
 from stream_dedup.index.runs.section import Section, find_in_section
 from stream_dedup.index.stores.store import StoreDamagedError
@@ -43,23 +43,23 @@ _LINE_BYTES = 64
 _MAGIC = b"postrun2"
 
 
-class Extent(NamedTuple):
+class SectionBounds(NamedTuple):
     """What is known of a section before it is written.
 
     Attributes:
         keys: how many keys it has at most.
         postings: how many postings it has at most.
-        idle_bits: number of lowest bits that are zero in all its keys.
+        zero_bits: number of lowest bits that are zero in all its keys.
     """
 
     keys: int
     postings: int
-    idle_bits: int
+    zero_bits: int
 
 
-def extent_of(flat: Flat) -> Extent:
-    """Return the extent of a section with these postings."""
-    return Extent(len(flat.keys), len(flat.keys), idle_bits_of(flat.keys))
+def bounds_of(keyed: KeyedPostings) -> SectionBounds:
+    """Return the bounds of a section with these postings."""
+    return SectionBounds(len(keyed.keys), len(keyed.keys), zero_bits_of(keyed.keys))
 
 
 class RunWriter:
@@ -77,33 +77,33 @@ class RunWriter:
         self._used = 0
         self._sections: list[Section] = []
 
-    def section(self, parts: Iterable[Flat], most: Extent, detail_bytes: int) -> None:
+    def section(self, parts: Iterable[KeyedPostings], most: SectionBounds, detail_bytes: int) -> None:
         """Write a section.
 
         Args:
             parts: its postings; all postings of a block are in the same part.
-            most: the largest extent that it may have.
+            most: the largest bounds that it may have.
             detail_bytes: bytes of a posting's detail.
 
         Raises:
             ValueError: the postings of a block are in two parts, or they are not in order.
         """
-        layout = layout_of(self._entries, block_bits_of(most.postings), most.idle_bits, detail_bytes)
+        layout = layout_of(self._entries, block_bits_of(most.postings), most.zero_bits, detail_bytes)
         words = empty_filter(most.keys)
         section = Section(self._used, layout, np.zeros((1 << layout.block_bits) + 1, np.uint64), words, 0)
         block = keys = 0
-        for flat in parts:
-            if len(flat.keys):
-                put_in_filter(words, flat.keys)
-                keys += 1 + int(np.count_nonzero(flat.keys[1:] != flat.keys[:-1]))
-                block = self._blocks(section, flat, block, block_of(layout, flat.keys[-1]) + 1)
+        for keyed in parts:
+            if len(keyed.keys):
+                put_in_filter(words, keyed.keys)
+                keys += 1 + int(np.count_nonzero(keyed.keys[1:] != keyed.keys[:-1]))
+                block = self._blocks(section, keyed, block, block_of(layout, keyed.keys[-1]) + 1)
         self._blocks(section, no_postings(), block, section.blocks)
         self._sections.append(section._replace(keys=keys))
 
-    def _blocks(self, section: Section, flat: Flat, first: int, stop: int) -> int:
+    def _blocks(self, section: Section, keyed: KeyedPostings, first: int, stop: int) -> int:
         """Write the blocks from `first` up to, but not including, `stop`, and return `stop`."""
-        packed = pack_rows(flat, section.layout, first, section.fences[first : stop + 1])
-        if section.fences[stop] - section.fences[first] != len(flat.keys):
+        packed = pack_rows(keyed, section.layout, first, section.fences[first : stop + 1])
+        if section.fences[stop] - section.fences[first] != len(keyed.keys):
             raise ValueError("the postings of a block are in two parts, or not in ascending order of their keys")
         self._file.write(packed.data)
         self._used += len(packed)
@@ -127,7 +127,7 @@ def _described(section: Section) -> bytes:
         len(section.words),
         section.keys,
         layout.block_bits,
-        layout.idle_bits,
+        layout.zero_bits,
         layout.detail_bytes,
     )
 
@@ -180,7 +180,7 @@ class Run:
             raise self._damaged("the checksum of a block is wrong")
         return hits, blocks
 
-    def part(self, kind: int, first_key: int, stop_key: int | None) -> Flat:
+    def part(self, kind: int, first_key: int, stop_key: int | None) -> KeyedPostings:
         """Return the postings of all keys from `first_key` up to, but not including, `stop_key`, or to the end.
 
         Raises:
@@ -196,12 +196,12 @@ class Run:
         packed = os.pread(self.descriptor, stop - start, section.start + start)
         if len(packed) != stop - start:
             raise self._damaged("blocks cannot be read")
-        flat, whole = unpack_rows(np.frombuffer(packed, np.uint8), fences[before : after + 1], before, layout)
+        keyed, whole = unpack_rows(np.frombuffer(packed, np.uint8), fences[before : after + 1], before, layout)
         if not whole:
             raise self._damaged("the checksum of a block is wrong")
-        begin = int(np.searchsorted(flat.keys, np.uint64(first_key)))
-        end = len(flat.keys) if stop_key is None else int(np.searchsorted(flat.keys, np.uint64(stop_key)))
-        return Flat(flat.keys[begin:end], flat.entries[begin:end], flat.details[begin:end])
+        begin = int(np.searchsorted(keyed.keys, np.uint64(first_key)))
+        end = len(keyed.keys) if stop_key is None else int(np.searchsorted(keyed.keys, np.uint64(stop_key)))
+        return KeyedPostings(keyed.keys[begin:end], keyed.entries[begin:end], keyed.details[begin:end])
 
     def close(self) -> None:
         """Close the file."""
@@ -248,14 +248,20 @@ def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
     described = [*_SECTION.iter_unpack(tail[footer - start - count * _SECTION.size : footer - start])]
     filters = 8 * sum(fields[1] for fields in described)
     sections, line, fence = [], _gap(start), _gap(start) + filters
-    for begin, words, keys, block_bits, idle_bits, detail_bytes in described:
-        layout = layout_of((first, stop), block_bits, idle_bits, detail_bytes)
+    for begin, words, keys, block_bits, zero_bits, detail_bytes in described:
+        layout = layout_of((first, stop), block_bits, zero_bits, detail_bytes)
         fences = (1 << block_bits) + 1
         bits = np.frombuffer(tail, np.uint64, words, line)
         before = np.frombuffer(tail, np.uint64, fences, fence)
         # A copy of numpy's asks for huge pages; in the file, nearly every access would need an address translation.
         sections.append(
-            Section(begin, layout, before if shared else before.copy(), bits if shared else in_lines(bits), keys)
+            Section(
+                begin,
+                layout,
+                before if shared else before.copy(),
+                bits if shared else aligned_to_cache_lines(bits),
+                keys,
+            )
         )
         line, fence = line + 8 * words, fence + 8 * fences
     return Run(name, descriptor, size, _mapped(descriptor, size), first, stop, sections)

@@ -18,16 +18,16 @@ from stream_dedup.index.runs.blocks import (
     CHECKED,
     Bytes,
     Layout,
-    ask_for_rows,
     block_of,
     block_start,
     find_rows,
     posting_at,
+    prefetch_rows,
     row_bytes,
     rows_before,
     sound,
 )
-from stream_dedup.index.runs.bloom import keep_possible
+from stream_dedup.index.runs.bloom import keep_possibly_present
 from stream_dedup.index.runs.hits import Hits, with_room
 
 Bool = NDArray[np.bool_]
@@ -88,7 +88,7 @@ class _Spots(NamedTuple):
 def mark_present(words: U64, keys: U64, may_be: Bool) -> None:
     """Mark the keys that a filter may hold, shape (m,) both; keys that are marked already are not looked up."""
     places = np.flatnonzero(~may_be)
-    for place in places[: keep_possible(words, keys, places)]:
+    for place in places[: keep_possibly_present(words, keys, places)]:
         may_be[place] = True
 
 
@@ -110,7 +110,7 @@ def find_in_section(
         The hits with those of this section added, how many blocks were read, and whether all of them were sound.
     """
     places = _wanted(room)
-    places = places[: keep_possible(section.words, keys, places)]
+    places = places[: keep_possibly_present(section.words, keys, places)]
     spots = _Spots(np.empty(_TOGETHER, np.int64), np.empty(_TOGETHER, np.int64), np.empty(_TOGETHER, np.int64))
     read, loaded = 0, -1
     for begin in range(0, len(places), _TOGETHER):
@@ -163,7 +163,7 @@ def _look_for_blocks(data: Bytes, section: Section, keys: U64, places: I64, spot
         before = rows_before(fences, block)
         spots.starts[i] = section.start + block_start(layout, before, block)
         spots.stops[i] = rows_before(fences, block + 1) - before
-        ask_for_rows(data, spots.starts[i], spots.stops[i], keys[places[i]], layout)
+        prefetch_rows(data, spots.starts[i], spots.stops[i], keys[places[i]], layout)
 
 
 @kernel

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.records.records import key_of
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import lists_of, no_hits
-from stream_dedup.index.runs.merging import merge_runs, stretches
+from stream_dedup.index.runs.merging import key_ranges, merge_runs
 from stream_dedup.index.runs.postings import PostingKind, PostingLists, Postings
-from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
+from stream_dedup.index.runs.run import Run, RunWriter, bounds_of, open_run
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.stores.store import Drop, Family, FileStore, Put, StoreFullError, Write
@@ -59,10 +59,10 @@ class Young:
     def __init__(self, kinds: Sequence[PostingKind]) -> None:
         self.lists = [YoungLists() for _ in kinds]
 
-    def add(self, flats: Sequence[Flat]) -> None:
-        """Add the postings, one `Flat` for each kind, of entries that are newer than all those already held."""
-        for lists, flat in zip(self.lists, flats, strict=True):
-            lists.add(flat)
+    def add(self, keyed_postings: Sequence[KeyedPostings]) -> None:
+        """Add postings, one `KeyedPostings` for each kind, of entries that are newer than all those already held."""
+        for lists, keyed in zip(self.lists, keyed_postings, strict=True):
+            lists.add(keyed)
 
 
 class Shelf:
@@ -149,14 +149,14 @@ class Shelf:
             mark_present(run.sections[place].words, keys, may_be)
         return may_be
 
-    def add(self, flats: Sequence[Flat], stop: int) -> None:
+    def add(self, keyed_postings: Sequence[KeyedPostings], stop: int) -> None:
         """Add the postings of entries.
 
         Args:
-            flats: one for each kind.
+            keyed_postings: one for each kind.
             stop: number after the last of these entries.
         """
-        self._young.add(flats)
+        self._young.add(keyed_postings)
         self._young_stop = stop
 
     def settle(self, progress: Progress) -> None:
@@ -202,11 +202,11 @@ class Shelf:
             self._merge[1].result()
             self.settle(progress)
 
-    def flats(self) -> Iterator[tuple[int, Flat]]:
+    def keyed_postings(self) -> Iterator[tuple[int, KeyedPostings]]:
         """Yield all postings, kind by kind and run by run, a stretch of keys at a time: index of the kind, postings."""
         for place, kind in enumerate(self._kinds):
             for run in self._runs:
-                for begin, end in stretches(run.sections[place].layout.block_bits):
+                for begin, end in key_ranges(run.sections[place].layout.block_bits):
                     yield place, run.part(place, begin, end)
             yield place, self._young.lists[place].sorted(kind.cap)
 
@@ -231,7 +231,7 @@ class Shelf:
                 writer = RunWriter(file, first, stop)
                 for kind, lists in zip(self._kinds, self._young.lists, strict=True):
                     live = lists.sorted(kind.cap, first)
-                    writer.section([live], extent_of(live), kind.detail_bytes)
+                    writer.section([live], bounds_of(live), kind.detail_bytes)
                 writer.finish()
             self._register([], name)
         self._young = Young(self._kinds)

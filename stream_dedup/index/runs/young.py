@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64, in_proportion
+from stream_dedup.compiled.hashing import I64, U64, range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import Hits, with_room
 from stream_dedup.index.runs.order import in_order
 
@@ -30,7 +30,7 @@ class YoungLists:
         """Remove all postings."""
         self._keys: U64 = np.zeros(_LEAST, np.uint64)
         self._heads: I64 = np.full(_LEAST, _FREE, np.int64)
-        self._nodes: Flat = Flat(*np.empty((3, _LEAST), np.uint64))
+        self._nodes: KeyedPostings = KeyedPostings(*np.empty((3, _LEAST), np.uint64))
         self._older: I64 = np.empty(_LEAST, np.int64)
         self._used = 0
         self._lists = 0
@@ -39,20 +39,20 @@ class YoungLists:
         """Return how many postings they hold."""
         return self._used
 
-    def add(self, flat: Flat) -> None:
+    def add(self, keyed: KeyedPostings) -> None:
         """Add postings.
 
         Args:
-            flat: in ascending order of entries, all newer than those already held.
+            keyed: in ascending order of entries, all newer than those already held.
         """
-        more = len(flat.keys)
+        more = len(keyed.keys)
         if self._used + more > len(self._older):
             grown = max(self._used + more, 2 * len(self._older))
-            self._nodes = Flat(*(_grown(part, grown) for part in self._nodes))
+            self._nodes = KeyedPostings(*(_grown(part, grown) for part in self._nodes))
             self._older = _grown(self._older, grown)
         if 2 * (self._lists + more) > len(self._keys):
             self._rehash(2 * (self._lists + more))
-        self._lists += _add(self._keys, self._heads, self._nodes, self._older, self._used, flat)
+        self._lists += _add(self._keys, self._heads, self._nodes, self._older, self._used, keyed)
         self._used += more
 
     def find(self, keys: U64, room: I64, floor: int, hits: Hits) -> Hits:
@@ -71,14 +71,14 @@ class YoungLists:
         if self._used:
             _mark(self._keys, self._heads, keys, may_be)
 
-    def sorted(self, cap: int, floor: int = 0) -> Flat:
+    def sorted(self, cap: int, floor: int = 0) -> KeyedPostings:
         """Return the postings in ascending order of key, then of entry.
 
         Args:
             cap: how many postings of a key are returned at most, the newest.
             floor: postings of entries with smaller numbers are left out.
         """
-        return in_order(Flat(*(column[: self._used] for column in self._nodes)), cap, floor)
+        return in_order(KeyedPostings(*(column[: self._used] for column in self._nodes)), cap, floor)
 
     def _rehash(self, least: int) -> None:
         size = len(self._keys)
@@ -96,7 +96,7 @@ def _grown(part: _Numbers, size: int) -> _Numbers:
 @kernel
 def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
     """Return the slot of a key, or the free one where it belongs; ascending keys are looked up in ascending slots."""
-    slot = in_proportion(key, len(keys))
+    slot = range_of_key(key, len(keys))
     while heads[slot] != _FREE and keys[slot] != key:
         slot = (slot + 1) & (len(keys) - 1)
     return slot
@@ -105,22 +105,22 @@ def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
 @kernel
 def _ask_for(keys: U64, heads: I64, wanted: U64, place: int) -> None:
     if place < len(wanted):
-        slot = in_proportion(wanted[place], len(keys))
+        slot = range_of_key(wanted[place], len(keys))
         prefetch(keys, slot)
         prefetch(heads, slot)
 
 
 @kernel
-def _add(keys: U64, heads: I64, nodes: Flat, older: I64, used: int, flat: Flat) -> int:
+def _add(keys: U64, heads: I64, nodes: KeyedPostings, older: I64, used: int, keyed: KeyedPostings) -> int:
     """Add postings and return how many lists are new."""
     begun = 0
-    for i in range(len(flat.keys)):
-        _ask_for(keys, heads, flat.keys, i + AHEAD)
-        slot = _slot(keys, heads, flat.keys[i])
+    for i in range(len(keyed.keys)):
+        _ask_for(keys, heads, keyed.keys, i + AHEAD)
+        slot = _slot(keys, heads, keyed.keys[i])
         begun += heads[slot] == _FREE
         node = used + i
-        nodes.keys[node], nodes.entries[node], nodes.details[node] = flat.keys[i], flat.entries[i], flat.details[i]
-        keys[slot], older[node], heads[slot] = flat.keys[i], heads[slot], node
+        nodes.keys[node], nodes.entries[node], nodes.details[node] = keyed.keys[i], keyed.entries[i], keyed.details[i]
+        keys[slot], older[node], heads[slot] = keyed.keys[i], heads[slot], node
     return begun
 
 
@@ -133,7 +133,7 @@ def _move(keys: U64, heads: I64, new_keys: U64, new_heads: I64) -> None:
 
 
 @kernel
-def _length(head: int, nodes: Flat, older: I64, cap: int, floor: int) -> int:
+def _length(head: int, nodes: KeyedPostings, older: I64, cap: int, floor: int) -> int:
     """Return how many postings of a chain are to be taken."""
     length, node = 0, head
     while node != _FREE and length < cap and nodes.entries[node] >= np.uint64(floor):
@@ -143,7 +143,9 @@ def _length(head: int, nodes: Flat, older: I64, cap: int, floor: int) -> int:
 
 
 @kernel
-def _find(keys: U64, heads: I64, nodes: Flat, older: I64, wanted: U64, room: I64, floor: int, hits: Hits) -> Hits:
+def _find(
+    keys: U64, heads: I64, nodes: KeyedPostings, older: I64, wanted: U64, room: I64, floor: int, hits: Hits
+) -> Hits:
     chains, lengths, total = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64), 0
     for i in range(len(wanted)):
         _ask_for(keys, heads, wanted, i + AHEAD)

@@ -15,12 +15,12 @@ from stream_dedup.decode import Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Change, Judged
 from stream_dedup.index.changelog import commit_records
-from stream_dedup.index.records.ledger import ChangelogPlace
+from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.commit.shadowing import Shadow
 from stream_dedup.stream.input.decoded import Decoded
-from stream_dedup.stream.input.reader import Intake, Reader
+from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import Place, offset_of, place_of
 from stream_dedup.stream.output.errors import AbortedError
@@ -94,7 +94,7 @@ class Pipeline:
         self._while_waiting = while_waiting
         self._shadow = shadow
 
-    def commit(self, intake: Intake) -> Committed:
+    def commit(self, pending: PendingCommit) -> Committed:
         """Decide messages and commit the results.
 
         Raises:
@@ -106,8 +106,8 @@ class Pipeline:
         """
         protocol.reached(Step.READ)
         self._reader.read_ahead()
-        watch, haul = Stopwatch(), intake.haul
-        taken = intake.taken(self._while_waiting)
+        watch, batch = Stopwatch(), pending.batch
+        taken = pending.taken(self._while_waiting)
         watch.lap("await")
         items = taken.decoded.items
         judged = self._engine.decide([item for _, item in items], taken.prepared)
@@ -120,19 +120,19 @@ class Pipeline:
         protocol.reached(Step.PUBLISHED)
         # Prepare what has arrived in the meantime while waiting for the broker.
         self._reader.read_ahead()
-        if not self._source.holds(haul):
+        if not self._source.holds(batch):
             self._writer.abort()
             raise AbortedError("the group has assigned some of the partitions to another process")
-        positions = self._source.behind(haul)
-        group = GroupOffsets(haul.positions(), self._source.group())
+        positions = self._source.behind(batch)
+        group = GroupOffsets(batch.positions(), self._source.group())
         commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
-        self._source.advance(haul, positions)
+        self._source.advance(batch, positions)
         protocol.reached(Step.APPLIED)
         if self._shadow is not None:
             self._shadow.judge([item for _, item in items], taken.prepared, judged.outcomes, positions)
             watch.lap("shadow")
         seconds = {**taken.seconds, **watch.seconds}
-        return Committed(haul.messages, haul.size, judged, dead, seconds)
+        return Committed(batch.messages, batch.size, judged, dead, seconds)
 
     def note(self) -> None:
         """Commit what was found out about the input topics when no message arrives to commit it with.
@@ -213,5 +213,5 @@ def commit_change(
     offsets, metadata = group or GroupOffsets({}, None)
     behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), offsets, metadata)
     watch.lap("transaction")
-    engine.apply(change, positions, ChangelogPlace(topic, behind) if behind is not None else None)
+    engine.apply(change, positions, ChangelogPosition(topic, behind) if behind is not None else None)
     watch.lap("apply")

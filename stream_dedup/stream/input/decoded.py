@@ -12,15 +12,15 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
-from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.faults import raised_at
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError
 from stream_dedup.stream.kafka.headers import message_size, readable_headers
 from stream_dedup.stream.kafka.places import offset_of, place_of
 from stream_dedup.trace import Trace, trace_of
 
 log = structlog.get_logger()
-_complaints = Complaints()  # shared by all messages
+_recurring_faults = RecurringFaults()  # shared by all messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
 def _tell(message: Message, error: Exception) -> None:
     """Log a fault of the service, without the exception's message: that may quote the article."""
     where = raised_at(error)
-    _complaints.error(
+    _recurring_faults.error(
         "message_not_decoded",
         error=f"{type(error).__name__} at {where.partition(' <')[0]}",
         detail=where,

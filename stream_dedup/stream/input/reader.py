@@ -18,14 +18,14 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, joined
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.input.decoded import Decoded, decode_all
-from stream_dedup.stream.input.haul import Haul
+from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 
 _SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class PreparedBatch:
     """Decoded messages with their articles prepared.
 
     Attributes:
@@ -40,22 +40,22 @@ class Taken:
 
 
 @dataclass(slots=True)
-class Intake:
+class PendingCommit:
     """The messages of one commit, being processed since they arrived.
 
     Attributes:
-        haul: the messages.
+        batch: the messages.
         parts: their results, one part for each time that some arrived.
         messages: how many are being processed.
         awaited: whether their turn has come: work that can be done then is no longer done ahead.
     """
 
-    haul: Haul
-    parts: list[Future[Taken]] = field(default_factory=list)
+    batch: MessageBatch
+    parts: list[Future[PreparedBatch]] = field(default_factory=list)
     messages: int = 0
     awaited: bool = False
 
-    def taken(self, while_waiting: Callable[[], None]) -> Taken:
+    def taken(self, while_waiting: Callable[[], None]) -> PreparedBatch:
         """Wait for all parts and join them.
 
         Args:
@@ -71,7 +71,7 @@ class Intake:
         seconds: dict[str, float] = {}
         for stage, lap in (lap for part in parts for lap in part.seconds.items()):
             seconds[stage] = seconds.get(stage, 0.0) + lap
-        return Taken(
+        return PreparedBatch(
             Decoded(
                 [item for part in parts for item in part.decoded.items], [d for p in parts for d in p.decoded.dead]
             ),
@@ -94,7 +94,7 @@ class Reader:
         self._decoder = decoder
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, "reader")
-        self._next = Intake(source.haul())
+        self._next = PendingCommit(source.batch())
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +104,7 @@ class Reader:
     ) -> None:
         self._thread.shutdown(cancel_futures=True)
 
-    def read(self, stopping: threading.Event) -> Intake | None:
+    def read(self, stopping: threading.Event) -> PendingCommit | None:
         """Return the messages of the next commit, all being processed; None if nothing came or it is not due yet.
 
         Args:
@@ -113,17 +113,17 @@ class Reader:
         Raises:
             BrokerError: the broker refuses for good, for instance because rights are missing.
         """
-        intake, end = self._next, time.monotonic() + _SLICE_SECONDS
-        while self._source.take(intake.haul, stopping):
-            if all(part.done() for part in intake.parts):
-                self._take_in(intake)
+        pending, end = self._next, time.monotonic() + _SLICE_SECONDS
+        while self._source.take(pending.batch, stopping):
+            if all(part.done() for part in pending.parts):
+                self._take_in(pending)
             if time.monotonic() > end:
                 return None
-        if not intake.haul.messages:
+        if not pending.batch.messages:
             return None
-        self._take_in(intake)
-        self._next = Intake(self._source.haul())
-        return intake
+        self._take_in(pending)
+        self._next = PendingCommit(self._source.batch())
+        return pending
 
     def read_ahead(self) -> None:
         """Start processing what has arrived for the commit after the current one.
@@ -131,27 +131,27 @@ class Reader:
         Raises:
             BrokerError: as in `read`.
         """
-        self._source.take_at_once(self._next.haul)
+        self._source.take_at_once(self._next.batch)
         self._take_in(self._next)
 
     def rewind(self) -> bool:
         """Go back to the first uncommitted message; return whether that was possible, see `Source.rewind`."""
         if not self._source.rewind():
             return False
-        self._next = Intake(self._source.haul())
+        self._next = PendingCommit(self._source.batch())
         return True
 
-    def _take_in(self, intake: Intake) -> None:
+    def _take_in(self, pending: PendingCommit) -> None:
         """Start processing what has arrived since the last call."""
-        messages = intake.haul.messages[intake.messages :]
+        messages = pending.batch.messages[pending.messages :]
         if messages:
-            intake.messages += len(messages)
-            intake.parts.append(self._thread.submit(self._taken, messages, intake))
+            pending.messages += len(messages)
+            pending.parts.append(self._thread.submit(self._taken, messages, pending))
 
-    def _taken(self, messages: Sequence[Message], intake: Intake) -> Taken:
+    def _taken(self, messages: Sequence[Message], pending: PendingCommit) -> PreparedBatch:
         watch = Stopwatch()
         decoded = decode_all(messages, self._decoder)
         watch.lap("decode")
-        prepared = self._engine.prepare([item for _, item in decoded.items], lambda: intake.awaited)
+        prepared = self._engine.prepare([item for _, item in decoded.items], lambda: pending.awaited)
         watch.lap("features")
-        return Taken(decoded, prepared, watch.seconds)
+        return PreparedBatch(decoded, prepared, watch.seconds)

@@ -24,13 +24,19 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings, is_expression
-from stream_dedup.stream.input.haul import Haul
-from stream_dedup.stream.input.standing import Identify, Standing
-from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, consumer_properties, make_consumer, passes
+from stream_dedup.stream.input.message_batch import MessageBatch
+from stream_dedup.stream.input.positions import Identify, InputPositions
+from stream_dedup.stream.kafka.clients import (
+    BrokerError,
+    OnStatistics,
+    consumer_properties,
+    is_transient,
+    make_consumer,
+)
 from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of
-from stream_dedup.stream.kafka.topics import taken_in
+from stream_dedup.stream.kafka.topics import matching_topics
 
 _CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed before it fills the memory
 _PIECE_SECONDS = 0.01  # to collect messages before they are looked at
@@ -69,7 +75,7 @@ class Source:
     Args:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
-        identify: see `Standing`.
+        identify: see `InputPositions`.
         on_statistics: called with the client's statistics; None if they are not needed.
     """
 
@@ -86,17 +92,17 @@ class Source:
         # On its own the client would start over, or skip messages that still exist.
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
-        self._standing = Standing(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
+        self._positions = InputPositions(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
         self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
         self._topics: list[str] = []
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
         self._fault: KafkaError | None = None
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
-        self._hauls: list[Haul] = []  # those not committed yet, in order
+        self._hauls: list[MessageBatch] = []  # those not committed yet, in order
         self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last committed message
         self._look_for_topics()
 
@@ -108,16 +114,16 @@ class Source:
         """
         if time.monotonic() < self._look_at:
             return
-        self._standing.check(self.assigned)
+        self._positions.check(self.assigned)
         pause = self._look_seconds
         existing: Collection[str] = self._topics
         try:
             if any(map(is_expression, self._settings.input.topics)):
                 existing = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
         except KafkaException as error:
-            self._complaints.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
+            self._recurring_faults.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
             pause = min(pause, _AGAIN_SECONDS)
-        self._subscribe(taken_in(self._settings, existing))
+        self._subscribe(matching_topics(self._settings, existing))
         self._look_at = time.monotonic() + pause
 
     def _subscribe(self, topics: list[str]) -> None:
@@ -130,79 +136,79 @@ class Source:
         self._topics = topics
         log.info("topics_taken_in", topics=topics)
 
-    def haul(self) -> Haul:
-        """Return a new haul, after those not committed yet."""
-        haul = Haul()
-        self._hauls.append(haul)
-        return haul
+    def batch(self) -> MessageBatch:
+        """Return a new batch, after those not committed yet."""
+        batch = MessageBatch()
+        self._hauls.append(batch)
+        return batch
 
-    def take(self, haul: Haul, stopping: threading.Event) -> bool:
-        """Read some messages into a haul; return whether there may be more for it.
+    def take(self, batch: MessageBatch, stopping: threading.Event) -> bool:
+        """Read some messages into a batch; return whether there may be more for it.
 
-        There is nothing more if the haul is as large as a commit may be, if a commit is due and everything that has
+        There is nothing more if the batch is as large as a commit may be, if a commit is due and everything that has
         arrived is taken, or if nothing has arrived at all.
 
         Args:
-            haul: the last one.
+            batch: the last one.
             stopping: ends the reading.
 
         Raises:
             BrokerError: the broker refuses for good, for instance because rights are missing.
         """
         self._look_for_topics()
-        room = self._room(haul)
+        room = self._room(batch)
         if not room or stopping.is_set():
             return False
-        if haul.due is None:
+        if batch.due is None:
             # consume() waits for its full timeout unless it gets all it asks for: so ask for one message.
-            return self._take(haul, 1, _IDLE_SECONDS) > 0
-        remaining = haul.due - time.monotonic()
+            return self._take(batch, 1, _IDLE_SECONDS) > 0
+        remaining = batch.due - time.monotonic()
         if remaining <= 0:
-            return self._take(haul, room, 0.0) == room
-        self._take(haul, room, min(_PIECE_SECONDS, remaining))
+            return self._take(batch, room, 0.0) == room
+        self._take(batch, room, min(_PIECE_SECONDS, remaining))
         return True
 
-    def take_at_once(self, haul: Haul) -> None:
-        """Read what has already arrived, as far as the haul has room for it; see `take`."""
-        while room := self._room(haul):
-            if self._take(haul, room, 0.0) < room:
+    def take_at_once(self, batch: MessageBatch) -> None:
+        """Read what has already arrived, as far as the batch has room for it; see `take`."""
+        while room := self._room(batch):
+            if self._take(batch, room, 0.0) < room:
                 break
 
-    def holds(self, haul: Haul) -> bool:
-        """Tell whether this process has held the haul's partitions ever since they were read."""
+    def holds(self, batch: MessageBatch) -> bool:
+        """Tell whether this process has held the batch's partitions ever since they were read."""
         # A partition that was revoked and assigned again is read from the state's position again.
-        return not haul.moved and haul.newest.keys() <= self.assigned
+        return not batch.moved and batch.newest.keys() <= self.assigned
 
-    def behind(self, haul: Haul) -> dict[Place, int]:
-        """Return the state's positions after a haul, with the topic identities that it has not recorded yet."""
-        return self.noted() | haul.positions()
+    def behind(self, batch: MessageBatch) -> dict[Place, int]:
+        """Return the state's positions after a batch, with the topic identities that it has not recorded yet."""
+        return self.noted() | batch.positions()
 
     def noted(self) -> dict[Place, int]:
-        """Return what the state has not recorded about topics yet; see `Standing.noted`."""
-        return self._standing.noted()
+        """Return what the state has not recorded about topics yet; see `InputPositions.noted`."""
+        return self._positions.noted()
 
     def told(self, positions: Mapping[Place, int]) -> None:
         """Note that the state has recorded what `behind` or `noted` returned last."""
-        self._standing.told(positions)
+        self._positions.told(positions)
 
     def group(self) -> object:
         """Return the group's current metadata: every transaction needs its own."""
         return self._consumer.consumer_group_metadata()
 
-    def advance(self, haul: Haul, positions: Mapping[Place, int]) -> None:
-        """Note that a haul is committed. Without transactions, commit its offsets to the group as well.
+    def advance(self, batch: MessageBatch, positions: Mapping[Place, int]) -> None:
+        """Note that a batch is committed. Without transactions, commit its offsets to the group as well.
 
         Args:
-            haul: the first one that was not committed.
+            batch: the first one that was not committed.
             positions: what `behind` returned: the state's positions now.
         """
-        self._hauls.remove(haul)
+        self._hauls.remove(batch)
         self.told(positions)
-        self._committed_ms |= {place: _timestamp_ms(message) for place, message in haul.last.items()}
-        if haul.moved:
-            self._read_on(haul.newest.keys())
+        self._committed_ms |= {place: _timestamp_ms(message) for place, message in batch.last.items()}
+        if batch.moved:
+            self._read_on(batch.newest.keys())
         if self._commit.guarantee != "exactly_once":
-            self._tell_group(haul.positions())
+            self._tell_group(batch.positions())
 
     def _tell_group(self, positions: Mapping[Place, int]) -> None:
         """Commit to the group how far it has decided."""
@@ -210,13 +216,15 @@ class Source:
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
-            self._complaints.warning("group_commit_failed", error=error.args[0].name(), detail=error.args[0].str())
+            self._recurring_faults.warning(
+                "group_commit_failed", error=error.args[0].name(), detail=error.args[0].str()
+            )
 
     def _read_on(self, committed: AbstractSet[Place]) -> None:
         """Continue after a commit: partitions that were reassigned in the meantime were started before it."""
         # What has been read ahead from a partition that stayed is not read again.
         again = (committed & self.assigned) - self._under_way()
-        places = [TopicPartition(*place, self._standing.offset_of(place)) for place in again]
+        places = [TopicPartition(*place, self._positions.offset_of(place)) for place in again]
         try:
             self._read_from(places)
         except KafkaException as error:
@@ -235,8 +243,8 @@ class Source:
         if not all(map(self.holds, self._hauls)):
             return False
         firsts: dict[Place, int] = {}
-        for haul in self._hauls:
-            for message in haul.messages:
+        for batch in self._hauls:
+            for message in batch.messages:
                 firsts.setdefault(place_of(message), offset_of(message))
         try:
             for place, offset in firsts.items():
@@ -256,14 +264,14 @@ class Source:
         """Handle what the group has to say, without reading anything."""
         self._polled_at = time.monotonic()
         self._consumer.pause([TopicPartition(*place) for place in self.assigned])
-        self._good(self._consumer.consume(1, 0.0), Haul())
+        self._good(self._consumer.consume(1, 0.0), MessageBatch())
         self._consumer.resume([TopicPartition(*place) for place in self.assigned])
 
     def lag(self) -> dict[Place, Lag]:
         """Return what is still to be committed of each assigned partition, as far as is known."""
         waiting: Counter[Place] = Counter()
         oldest: dict[Place, Message] = {}
-        for message in (message for haul in self._hauls for message in haul.messages):
+        for message in (message for batch in self._hauls for message in batch.messages):
             place = place_of(message)
             waiting[place] += 1
             oldest.setdefault(place, message)
@@ -273,7 +281,7 @@ class Source:
         for position in positions:
             place = position.topic, position.partition
             _, high = self._consumer.get_watermark_offsets(position, cached=True)
-            start = self._standing.position(place)
+            start = self._positions.position(place)
             if high >= 0:
                 messages = max(0, high - (position.offset if position.offset >= 0 else start)) + waiting[place]
                 first = oldest.get(place)
@@ -285,24 +293,24 @@ class Source:
         """Leave the group."""
         self._consumer.close()
 
-    def _room(self, haul: Haul) -> int:
-        """Return how many messages to take next, 0 if the haul is full."""
-        return min(_CHUNK, self._commit.articles - len(haul.messages)) if haul.size < self._commit.bytes else 0
+    def _room(self, batch: MessageBatch) -> int:
+        """Return how many messages to take next, 0 if the batch is full."""
+        return min(_CHUNK, self._commit.articles - len(batch.messages)) if batch.size < self._commit.bytes else 0
 
-    def _take(self, haul: Haul, most: int, seconds: float) -> int:
+    def _take(self, batch: MessageBatch, most: int, seconds: float) -> int:
         """Add what arrives within some time; return how many messages that was."""
-        messages = self._good(self._consumer.consume(most, seconds), haul)
+        messages = self._good(self._consumer.consume(most, seconds), batch)
         self._polled_at = time.monotonic()
         if self._fault is not None:
             raise BrokerError(f"cannot start to read the assigned partitions: {self._fault.str()}")
-        if messages and haul.due is None:
-            haul.due = time.monotonic() + self._commit.interval_ms / 1000
-        haul.messages += messages
-        haul.size += sum(map(len, messages))
+        if messages and batch.due is None:
+            batch.due = time.monotonic() + self._commit.interval_ms / 1000
+        batch.messages += messages
+        batch.size += sum(map(len, messages))
         return len(messages)
 
-    def _good(self, messages: Iterable[Message], haul: Haul) -> list[Message]:
-        """Return the messages that a haul does not hold yet, and note the newest offsets.
+    def _good(self, messages: Iterable[Message], batch: MessageBatch) -> list[Message]:
+        """Return the messages that a batch does not hold yet, and note the newest offsets.
 
         A partition that is revoked and assigned again in between is read from the state's position once more.
         """
@@ -311,15 +319,15 @@ class Source:
             error = message.error()
             if error is None:
                 place, offset = place_of(message), offset_of(message)
-                if offset > haul.newest.get(place, -1):
-                    haul.newest[place], haul.last[place] = offset, message
+                if offset > batch.newest.get(place, -1):
+                    batch.newest[place], batch.last[place] = offset, message
                     good.append(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
                 self._go_on(place_of(message), offset_of(message), error.str())
-            elif not passes(error):
+            elif not is_transient(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
-                self._complaints.warning("input_waits", error=error.name(), detail=error.str())
+                self._recurring_faults.warning("input_waits", error=error.name(), detail=error.str())
         return good
 
     def _go_on(self, place: Place, offset: int, told: str) -> None:
@@ -335,9 +343,9 @@ class Source:
         """
         if place not in self.assigned:
             return
-        self._standing.check(self.assigned)
-        under_way = [haul.newest[place] + 1 for haul in self._hauls if place in haul.newest and not haul.moved]
-        read_to = max(offset, self._standing.position(place), *under_way, 0)
+        self._positions.check(self.assigned)
+        under_way = [batch.newest[place] + 1 for batch in self._hauls if place in batch.newest and not batch.moved]
+        read_to = max(offset, self._positions.position(place), *under_way, 0)
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_LOOK_SECONDS)
             if truncated := _TRUNCATED.search(told):
@@ -347,7 +355,7 @@ class Source:
             if goes_on < read_to:
                 # What was read after it and is not committed has offsets that now belong to other messages.
                 self._spoil({place})
-            self._standing.go_on(place, goes_on)
+            self._positions.go_on(place, goes_on)
             self._read_from([TopicPartition(*place, goes_on)])
         except KafkaException as error:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
@@ -364,15 +372,15 @@ class Source:
 
     def _spoil(self, places: set[Place]) -> None:
         """Make sure that nothing read from some partitions is committed as it is."""
-        for haul in self._hauls:
-            haul.moved |= not places.isdisjoint(haul.newest)
+        for batch in self._hauls:
+            batch.moved |= not places.isdisjoint(batch.newest)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
-            self._standing.take_up(places, self._under_way())
+            self._positions.take_up(places, self._under_way())
             for partition in partitions:
-                partition.offset = self._standing.offset_of((partition.topic, partition.partition))
+                partition.offset = self._positions.offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
         except KafkaException as error:
             # An exception would be lost in a callback: `take` raises it instead.
@@ -380,14 +388,14 @@ class Source:
             return
         # A group that is new, or whose offsets were lost, has none for a partition that gets no messages. For the
         # partitions under way it may already have the offsets that are being committed.
-        self._tell_group(self._standing.known(places - self._under_way()))
+        self._tell_group(self._positions.known(places - self._under_way()))
         self._move(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
     def _under_way(self) -> set[Place]:
         """Return the partitions with messages that were read but not committed."""
-        return {place for haul in self._hauls for place in haul.newest}
+        return {place for batch in self._hauls for place in batch.newest}
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}

@@ -15,7 +15,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import REDACTED, Settings, SettingsError
 from stream_dedup.settings.redaction import resembles_secret
 
@@ -103,12 +103,12 @@ class PropertyError(SettingsError):
         super().__init__("\n".join([*faults.values(), *([other] if other else [])]))
 
 
-def passes(error: KafkaError) -> bool:
+def is_transient(error: KafkaError) -> bool:
     """Tell whether a consumer recovers from an error by itself."""
     return not error.fatal() and (error.code() in _PASSING or error.retriable())
 
 
-def refusal_of(error: KafkaError) -> str:
+def connection_advice(error: KafkaError) -> str:
     """Return what to do about an error by which the broker refuses a connection; empty for other errors."""
     return _REFUSALS.get(error.code(), "")
 
@@ -375,11 +375,11 @@ def _error_of(check: Callable[[Settings], object], settings: Settings) -> Proper
 class RdkafkaLogger:
     """Hands librdkafka's own log lines to the service's log; librdkafka uses it like a `logging.Logger`.
 
-    While a broker is away librdkafka says so many times a second: `Complaints` limits how often that is logged.
+    While a broker is away librdkafka says so many times a second: `RecurringFaults` limits how often that is logged.
     """
 
     def __init__(self) -> None:
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
 
     def log(self, level: int, _format: str, *details: object) -> None:
         """Log one line of librdkafka; connection problems are only warnings, since they are retried."""
@@ -387,4 +387,4 @@ class RdkafkaLogger:
         if level < logging.WARNING or _STARTING in line:
             log.debug("kafka_client_debug", detail=line)
         else:
-            self._complaints.warning("kafka_client", error=str(details[0] if details else ""), detail=line)
+            self._recurring_faults.warning("kafka_client", error=str(details[0] if details else ""), detail=line)

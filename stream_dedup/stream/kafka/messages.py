@@ -12,7 +12,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes, refusal_of
+from stream_dedup.stream.kafka.clients import (
+    BrokerError,
+    browsing_properties,
+    connection_advice,
+    is_transient,
+    make_consumer,
+)
 from stream_dedup.stream.kafka.places import offset_of, place_of
 
 _SECONDS = 2.0  # to wait for an answer from the broker
@@ -167,7 +173,7 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
             error = message.error()
             if error is None or error.code() in ENDS:
                 yield message
-            elif not passes(error):
+            elif not is_transient(error):
                 raise broker_error(f"cannot read {', '.join(topics)}", error)
     raise BrokerError(f"no answer from the broker within {_SECONDS:.0f} s: {WHERE_TO_LOOK}")
 
@@ -180,5 +186,5 @@ def _polled(consumer: Consumer) -> Iterator[Message]:
 
 def broker_error(what: str, error: KafkaError) -> BrokerError:
     """Return a broker's error as one that says what could not be done, and where to look."""
-    advice = refusal_of(error) or (WHERE_TO_LOOK if error.code() in _SILENT else "")
+    advice = connection_advice(error) or (WHERE_TO_LOOK if error.code() in _SILENT else "")
     return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

@@ -31,7 +31,7 @@ def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
     return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
 
 
-def news_of(
+def identity_updates(
     identities: Mapping[str, int], positions: Mapping[Place, int], places: Collection[Place]
 ) -> dict[Place, int]:
     """Return the topic identities that a state has not recorded yet.

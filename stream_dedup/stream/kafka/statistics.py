@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from stream_dedup.observe.complaints import Complaints
 from stream_dedup.observe.metrics import Metrics
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.stream.kafka.clients import OnStatistics
 
 _CONNECTED = "UP"
@@ -43,7 +43,7 @@ class ClientMeter:
         self._metrics = metrics
         self._client = client
         self._counted: dict[str, int] = {}
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
 
     def __call__(self, statistics: str) -> None:
         """Take the statistics, as JSON."""
@@ -51,7 +51,9 @@ class ClientMeter:
             self._show(orjson.loads(statistics))
         except (LookupError, TypeError, ValueError) as error:  # another librdkafka's format is no reason to end
             kind = type(error).__name__
-            self._complaints.warning("kafka_statistics_not_read", error=kind, client=self._client, detail=str(error))
+            self._recurring_faults.warning(
+                "kafka_statistics_not_read", error=kind, client=self._client, detail=str(error)
+            )
 
     def _show(self, statistics: Mapping[str, Any]) -> None:
         metrics, client, brokers = self._metrics, self._client, [*statistics["brokers"].values()]

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.closing import SelfClosing
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, make_consumer, passes
+from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, is_transient, make_consumer
 from stream_dedup.stream.kafka.messages import ENDS, OFFSETS_A_MESSAGE, WHERE_TO_LOOK, bounds_of, broker_error
 from stream_dedup.stream.kafka.places import place_of
 
@@ -96,7 +96,7 @@ class Tail(SelfClosing):
                 if error is None or error.code() == _EOF:
                     yield message
                     heard = time.monotonic()
-                elif error.code() not in ENDS and not passes(error):
+                elif error.code() not in ENDS and not is_transient(error):
                     raise broker_error(f"cannot read {', '.join(self._topics)}", error)
             if to_end and time.monotonic() - heard > _SILENT_SECONDS:
                 told = f"nothing has arrived for {_SILENT_SECONDS:.0f} s"

@@ -20,9 +20,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
     ResourceType,
 )
 
-from stream_dedup.observe.complaints import Complaints
-from stream_dedup.settings import Settings, is_expression, takes_in
-from stream_dedup.stream.kafka.clients import BrokerError, make_admin, refusal_of
+from stream_dedup.observe.recurring_faults import RecurringFaults
+from stream_dedup.settings import Settings, is_expression, topic_matches
+from stream_dedup.stream.kafka.clients import BrokerError, connection_advice, make_admin
 
 _ADMIN_SECONDS = 20.0
 _SLICE_SECONDS = 1.0  # of a wait
@@ -79,7 +79,7 @@ def state_topics(settings: Settings, digest: str) -> StateTopics:
     return StateTopics(f"{_state_name(settings)}.owner", f"{_changelog_prefix(settings)}{digest}")
 
 
-def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
+def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
     """Return the topics to read: those that are named, and the existing ones that an expression matches.
 
     No expression matches the index's own topics, which would make it read what it writes, or Kafka's internal ones.
@@ -97,7 +97,7 @@ def taken_in(settings: Settings, existing: Collection[str]) -> list[str]:
     ]
     named = [name for name in settings.input.topics if not is_expression(name)]
     expressions = filter(is_expression, settings.input.topics)
-    found = {name for wanted in expressions for name in others if takes_in(wanted, name)}
+    found = {name for wanted in expressions for name in others if topic_matches(wanted, name)}
     return sorted(found.union(named))
 
 
@@ -125,7 +125,7 @@ class Topics:
         self._while_waiting = while_waiting
         self._refusal: KafkaError | None = None
         self._admin = make_admin(settings, self._note_refusal)
-        self._complaints = Complaints(_COMPLAINT_SECONDS)
+        self._recurring_faults = RecurringFaults(_COMPLAINT_SECONDS)
 
     def prepare(self, state: StateTopics) -> None:
         """Create missing topics, and check the existing ones of the state.
@@ -220,7 +220,7 @@ class Topics:
             KafkaError.TOPIC_AUTHORIZATION_FAILED: "the right Delete on the topic",
             KafkaError.POLICY_VIOLATION: "cleanup.policy = compact,delete and retention.ms = -1",
         }.get(fault.code(), "")
-        self._complaints.warning(
+        self._recurring_faults.warning(
             "changelog_not_trimmed", error=fault.name(), topic=topic, detail=fault.str(), needed=needed
         )
 
@@ -295,7 +295,7 @@ class Topics:
                 ) from None
 
     def _note_refusal(self, error: KafkaError) -> None:
-        if refusal_of(error):
+        if connection_advice(error):
             self._refusal = error
 
     def _check_refusal(self) -> None:
@@ -304,7 +304,7 @@ class Topics:
         if self._refusal is not None:
             servers, error = self._settings.kafka["bootstrap.servers"], self._refusal
             raise BrokerError(
-                f"the broker at {servers} refuses the connection ({error.str()}): {refusal_of(error)}"
+                f"the broker at {servers} refuses the connection ({error.str()}): {connection_advice(error)}"
             ) from None
 
     def _patiently(self, ask: Callable[[], "Future[_Answer]"]) -> _Answer:

@@ -16,7 +16,9 @@ _FENCED = frozenset(
 )
 
 # What the owners' group says to a process that it no longer counts as a member.
-GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID})
+NO_LONGER_MEMBER = frozenset(
+    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID}
+)
 
 # The same batch would be refused again, so retrying is no use: what to do instead.
 _REFUSED = {

@@ -11,11 +11,11 @@ from stream_dedup.article import Article, Decision, Succession, Withdrawal, With
 from stream_dedup.decode import UndecodableError
 from stream_dedup.encode import Encoder
 from stream_dedup.engine.clusters import Cluster, cluster_fields
+from stream_dedup.output_fields import fingerprint_hex, link_fields, scope_json, succession_fields, withdrawal_fields
 from stream_dedup.scope import name_of
 from stream_dedup.settings import OWN_HEADERS, OutputSettings
 from stream_dedup.stream.kafka.headers import Headers, incoming_headers, message_size, trace_headers
 from stream_dedup.stream.output.writer import Writer
-from stream_dedup.told import fingerprint_hex, link_fields, scope_json, succession_fields, withdrawal_fields
 
 _LONGEST_HEADER = 1_000  # characters of one of the service's headers
 _LONGEST_NAME = 40  # characters of a foreign header's name in one of them

@@ -13,13 +13,13 @@ from typing import NoReturn
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
-from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, make_producer, passes
+from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, is_transient, make_producer
 from stream_dedup.stream.kafka.headers import Headers
 from stream_dedup.stream.output.errors import (
-    GIVEN_UP,
+    NO_LONGER_MEMBER,
     AbortedError,
     FencedError,
     OutcomeUnknownError,
@@ -76,7 +76,7 @@ class Writer:
         self._ask_group = ask_group
         self._seconds = settings.commit.deadline_seconds
         self._producer = make_producer(settings, transactional_id if self._exactly_once else "", on_statistics)
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
         self._unserved = 0  # messages since reports were last handled
         self._fault: KafkaError | None = None
         self._behind: int | None = None
@@ -284,11 +284,13 @@ class Writer:
                     return
             except KafkaException as error:
                 fault = error.args[0]
-                if fault.code() in GIVEN_UP:
+                if fault.code() in NO_LONGER_MEMBER:
                     what = "the owners' group no longer counts this process as a member"
-                    self._complaints.warning("transaction_aborted", error=fault.name(), what=what, detail=fault.str())
+                    self._recurring_faults.warning(
+                        "transaction_aborted", error=fault.name(), what=what, detail=fault.str()
+                    )
                     raise AbortedError(f"{what}: {fault.str()} ({fault.name()})") from None
-                if not passes(fault):
+                if not is_transient(fault):
                     raise self._final("cannot find out whether another process has taken over", fault) from None
                 time.sleep(_PAUSE_SECONDS)
             if time.monotonic() > deadline:
@@ -384,7 +386,7 @@ class Writer:
             self._abort_refused()
             raise self._final(what, known)
         self.abort()
-        self._complaints.warning("transaction_aborted", error=known.name(), what=what, detail=known.str())
+        self._recurring_faults.warning("transaction_aborted", error=known.name(), what=what, detail=known.str())
         raise AbortedError(f"{what}: {known.str()} ({known.name()})")
 
     def _abort_refused(self) -> None:

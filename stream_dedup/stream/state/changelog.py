@@ -10,9 +10,15 @@ from typing import NamedTuple
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from stream_dedup.observe.complaints import Complaints
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, changelog_properties, make_consumer, passes
+from stream_dedup.stream.kafka.clients import (
+    BrokerError,
+    OnStatistics,
+    changelog_properties,
+    is_transient,
+    make_consumer,
+)
 from stream_dedup.stream.kafka.places import offset_of
 
 _MOST_RECORDS = 10_000  # taken at a time
@@ -70,7 +76,7 @@ class ChangelogReader:
         self._position = self._end = 0
         self._reads = False
         self._record_bytes = 0.0  # of a typical recent record
-        self._complaints = Complaints()
+        self._recurring_faults = RecurringFaults()
 
     @property
     def position(self) -> int:
@@ -89,7 +95,7 @@ class ChangelogReader:
                 first, self._end = self._consumer.get_watermark_offsets(place, timeout=_SLICE_SECONDS)
             except KafkaException as error:
                 fault = error.args[0]
-                if not (waits := passes(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
+                if not (waits := is_transient(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
                     silence = f"no broker has described it for {self._seconds:g} s; " if waits else ""
                     raise BrokerError(f"cannot read {self._topic}: {silence}{fault.str()}") from None
             else:
@@ -180,9 +186,9 @@ class ChangelogReader:
     def _fail(self, error: KafkaError) -> None:
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001  # the same
             self._check_position()
-        elif not passes(error):
+        elif not is_transient(error):
             raise BrokerError(f"cannot read {self._topic}: {error.str()}")
-        self._complaints.warning("changelog_waits", error=error.name(), detail=error.str())
+        self._recurring_faults.warning("changelog_waits", error=error.name(), detail=error.str())
 
     def _check_position(self) -> None:
         first, end = self.bounds()

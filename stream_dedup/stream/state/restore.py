@@ -28,7 +28,7 @@ from stream_dedup.stream.state.states import (
     state_directory,
     state_to_read,
 )
-from stream_dedup.text.learnt import rule_of
+from stream_dedup.text.learnt import learn_rule_of
 
 _VERIFY = "verify"
 _REPLAY_SHARE = 2  # times the state's files in RocksDB: room for runs, and for what is being compacted
@@ -84,7 +84,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
     with opened_to_read(settings) as store:
         state = State(store, settings, comparability(settings))
         integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
-        yield from integrity.faults(settings.idf.max_words, rule_of(settings.text))
+        yield from integrity.faults(settings.idf.max_words, learn_rule_of(settings.text))
         if not with_changelog or is_of_files(settings):
             return
         place = state.place

@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.1
 log = structlog.get_logger()
 
 
-class SnapshotDesk:
+class SnapshotServer:
     """The service's side: looks for requests now and then and fulfils them.
 
     Args:

@@ -13,7 +13,7 @@ import orjson
 
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.index.peek import is_state, settings_of_state
-from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPlace, differing_settings
+from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPosition, differing_settings
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
 
@@ -79,7 +79,7 @@ def check_old_format(settings: Settings) -> None:
         )
 
 
-def check_own(place: ChangelogPlace | None, changelog: str) -> None:
+def check_own(place: ChangelogPosition | None, changelog: str) -> None:
     """Refuse a state of another index.
 
     Args:

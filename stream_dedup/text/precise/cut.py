@@ -9,7 +9,7 @@ from stream_dedup.compiled.hashing import I32, I64, U32
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.precise.alphabet import OUTSIDE, U16
 from stream_dedup.text.precise.model import U8, Model, mark_ends
-from stream_dedup.text.precise.route import BEHIND, Prefixes, Ways, find_ways, is_word, room_for
+from stream_dedup.text.precise.route import BEHIND, BestPaths, Prefixes, find_best_paths, is_word, room_for
 
 _HAN_FIRST, _HAN_LAST = 0x4E00, 0x9FD5  # what the model covers
 _CARRIAGE_RETURN, _LINE_FEED, _PERCENT = ord("\r"), ord("\n"), ord("%")
@@ -49,7 +49,7 @@ def cut_all(
         for i in range(len(own)):
             ways.codes[i], ends[i] = alphabet[own[i]], 1
         ways.codes[len(own) : len(own) + BEHIND] = OUTSIDE
-        find_ways(len(own), words, ways)
+        find_best_paths(len(own), words, ways)
         bounded, found = _follow(own, ways, has_model, bounds, runs)
         if has_model:
             found = _join(own, ways, runs[:found], words.cells, ends, spans)
@@ -65,7 +65,7 @@ def cut_all(
 @kernel
 def _follow(
     points: U32,
-    ways: Ways,
+    ways: BestPaths,
     has_model: bool,  # noqa: FBT001  # compiled code has no keyword-only arguments
     bounds: I32,
     runs: I32,
@@ -95,7 +95,7 @@ def _follow(
 
 
 @kernel
-def _join(points: U32, ways: Ways, runs: I32, cells: I64, ends: U8, spans: I32) -> int:
+def _join(points: U32, ways: BestPaths, runs: I32, cells: I64, ends: U8, spans: I32) -> int:
     """Mark where words end in runs of single characters, except among Han characters: these are left to the model.
 
     A run that is a word stays single characters. Otherwise letters are joined, and so are signs between them and Han.
@@ -131,7 +131,9 @@ def _join(points: U32, ways: Ways, runs: I32, cells: I64, ends: U8, spans: I32) 
 
 
 @kernel
-def _gather(bounds: I32, ends: U8, ways: Ways, alone: int, offset: int, stops: I64, numbers: I32, used: int) -> int:
+def _gather(
+    bounds: I32, ends: U8, ways: BestPaths, alone: int, offset: int, stops: I64, numbers: I32, used: int
+) -> int:
     """Append the words of one text to the `used` ones that were written before; return the new count.
 
     Args:

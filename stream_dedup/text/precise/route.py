@@ -33,7 +33,7 @@ class Prefixes(NamedTuple):
     scores: F64
 
 
-class Ways(NamedTuple):
+class BestPaths(NamedTuple):
     """The likeliest paths through a text of n characters; each array has room for n + `BEHIND` of them.
 
     Attributes:
@@ -73,10 +73,10 @@ def prefixes_of(cells: I64, alphabet: int, scores: F64) -> Prefixes:
 
 
 @kernel
-def room_for(length: int) -> Ways:
+def room_for(length: int) -> BestPaths:
     """Return room for the paths through texts of up to `length` characters."""
     size = length + BEHIND
-    return Ways(
+    return BestPaths(
         np.empty(size, np.uint16),
         np.empty(size, np.float64),
         np.empty(size, np.int32),
@@ -89,7 +89,7 @@ def room_for(length: int) -> Ways:
 
 
 @kernel
-def find_ways(length: int, words: Prefixes, ways: Ways) -> None:
+def find_best_paths(length: int, words: Prefixes, ways: BestPaths) -> None:
     """Find for each position of a text the word that begins there on the likeliest path to the end of the block.
 
     Words of up to three characters, which nearly all are, are looked up first and chosen from without any branch: the
@@ -127,7 +127,7 @@ def find_ways(length: int, words: Prefixes, ways: Ways) -> None:
 
 
 @kernel
-def _look_up(length: int, words: Prefixes, ways: Ways) -> None:
+def _look_up(length: int, words: Prefixes, ways: BestPaths) -> None:
     """Find the cells of the two and of the three characters from each position.
 
     Nothing else is done here, so that the processor fetches many cells at a time.
@@ -148,7 +148,7 @@ def _look_up(length: int, words: Prefixes, ways: Ways) -> None:
 
 
 @kernel
-def _longer_words(i: int, words: Prefixes, ways: Ways, best: float) -> float:
+def _longer_words(i: int, words: Prefixes, ways: BestPaths, best: float) -> float:
     """Consider words of four characters or more as well, and return the best score; -infinity if there is none."""
     place, cell, end = (ways.pairs[i] >> NUMBER_BITS & _BASES) + np.int64(ways.codes[i + 2]), ways.triples[i], i + 3
     while True:

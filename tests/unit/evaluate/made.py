@@ -2,17 +2,17 @@
 
 from stream_dedup.evaluate.quality import KindRecall, Score, Stability
 from stream_dedup.evaluate.results import (
-    Answers,
+    AlgorithmInfo,
+    AlgorithmResult,
+    AlgorithmWithoutResult,
     Evaluation,
     KindCount,
-    Measured,
-    Named,
-    Replaced,
     ReplacedCurve,
+    ReplacementExperiment,
+    ScoresAtThreshold,
     Seconds,
     SetSummary,
-    Swept,
-    Unmeasured,
+    ThresholdSweep,
 )
 
 
@@ -27,7 +27,7 @@ def score(threshold: float, precision: float, recall: float) -> Score:
 
 def measured(
     name: str, precision: float = 0.9, recall: float = 0.8, *, best: float | None = None, swept: bool = True
-) -> Measured:
+) -> AlgorithmResult:
     """Return a result.
 
     Args:
@@ -40,29 +40,31 @@ def measured(
     segmenter, feature, measure = (*name.split("/"), "", "")[:3]
     family = segmenter if not swept else measure.partition("-")[0]
     kinds = (KindRecall("错字", 0.05, 10, 9, 0.9), KindRecall("retitle", None, 4, 4, 1.0))
-    own = Answers(score(0.5, precision, recall), 0.7, kinds)
-    top = Answers(score(0.4, best, best), 0.8, kinds) if best is not None else own
+    own = ScoresAtThreshold(score(0.5, precision, recall), 0.7, kinds)
+    top = ScoresAtThreshold(score(0.4, best, best), 0.8, kinds) if best is not None else own
     curve = tuple(score(step / 100, 1.0, 1 - step / 100) for step in range(101))
     stability = Stability(0.3, 0.5, 0.2, 1.5, 1.25, 0.6)
-    return Measured(
-        Named(name, family, segmenter, feature, "a paper, equation 1", slow=False),
+    return AlgorithmResult(
+        AlgorithmInfo(name, family, segmenter, feature, "a paper, equation 1", slow=False),
         own,
-        Swept(top, curve, stability) if swept else None,
+        ThresholdSweep(top, curve, stability) if swept else None,
         None if swept else 0.99,
         12.5,
         Seconds(1.0 if swept else None, 0.25, 0.125),
     )
 
 
-def replaced(*correlations: float) -> Replaced:
+def replaced(*correlations: float) -> ReplacementExperiment:
     """Return the experiment with these correlations for K = 2, 3, ..."""
     shares = (0.05, 0.5, 0.95)
     curves = [ReplacedCurve(k, shares, (0.9, 0.5, 0.1), one) for k, one in enumerate(correlations, 2)]
-    return Replaced(3, 10_000, tuple(curves))
+    return ReplacementExperiment(3, 10_000, tuple(curves))
 
 
 def evaluation(
-    *results: Measured, experiment: Replaced | None = None, unmeasured: tuple[Unmeasured, ...] = ()
+    *results: AlgorithmResult,
+    experiment: ReplacementExperiment | None = None,
+    unmeasured: tuple[AlgorithmWithoutResult, ...] = (),
 ) -> Evaluation:
     """Return a run with these results."""
     kinds = (KindCount("错字", 0.05, 10), KindCount("retitle", None, 4))

@@ -9,7 +9,7 @@ from stream_dedup.evaluate.replaced import (
     SHARES,
     ReplacedOptions,
     long_texts,
-    replaced_of,
+    replacement_experiment,
     similarities_to_edited,
     with_replaced,
 )
@@ -52,7 +52,7 @@ def test_correlation_is_pearsons() -> None:
     """A similarity that is the share kept has 1, one that never changes 0, and noise what numpy says."""
     kept = 1 - np.array(SHARES, np.float32)
     noise = np.random.default_rng(1).random(19).astype(np.float32)
-    curves = replaced_of([2, 3, 4], ["新闻"], [np.stack([kept, np.full(19, 0.5, np.float32), noise])]).curves
+    curves = replacement_experiment([2, 3, 4], ["新闻"], [np.stack([kept, np.full(19, 0.5, np.float32), noise])]).curves
     expected = np.corrcoef(1 - np.array(SHARES), noise)[0, 1]
     assert [curve.correlation for curve in curves] == pytest.approx([1.0, 0.0, expected])
 
@@ -60,6 +60,6 @@ def test_correlation_is_pearsons() -> None:
 def test_curves_are_means_over_texts() -> None:
     """Two texts of similarity 1 and 0.5 have 0.75."""
     rows = [np.full((1, 19), value, np.float32) for value in (1.0, 0.5)]
-    replaced = replaced_of([2], ["新闻", "消息"], rows)
+    replaced = replacement_experiment([2], ["新闻", "消息"], rows)
     assert replaced.curves[0].similarity == pytest.approx((0.75,) * 19)
     assert (replaced.texts, replaced.characters) == (2, 2)

@@ -18,10 +18,10 @@ from stream_dedup.evaluate.report.page import page_of
 from stream_dedup.evaluate.report.plots import plots_of
 from stream_dedup.evaluate.report.tables import algorithms_table, kinds_table, shown
 from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
-from stream_dedup.evaluate.results import Evaluation, KindCount, Replaced, Unmeasured
+from stream_dedup.evaluate.results import AlgorithmWithoutResult, Evaluation, KindCount, ReplacementExperiment
 from tests.unit.evaluate.made import evaluation, measured, replaced
 
-_FAILED = Unmeasured(measured("x/y/z").named, "KeyError: '<script>|'", failed=True)
+_FAILED = AlgorithmWithoutResult(measured("x/y/z").named, "KeyError: '<script>|'", failed=True)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_page_takes_data_for_text(whole: Evaluation) -> None:
 
 
 @pytest.mark.parametrize("experiment", [None, replaced(0.9, 0.8)])
-def test_empty_run_has_a_report(experiment: Replaced | None, tmp_path: Path) -> None:
+def test_empty_run_has_a_report(experiment: ReplacementExperiment | None, tmp_path: Path) -> None:
     """A run without any result can be shown as well."""
     empty = evaluation(experiment=experiment)
     write_files(empty, tmp_path)

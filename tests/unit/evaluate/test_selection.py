@@ -4,12 +4,12 @@ import pytest
 
 from stream_dedup.evaluate.engine import configurations
 from stream_dedup.evaluate.findings import needed
-from stream_dedup.evaluate.selection import Wanted, selected
+from stream_dedup.evaluate.selection import WantedPatterns, selected
 
 
 def test_all_of_the_engine_by_default() -> None:
     """Who asks for nothing gets the documented selection, with every configuration of the engine."""
-    selection = selected(Wanted())
+    selection = selected(WantedPatterns())
     assert set(selection.configurations) == set(configurations())
     assert {*needed()} <= set(selection.algorithms)
     assert len(selection.algorithms) >= 40
@@ -17,39 +17,39 @@ def test_all_of_the_engine_by_default() -> None:
 
 def test_patterns_of_names() -> None:
     """A pattern matches algorithms, configurations, or both."""
-    assert not selected(Wanted(["engine/*"])).algorithms
-    assert set(selected(Wanted(["engine/default"])).configurations) == {"engine/default"}
-    both = selected(Wanted(["engine/jieba", "rjieba/tfidf/cosine"]))
+    assert not selected(WantedPatterns(["engine/*"])).algorithms
+    assert set(selected(WantedPatterns(["engine/default"])).configurations) == {"engine/default"}
+    both = selected(WantedPatterns(["engine/jieba", "rjieba/tfidf/cosine"]))
     assert (list(both.configurations), list(both.algorithms)) == (["engine/jieba"], ["rjieba/tfidf/cosine"])
 
 
 def test_patterns_of_parts() -> None:
     """Segmenters, features and similarities together say which; the engine has none of these."""
-    selection = selected(Wanted(segmenters=["rjieba", "ik-*"], features=["none"], similarities=["jaccard"]))
+    selection = selected(WantedPatterns(segmenters=["rjieba", "ik-*"], features=["none"], similarities=["jaccard"]))
     assert set(selection.algorithms) == {f"{name}/none/jaccard" for name in ("rjieba", "ik-fine", "ik-smart")}
     assert not selection.configurations
 
 
 def test_findings_add_what_they_take() -> None:
     """What the findings are checked with is run beside what was asked for."""
-    selection = selected(Wanted(["rjieba/none/jaccard"], findings=True))
+    selection = selected(WantedPatterns(["rjieba/none/jaccard"], findings=True))
     assert set(selection.algorithms) == {"rjieba/none/jaccard", *needed()}
 
 
 def test_unknown_names_are_told_with_close_ones() -> None:
     """A misspelt name is no algorithm; the message has the right one."""
     with pytest.raises(ValueError, match="'engine/defalt' matches no algorithm; closest: engine/default"):
-        selected(Wanted(["engine/defalt"]))
+        selected(WantedPatterns(["engine/defalt"]))
     with pytest.raises(ValueError, match="jieba-precise"):
-        selected(Wanted(segmenters=["jieba-precize"]))
+        selected(WantedPatterns(segmenters=["jieba-precize"]))
 
 
 def test_slow_ones_are_known() -> None:
     """An algorithm on the words of a slow segmenter is slow."""
-    assert selected(Wanted(["thulac/none/jaccard", "rjieba/none/jaccard"])).slow() == ["thulac/none/jaccard"]
+    assert selected(WantedPatterns(["thulac/none/jaccard", "rjieba/none/jaccard"])).slow() == ["thulac/none/jaccard"]
 
 
 def test_k_grams_of_the_study() -> None:
     """The experiment takes the K-gram measure for K from 2 to 7."""
-    measures = selected(Wanted(["engine/default"])).measures
+    measures = selected(WantedPatterns(["engine/default"])).measures
     assert {k: one.name for k, one in measures.items()} == {k: f"chars/{k}-grams/kgram-improved" for k in range(2, 8)}

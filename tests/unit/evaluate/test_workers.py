@@ -12,7 +12,7 @@ from threading import Timer
 import pytest
 
 from stream_dedup.evaluate.runner.workers import Call, Job, WorkerLostError, run_jobs, workers
-from stream_dedup.signals import ending_in_order
+from stream_dedup.signals import cleaning_up_on_signals
 
 
 def _square(number: int) -> int:
@@ -89,7 +89,7 @@ def test_call_in_this_process_is_finished_before_a_signal_ends_the_run(number: s
         finished.append(True)
         return 0
 
-    with ending_in_order(), workers(1) as team, pytest.raises((KeyboardInterrupt, SystemExit)):
+    with cleaning_up_on_signals(), workers(1) as team, pytest.raises((KeyboardInterrupt, SystemExit)):
         list(run_jobs({"job": _calling(signalled)}, team, 1))
     assert finished == [True]
 
@@ -97,7 +97,7 @@ def test_call_in_this_process_is_finished_before_a_signal_ends_the_run(number: s
 _HELD = """
 import signal, sys, time
 from stream_dedup.evaluate.runner.workers import Call, run_jobs, workers
-from stream_dedup.signals import ending_in_order
+from stream_dedup.signals import cleaning_up_on_signals
 
 def wait():
     print("waiting", flush=True)
@@ -107,7 +107,7 @@ def wait():
 def job():
     yield [Call(wait, ())]
 
-with ending_in_order(), workers(1) as team:
+with cleaning_up_on_signals(), workers(1) as team:
     list(run_jobs({"job": job()}, team, 1))
 """
 
@@ -141,7 +141,7 @@ def test_run_that_ends_amid_many_calls_is_silent(monkeypatch: pytest.MonkeyPatch
         return 0
 
     def ended() -> None:
-        with ending_in_order(), workers(2) as team:
+        with cleaning_up_on_signals(), workers(2) as team:
             Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
             list(run_jobs({"many": many()}, team, 1))
 

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import numpy as np
 
-from stream_dedup.index.runs.blocks import Flat, no_postings
-from stream_dedup.index.runs.run import Run, RunWriter, extent_of, open_run
+from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
+from stream_dedup.index.runs.run import Run, RunWriter, bounds_of, open_run
 
 DETAIL_BYTES = (0, 1, 8)  # of the kinds that the index has
 
 
-def write_run(path: Path, first: int, stop: int, sections: Sequence[Sequence[Flat]]) -> None:
+def write_run(path: Path, first: int, stop: int, sections: Sequence[Sequence[KeyedPostings]]) -> None:
     """Write a run whose sections have these parts and carry 0, 1 and 8 bytes."""
     with path.open("wb") as file:
         writer = RunWriter(file, first, stop)
         for parts, detail_bytes in zip(sections, DETAIL_BYTES, strict=False):
-            whole = Flat(
+            whole = KeyedPostings(
                 *(np.concatenate([no_postings()[column], *(part[column] for part in parts)]) for column in range(3))
             )
-            writer.section(parts, extent_of(whole), detail_bytes)
+            writer.section(parts, bounds_of(whole), detail_bytes)
         writer.finish()
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from stream_dedup.compiled.hashing import I64, U64
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import Hits
 
 Posting = tuple[int, int]  # an entry, and what its posting carries
@@ -21,15 +21,15 @@ def u64(numbers: Iterable[int]) -> U64:
     return np.array([*numbers], np.uint64)
 
 
-def flat_of(rows: Iterable[tuple[int, int, int]]) -> Flat:
+def flat_of(rows: Iterable[tuple[int, int, int]]) -> KeyedPostings:
     """Return postings of rows of key, entry and detail."""
     listed = [*rows]
-    return Flat(*(u64(row[column] for row in listed) for column in range(3)))
+    return KeyedPostings(*(u64(row[column] for row in listed) for column in range(3)))
 
 
-def rows_of(flat: Flat) -> list[tuple[int, int, int]]:
+def rows_of(keyed: KeyedPostings) -> list[tuple[int, int, int]]:
     """Return postings as rows of key, entry and detail."""
-    return list(zip(flat.keys.tolist(), flat.entries.tolist(), flat.details.tolist(), strict=True))
+    return list(zip(keyed.keys.tolist(), keyed.entries.tolist(), keyed.details.tolist(), strict=True))
 
 
 def sorted_rows(lists: Lists) -> list[tuple[int, int, int]]:

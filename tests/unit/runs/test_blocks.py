@@ -15,13 +15,13 @@ from stream_dedup.index.runs.blocks import (
     block_bits_of,
     block_of,
     find_rows,
-    idle_bits_of,
     layout_of,
     pack_rows,
     posting_at,
     row_bytes,
     sound,
     unpack_rows,
+    zero_bits_of,
 )
 from tests.unit.runs.plain import Posting, flat_of, lists_of_rows, rows_of, sorted_rows, u64
 
@@ -37,7 +37,7 @@ Lists = dict[int, list[Posting]]
 def _packable(draw: st.DrawFn) -> tuple[Lists, Layout]:
     """Draw lists and how they are packed: entries anywhere between the first and the last, details of all widths."""
     first, span = draw(st.sampled_from([0, 7, 2**40])), draw(st.sampled_from([1, 256, 257, 2**24 + 1]))
-    detail_bytes, idle_bits = draw(st.sampled_from([0, 1, 8])), draw(st.sampled_from([0, 24, 63]))
+    detail_bytes, zero_bits = draw(st.sampled_from([0, 1, 8])), draw(st.sampled_from([0, 24, 63]))
     lengths = draw(st.dictionaries(_KEYS, _LENGTHS, max_size=12))
     # Keys close together too: a block then has hundreds of them.
     begin, count = draw(st.tuples(_KEYS, st.sampled_from([0, 1, 130, 700])))
@@ -48,10 +48,10 @@ def _packable(draw: st.DrawFn) -> tuple[Lists, Layout]:
     for key, length in lengths.items():
         entries = np.unique(first + rng.integers(0, span, length)).tolist()
         details = rng.integers(0, 2**63, len(entries)).tolist()
-        lists[key >> idle_bits << idle_bits] = [
+        lists[key >> zero_bits << zero_bits] = [
             (entry, detail % 256**detail_bytes) for entry, detail in zip(entries, details, strict=True)
         ]
-    return lists, layout_of((first, first + span), draw(st.sampled_from([0, 1, 5, 11])), idle_bits, detail_bytes)
+    return lists, layout_of((first, first + span), draw(st.sampled_from([0, 1, 5, 11])), zero_bits, detail_bytes)
 
 
 def _packed(lists: Lists, layout: Layout) -> tuple[Bytes, U64]:
@@ -77,7 +77,7 @@ def _unpacked(block: bytes, number: int, layout: Layout) -> list[tuple[int, int,
         for width in widths:
             fields.append(int.from_bytes(block[at : at + width], "little"))
             at += width
-        key = (number << 64 - layout.block_bits) + (fields[0] << layout.idle_bits)
+        key = (number << 64 - layout.block_bits) + (fields[0] << layout.zero_bits)
         rows.append((key, layout.first_entry + fields[1], fields[2]))
     return rows
 
@@ -107,9 +107,9 @@ def test_unpacking_gives_what_was_packed(drawn: tuple[Lists, Layout], data: st.D
     stop = data.draw(st.integers(first, len(fences) - 1))
     for begin, end in ((0, len(fences) - 1), (first, stop)):
         some = b"".join(_blocks(packed, fences, layout)[begin:end])
-        flat, whole = unpack_rows(_readable(some), fences[begin : end + 1], begin, layout)
+        keyed, whole = unpack_rows(_readable(some), fences[begin : end + 1], begin, layout)
         assert whole
-        assert rows_of(flat) == [row for row in sorted_rows(lists) if begin <= row[0] >> 64 - layout.block_bits < end]
+        assert rows_of(keyed) == [row for row in sorted_rows(lists) if begin <= row[0] >> 64 - layout.block_bits < end]
 
 
 @given(_packable(), st.lists(_KEYS, max_size=4))
@@ -132,8 +132,8 @@ def test_no_postings_are_blocks_of_nothing() -> None:
     layout = layout_of((0, 10), 2, 0, 8)
     packed, fences = _packed({}, layout)
     assert (len(packed), fences.tolist()) == (4 * _CHECKSUM, [0] * 5)
-    flat, whole = unpack_rows(_readable(packed), fences, 0, layout)
-    assert (rows_of(flat), whole) == ([], True)
+    keyed, whole = unpack_rows(_readable(packed), fences, 0, layout)
+    assert (rows_of(keyed), whole) == ([], True)
 
 
 def test_a_key_with_thousands_of_postings_has_a_block_of_its_own_size() -> None:
@@ -166,19 +166,19 @@ def test_entries_take_the_bytes_of_the_largest_distance(first: int, stop: int, e
 
 
 @pytest.mark.parametrize(
-    ("block_bits", "idle_bits", "key_bytes"), [(0, 0, 8), (1, 0, 8), (8, 0, 7), (20, 24, 3), (16, 24, 3), (1, 63, 0)]
+    ("block_bits", "zero_bits", "key_bytes"), [(0, 0, 8), (1, 0, 8), (8, 0, 7), (20, 24, 3), (16, 24, 3), (1, 63, 0)]
 )
-def test_keys_take_the_bytes_that_their_block_does_not_tell(block_bits: int, idle_bits: int, key_bytes: int) -> None:
+def test_keys_take_the_bytes_that_their_block_does_not_tell(block_bits: int, zero_bits: int, key_bytes: int) -> None:
     """Neither the bits of the block nor those that no key has are stored."""
-    assert layout_of((0, 1), block_bits, idle_bits, 0).key_bytes == key_bytes
+    assert layout_of((0, 1), block_bits, zero_bits, 0).key_bytes == key_bytes
 
 
 @pytest.mark.parametrize(
-    ("keys", "idle_bits"), [([], 63), ([0], 63), ([2**63], 63), ([1], 0), ([2**24], 24), ([2**24, 2**30, 2**7], 7)]
+    ("keys", "zero_bits"), [([], 63), ([0], 63), ([2**63], 63), ([1], 0), ([2**24], 24), ([2**24, 2**30, 2**7], 7)]
 )
-def test_idle_bits_are_those_that_no_key_has(keys: list[int], idle_bits: int) -> None:
+def test_idle_bits_are_those_that_no_key_has(keys: list[int], zero_bits: int) -> None:
     """Counted from the lowest bit on; at most 63."""
-    assert idle_bits_of(u64(keys)) == idle_bits
+    assert zero_bits_of(u64(keys)) == zero_bits
 
 
 @given(st.integers(0, 10**9))
@@ -202,8 +202,8 @@ def test_every_flipped_byte_is_heard() -> None:
         assert [sound(_readable(damaged), start, stop - _CHECKSUM) for start, stop in pairwise(bounds)] == [
             not start <= place < stop for start, stop in pairwise(bounds)
         ]
-        flat, whole = unpack_rows(_readable(damaged), fences, 0, layout)
-        assert (len(flat.keys), whole) == (0, False)
+        keyed, whole = unpack_rows(_readable(damaged), fences, 0, layout)
+        assert (len(keyed.keys), whole) == (0, False)
 
 
 @given(st.integers(-40, 40).filter(bool))

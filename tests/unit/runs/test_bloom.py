@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stream_dedup.compiled.hashing import U64
 from stream_dedup.index.lookup.keys import spread
 from stream_dedup.index.runs import bloom
-from stream_dedup.index.runs.bloom import empty_filter, keep_possible, put_in_filter
+from stream_dedup.index.runs.bloom import empty_filter, keep_possibly_present, put_in_filter
 from stream_dedup.index.runs.section import mark_present
 
 _KEYS = st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=300).map(
@@ -61,7 +61,7 @@ def test_of_some_places_those_stay_whose_keys_may_be_there(keys: U64, others: li
     words, asked = _filter(keys), np.array([*keys.tolist(), *others], np.uint64)
     wanted = [place for place in range(len(asked)) if random.random() < 0.7]
     places = np.array(wanted, np.int64)
-    kept = keep_possible(words, asked, places)
+    kept = keep_possibly_present(words, asked, places)
     present = _present(words, asked)
     assert places[:kept].tolist() == [place for place in wanted if present[place]]
 

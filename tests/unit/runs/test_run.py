@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_dedup.compiled.hashing import U64
-from stream_dedup.index.runs.blocks import Flat, block_bits_of, block_start, rows_before
+from stream_dedup.index.runs.blocks import KeyedPostings, block_bits_of, block_start, rows_before
 from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.run import Run
 from stream_dedup.index.stores.store import StoreDamagedError
@@ -46,7 +46,7 @@ def _write(path: Path, sections: tuple[Lists, ...], bits: int = 0) -> None:
     write_run(path, _FIRST, _STOP, [_parts(lists, bits) for lists in sections])
 
 
-def _parts(lists: Lists, bits: int) -> list[Flat]:
+def _parts(lists: Lists, bits: int) -> list[KeyedPostings]:
     bits = min(bits, block_bits_of(sum(map(len, lists.values()))))
     each = [{key: found for key, found in lists.items() if key >> 64 - bits == part} for part in range(1 << bits)]
     return [flat_of(sorted_rows(part)) for part in each]

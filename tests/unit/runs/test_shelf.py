@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.runs import shelf as shelf_module
-from stream_dedup.index.runs.blocks import Flat
+from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.postings import PostingKind, PostingLists
 from stream_dedup.index.runs.shelf import Shelf, Young, load_removed, removed_put
 from stream_dedup.index.stores.rocks import RocksStore
@@ -102,7 +102,7 @@ class Walk:
         self.shelf.close()
         self._store.close()
 
-    def flats(self, numbers: Sequence[int]) -> list[Flat]:
+    def keyed_postings(self, numbers: Sequence[int]) -> list[KeyedPostings]:
         """Return the postings of entries."""
         return [
             flat_of((key, number, _detail(kind, number)) for number in numbers for key in _entry_keys(number)[place])
@@ -114,10 +114,10 @@ class Walk:
         self.shelf.settle(self.progress)
         first = self.progress.entries
         numbers = range(first, first + entries)
-        for lists, flat in zip(self.lists, self.flats(numbers), strict=True):
-            for key, number, detail in rows_of(flat):
+        for lists, keyed in zip(self.lists, self.keyed_postings(numbers), strict=True):
+            for key, number, detail in rows_of(keyed):
                 lists.setdefault(key, []).append((number, detail))
-        self.shelf.add(self.flats(numbers), first + entries)
+        self.shelf.add(self.keyed_postings(numbers), first + entries)
         self.progress = Progress(entries=first + entries, generations=self.progress.generations)
 
     def begin_generation(self) -> None:
@@ -136,7 +136,7 @@ class Walk:
         self.shelf = Shelf(self._store, _KINDS)
         first = max(self.shelf.young_first, self.floor)
         for number in range(first, self.progress.entries):
-            self.shelf.add(self.flats([number]), number + 1)
+            self.shelf.add(self.keyed_postings([number]), number + 1)
 
     @property
     def floor(self) -> int:
@@ -149,10 +149,10 @@ class Walk:
         young = Young(_KINDS) if pending else None
         lists: Lists = [{key: [*found] for key, found in one.items()} for one in self.lists]
         if young is not None:
-            flats = self.flats(range(first, first + pending))
-            young.add(flats)
-            for kind_lists, flat in zip(lists, flats, strict=True):
-                for key, number, detail in rows_of(flat):
+            keyed_postings = self.keyed_postings(range(first, first + pending))
+            young.add(keyed_postings)
+            for kind_lists, keyed in zip(lists, keyed_postings, strict=True):
+                for key, number, detail in rows_of(keyed):
                     kind_lists.setdefault(key, []).append((number, detail))
         for place, kind in enumerate(_KINDS):
             expected = [newest(lists[place], key, kind.cap, self.floor) for key in _KEYS.tolist()]
@@ -174,7 +174,7 @@ def _found(lists: PostingLists) -> list[list[Posting]]:
 
 
 def _stored(shelf: Shelf) -> set[tuple[int, int, int, int]]:
-    return {(place, *row) for place, flat in shelf.flats() for row in rows_of(flat)}
+    return {(place, *row) for place, keyed in shelf.keyed_postings() for row in rows_of(keyed)}
 
 
 _MOVES = st.one_of(

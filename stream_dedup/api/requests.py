@@ -1,0 +1,147 @@
+"""The form of requests: parameters, body and their limits, and what is refused before a request is processed.
+
+Knows requests; knows nothing of answers.
+"""
+
+import json
+from collections.abc import Callable, Coroutine
+from email.message import Message
+from typing import Annotated, Any, NoReturn
+
+from fastapi import Query, Request, Response, status
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from stream_dedup.api.problems import Code, RefusedError, sent
+from stream_dedup.ask.bounds import (
+    LONGEST_ID,
+    MAX_SIMILARITY,
+    checked_name,
+    checked_scope,
+)
+from stream_dedup.scope import MAX_SCOPE_BYTES
+
+
+def _told(check: Callable[[str], str]) -> AfterValidator:
+    """Return a validator that reports the errors of a check in its own words."""
+
+    def checked(text: str) -> str:
+        try:
+            return check(text)
+        except ValueError as error:
+            raise PydanticCustomError("refused", "{told}", {"told": str(error)}) from None
+
+    return AfterValidator(checked)
+
+
+def _not_blank(text: str) -> str:
+    if text.isspace():
+        raise ValueError("the text is blank: there is nothing to compare")
+    return text
+
+
+# Limits come first: after a check of ours, pydantic's messages would call characters items.
+_Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), _told(checked_name)]
+_Scope = Annotated[str, Field(max_length=MAX_SCOPE_BYTES), _told(checked_scope)]
+Id = Annotated[_Id, Query(description="Id of the article.")]
+OtherId = Annotated[
+    _Id | None, Query(description="Id of the article to compare with; by default the one that it was linked to.")
+]
+ScopeName = Annotated[_Scope, Query(description="Scope of the article; empty if scopes are not used.")]
+
+
+class SimilarRequest(BaseModel):
+    """A text to find similar articles for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    body: Annotated[str, Field(min_length=1), _told(_not_blank)] = Field(description="The text.")
+    title: str = Field("", description="Its words count if the profile has a title factor.")
+    source: str = Field(
+        "", max_length=2_000, description="Who published it: lines known to be that site's are removed."
+    )
+    url: str = Field(
+        "", max_length=8_192, description="Where it was published; its host is used if there is no source."
+    )
+    scope: _Scope = Field("", description="It is compared only with articles of this scope.")
+    id: _Id | None = Field(None, description="Id of an article to leave out of the decision.")
+    limit: int = Field(10, ge=1, le=MAX_SIMILARITY, description="The largest number of articles to return.")
+
+
+class Question(APIRoute):
+    """A path that refuses unknown parameters, and bodies that are not JSON or not declared as JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+        answer = super().get_route_handler()
+        known = [parameter.alias for parameter in self.dependant.query_params]
+        wants_body = self.body_field is not None
+
+        async def ask(request: Request) -> Response:
+            _check_parameters(request, known)
+            if not wants_body:
+                return await answer(request)
+            _check_type(request)
+            strict = _JsonRequest(request.scope, request.receive)
+            await strict.json()
+            return await answer(strict)
+
+        return ask
+
+
+class _JsonRequest(Request):
+    """A request whose body is JSON according to RFC 8259, in UTF-8."""
+
+    async def json(self) -> Any:  # noqa: ANN401  # any value
+        """Return the value of the body.
+
+        Raises:
+            RefusedError: it is not valid JSON.
+        """
+        if not hasattr(self, "_value"):
+            self._value = _json(await self.body())
+        return self._value
+
+
+def _json(body: bytes) -> Any:  # noqa: ANN401  # any value
+    try:
+        return json.loads(body.decode(), parse_constant=_no_constant)
+    except RecursionError:
+        told = "it is nested too deeply"
+    except UnicodeDecodeError as error:
+        told = f"byte {error.start} is not valid UTF-8"
+    except ValueError as error:
+        told = str(error).partition(";")[0]
+    raise RefusedError(status.HTTP_400_BAD_REQUEST, Code.NOT_JSON, f"the body is not valid JSON: {told}")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"JSON has no {name}")
+
+
+def _check_type(request: Request) -> None:
+    """Check that the body is declared as JSON.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    message = Message()
+    message["content-type"] = request.headers.get("content-type", "")
+    kind = message.get_content_type()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        told = "send Content-Type: application/json and a JSON body"
+        raise RefusedError(status.HTTP_415_UNSUPPORTED_MEDIA_TYPE, Code.WRONG_TYPE, told)
+
+
+def _check_parameters(request: Request, known: list[str]) -> None:
+    """Check that all parameters are known.
+
+    Raises:
+        RefusedError: one is not.
+    """
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        there = f"its parameters are {', '.join(known)}" if known else "it has none"
+        told = f"{sent(unknown)} is not a parameter of this path: {there}"
+        raise RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)

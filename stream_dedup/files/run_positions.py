@@ -1,0 +1,128 @@
+"""How far a run over files has come, kept in the state along with the articles, so that each record counts once.
+
+Knows the files of a run and what the state keeps about them; knows nothing of records or their contents.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stream_dedup.files.readers import FileFormatError, shown
+from stream_dedup.files.results import NAMES
+from stream_dedup.index.records.ledger import Positions
+
+# What is stored under the name of the results, and under that of each file.
+_STAGE, _FILES = 0, 1
+_RECORDS, _SIZE, _CHANGED = 0, 1, 2
+_GOING_ON, _FINISHED = 1, 2
+_DIGEST_BYTES = 7  # of the names of all files: a position has 63 bits
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """Where a run begins.
+
+    Attributes:
+        new: False if it resumes an unfinished one.
+        kept: bytes of each result file that are there already, by name.
+        done: number of the last record of each file that need not be read any more, 0 for none.
+    """
+
+    new: bool
+    kept: Mapping[str, int]
+    done: Sequence[int]
+
+
+def fresh_start(files: int) -> RunStart:
+    """Return where a new run over the given number of files begins."""
+    return RunStart(new=True, kept=dict.fromkeys(NAMES, 0), done=[0] * files)
+
+
+class RunPositions:
+    """What a run stores among the positions of a state, under the names of its results and its files.
+
+    Args:
+        paths: files to read, in order.
+        out: directory of the results.
+    """
+
+    def __init__(self, paths: Sequence[Path], out: Path) -> None:
+        self._paths = paths
+        self._out = shown(out.resolve())
+        self._inputs = [f"{self._out} < {number} {shown(path.resolve())}" for number, path in enumerate(paths, 1)]
+        digest = hashlib.blake2b("\0".join(self._inputs).encode(), digest_size=_DIGEST_BYTES)
+        self._files = int.from_bytes(digest.digest())
+
+    def start(self, known: Positions) -> RunStart:
+        """Return where the run begins, according to the positions in the state.
+
+        Raises:
+            FileFormatError: an unfinished run with these results was over other files, or one has changed since.
+        """
+        if known.get((self._out, _STAGE)) != _GOING_ON:
+            return fresh_start(len(self._paths))
+        self._check_inputs(known)
+        kept = {name: known[f"{self._out}/{name}", 0] for name in NAMES}
+        return RunStart(new=False, kept=kept, done=[known[name, _RECORDS] for name in self._inputs])
+
+    def begun(self) -> Positions:
+        """Return the positions of a run at its beginning."""
+        begun = {(self._out, _STAGE): _GOING_ON, (self._out, _FILES): self._files}
+        begun |= self.after(dict.fromkeys(NAMES, 0))
+        for name, path in zip(self._inputs, self._paths, strict=True):
+            size, changed = _identity(path)
+            begun |= {(name, _RECORDS): 0, (name, _SIZE): size, (name, _CHANGED): changed}
+        return begun
+
+    def after(self, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
+        """Return the positions after a batch.
+
+        Args:
+            lengths: of the result files, by name.
+            file: number of the batch's file, from 0; None for none.
+            record: number of the batch's last record.
+        """
+        positions = {(f"{self._out}/{name}", 0): length for name, length in lengths.items()}
+        if file is not None:
+            positions[self._inputs[file], _RECORDS] = record
+        return positions
+
+    def finished(self) -> Positions:
+        """Return the positions of a finished run."""
+        return {(self._out, _STAGE): _FINISHED}
+
+    def _check_inputs(self, known: Positions) -> None:
+        if known[self._out, _FILES] != self._files:
+            raise FileFormatError(
+                f"{self._out} holds the results of an unfinished run over other files: resume it with the same files "
+                "in the same order, or choose another --out"
+            )
+        for name, path in zip(self._inputs, self._paths, strict=True):
+            if (known[name, _SIZE], known[name, _CHANGED]) != _identity(path):
+                raise FileFormatError(
+                    f"{path} has changed since the unfinished run whose results are in {self._out} read it: choose "
+                    "another --out and another --state, since this state contains what was judged before"
+                )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return the size and modification time of a file, by which a changed file is recognised."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def runs_of(known: Positions) -> list[dict[str, object]]:
+    """Return the progress of runs: for each file `results`, whether these are `finished`, `file`, and `lines` done."""
+    outs = sorted({name for name, _ in known if (f"{name}/{NAMES[0]}", 0) in known})
+    return [
+        {"results": out, "finished": known[out, _STAGE] == _FINISHED, "file": file, "lines": lines}
+        for out in outs
+        for file, lines in _files_of(out, known)
+    ]
+
+
+def _files_of(out: str, known: Positions) -> list[tuple[str, int]]:
+    begin = f"{out} < "
+    names = sorted({name for name, _ in known if name.startswith(begin)})
+    return [(name.removeprefix(begin).partition(" ")[2], known[name, _RECORDS]) for name in names]

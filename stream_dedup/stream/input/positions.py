@@ -1,0 +1,99 @@
+"""The state's position in each input partition, and topic identities it has not recorded yet.
+
+Knows positions and the identities of topics; knows nothing of the client that reads.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING
+
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.places import IDENTITY, Place, identity_updates
+
+log = structlog.get_logger()
+
+Identify = Callable[[Collection[str]], Mapping[str, int]]
+
+
+class InputPositions:
+    """The state's position in each partition, and the identities by which it tells recreated topics apart.
+
+    Args:
+        positions: of the state: next offset by topic and partition.
+        identify: returns a number for each of some topics, which changes when a topic is recreated; topics that it
+            leaves out are assumed to be unchanged.
+        first_offset: where to start in a partition in which the state has no position.
+    """
+
+    def __init__(self, positions: Mapping[Place, int], identify: Identify, first_offset: int) -> None:
+        self._positions = dict(positions)
+        self._noted: dict[Place, int] = {}  # positions and identities that the state has not recorded yet
+        self._telling: dict[Place, int] = {}  # those being recorded
+        self._identify = identify
+        self._first_offset = first_offset
+
+    def known(self, places: Collection[Place]) -> dict[Place, int]:
+        """Return the state's positions in some partitions, without those in which it has none."""
+        return {place: self._positions[place] for place in places if place in self._positions}
+
+    def position(self, place: Place) -> int:
+        """Return the next offset of a partition, 0 if the state has none."""
+        return self._positions.get(place, 0)
+
+    def offset_of(self, place: Place) -> int:
+        """Return the offset to start reading a partition from."""
+        # A position of 0 means the oldest message still in the topic, whatever its offset.
+        return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
+
+    def go_on(self, place: Place, offset: int) -> None:
+        """Note that a partition is resumed at another offset."""
+        self._positions[place] = offset
+
+    def noted(self) -> dict[Place, int]:
+        """Return the identities and reset positions that the state has not recorded yet, in order to record them."""
+        self._telling = self._noted.copy()
+        return self._telling
+
+    def told(self, positions: Mapping[Place, int]) -> None:
+        """Note that the state has recorded positions, and what `noted` returned last."""
+        identities = self._telling.items() & self._noted.items()
+        told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
+        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told}
+        # Topics found to be recreated since then keep their reset positions.
+        self._positions |= {place: offset for place, offset in positions.items() if place not in self._noted}
+
+    def take_up(self, places: set[Place], under_way: set[Place]) -> None:
+        """Note the topic identities of some partitions, and start topics over whose identity has changed.
+
+        Args:
+            places: partitions to be read.
+            under_way: further partitions, from which messages were read.
+
+        Raises:
+            KafkaException: the broker does not report them.
+        """
+        news = identity_updates(self._identify({topic for topic, _ in places}), self._positions, places | under_way)
+        anew = {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
+        for topic in sorted(anew):
+            log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
+        self._positions |= news
+        self._noted |= news
+
+    def check(self, places: Collection[Place]) -> None:
+        """Check that the topics of some partitions have not been recreated.
+
+        Args:
+            places: partitions being read.
+
+        Raises:
+            BrokerError: one was deleted and recreated: it has other messages at the same offsets.
+        """
+        for topic, identity in self._identify({topic for topic, _ in places}).items():
+            known = self._positions.get((topic, IDENTITY))
+            if known is None:
+                self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity
+            elif known != identity:
+                raise BrokerError(
+                    f"topic {topic} was deleted and recreated: restart the service to read it from its beginning"
+                )

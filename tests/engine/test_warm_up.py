@@ -1,0 +1,98 @@
+"""What a warm-up promises: a stream that follows compiles nothing.
+
+Knows numba's dispatchers, in a process of their own: in this one other tests have compiled before.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+_COMPILED = """
+import sys
+from numba.core.dispatcher import Dispatcher
+
+def compiled():
+    return {
+        (name, str(signature))
+        for module, loaded in list(sys.modules.items()) if module.startswith("stream_dedup")
+        for name, kernel in vars(loaded).items() if isinstance(kernel, Dispatcher)
+        for signature in kernel.overloads
+    }
+"""
+_STREAM = """
+from stream_dedup import Deduplicator
+from tests.engine.samples import articles, settings
+
+with Deduplicator(settings=settings(idf={"epoch_articles": 200}, window={"days": 30})) as engine:
+    engine.warm_up()
+    before = compiled()
+    assert len(before) > 50, before
+    engine.state.index.shelf.young_entries = 64
+    stream = articles()
+    for at in range(0, len(stream), 100):
+        engine.process(stream[at : at + 100])
+    engine.state.index.shelf.finish_merges(engine.progress)
+    assert len(engine.state.index.shelf.runs) > 0
+    assert engine.epoch.number > 1
+    print("compiled", sorted(compiled() - before))
+"""
+
+
+# The state is another process's, and is empty when the query service warms up.
+_FILL = """
+import sys
+from stream_dedup import Deduplicator
+from tests.engine.samples import articles, settings
+
+with Deduplicator(sys.argv[1], settings(idf={"epoch_articles": 200})) as engine:
+    engine.state.index.shelf.young_entries = 64
+    stream = articles()[: int(sys.argv[2])]
+    for at in range(0, len(stream), 100):
+        engine.process(stream[at : at + 100])
+    engine.state.index.shelf.finish_merges(engine.progress)
+"""
+_DESK = """
+import subprocess
+from dataclasses import replace
+from stream_dedup.ask.query_service import QueryService
+from stream_dedup.settings import Settings
+from tests.engine.samples import articles
+
+def fill(count):
+    subprocess.run([sys.executable, "-c", sys.argv[2], sys.argv[1], count], check=True)
+
+fill("0")
+settings = Settings.model_validate({"state": {"directory": sys.argv[1]}, "idf": {"epoch_articles": 200}})
+with QueryService(settings) as queries:
+    queries.warm_up()
+    before = compiled()
+    assert len(before) > 50, before
+    fill("10000")
+    queries.refresh()
+    queries.catch_up()
+    assert queries.status().idf_epoch > 1
+    relations = set()
+    for article in articles()[:1_000:7]:
+        found = queries.similar(replace(article, id=f"again-{article.id}"))
+        relations |= {like.relation for like in found.articles}
+    assert len(relations) > 3, relations
+    print("compiled", sorted(compiled() - before))
+"""
+
+
+def test_after_a_warm_up_a_stream_compiles_nothing() -> None:
+    """Epochs end, lists are frozen and merged, copies are found: all loops were compiled before."""
+    assert _told(_COMPILED + _STREAM) == "compiled []"
+
+
+def test_after_a_warm_up_a_desk_compiles_nothing(tmp_path: Path) -> None:
+    """Whatever the state comes to hold later: nobody's question waits for a loop."""
+    assert _told(_COMPILED + _DESK, str(tmp_path / "state"), _FILL) == "compiled []"
+
+
+def _told(script: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # A desk tells besides that it finds no broker here.
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("compiled")]
+    return line

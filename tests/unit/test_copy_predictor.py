@@ -1,0 +1,47 @@
+"""Guesses about copies: right on what they are made for, and forgotten where there is no room."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from stream_dedup.engine.copy_predictor import CopyPredictor
+from stream_dedup.fingerprint.features import Fingerprinter
+from tests.engine.samples import articles
+
+
+def test_copies_are_foreseen(fingerprinter: Fingerprinter) -> None:
+    """Articles that come again are, also with a line more, and the first one of all is not."""
+    some = [one for one in articles() if len(one.body) > 100][:100]
+    again = [replace(one, id=f"again {one.id}", body=f"{one.body}\n今天又有一行新的话。") for one in some]
+    first, second, changed = (fingerprinter.features(those).sketches.landmarks for those in (some[:1], some, again))
+    copy_predictor = CopyPredictor()
+    assert not copy_predictor.copies(first).any()
+    copy_predictor.copies(second)
+    assert copy_predictor.copies(second).all()
+    assert copy_predictor.copies(changed).mean() > 0.9
+
+
+def test_half_of_the_first_landmarks_are_enough() -> None:
+    """Four of eight are, three are not; of a short text that has fewer, half of these."""
+    marks = np.arange(1, 17, dtype=np.uint64)
+    copy_predictor = CopyPredictor()
+    copy_predictor.copies(marks[np.newaxis, :8])
+    three, four = np.concatenate([marks[:3], marks[8:13]]), np.concatenate([marks[4:8], marks[8:12] + np.uint64(100)])
+    assert copy_predictor.copies(three[np.newaxis]).tolist() == [False]
+    assert copy_predictor.copies(four[np.newaxis]).tolist() == [True]
+    short = np.array([[1, 99, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0]], np.uint64)
+    assert copy_predictor.copies(short).tolist() == [True, False]
+
+
+def test_what_needs_the_same_slot_displaces_what_was_there() -> None:
+    """The memory is bounded: of two landmarks with the same lowest bits the later one is kept in mind."""
+    copy_predictor = CopyPredictor()
+    slots = np.uint64(1 << 40)
+    one, other = np.array([[5]], np.uint64), np.array([[5]], np.uint64) + slots
+    assert [bool(copy_predictor.copies(marks)[0]) for marks in (one, one, other, one, one)] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]

@@ -1,0 +1,32 @@
+"""Promises of the filter of beginnings: no word is missed, and most places of a text are told apart."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.compiled.hashing import code_points
+from stream_dedup.fingerprint.places import gazetteer
+from stream_dedup.text.dictionary import jieba_dictionary
+from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
+
+
+@given(st.lists(st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cs"]), min_size=2, max_size=5)))
+def test_no_word_is_missed(words: list[str]) -> None:
+    """Whatever the words, the first two characters of each may begin one."""
+    starts = np.cumsum([0, *map(len, words)])[:-1]
+    filled = pair_filter(code_points("".join(words)).copy(), starts, 64)
+    pairs = [code_points(word[:2]) for word in words]
+    assert all(may_be_first_pair(one, other, filled) for one, other in pairs)
+
+
+def test_no_name_of_a_place_is_missed_and_little_else_is_looked_for(bodies: list[str]) -> None:
+    """All names of two to four characters in jieba's dictionary may begin; in real texts one place in ten at most."""
+    words, filled = jieba_dictionary(), gazetteer().begins
+    lengths = np.diff(words.stops, prepend=0)
+    names = (words.tag_of == words.tags.index("ns")) & (lengths >= 2) & (lengths <= 4)
+    starts = (words.stops - lengths)[names]
+    assert all(may_be_first_pair(words.points[start], words.points[start + 1], filled) for start in starts)
+    pairs = [pair for body in bodies for pair in pairwise(code_points(body))]
+    assert sum(may_be_first_pair(one, other, filled) for one, other in pairs) < len(pairs) / 10

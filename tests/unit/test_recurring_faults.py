@@ -1,0 +1,78 @@
+"""Promises of complaints: nothing is told more than once a period, and nothing is lost."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from structlog.testing import capture_logs
+
+from stream_dedup.observe.recurring_faults import RecurringFaults
+
+_PERIOD_SECONDS = 0.2
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20 * _PERIOD_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(_PERIOD_SECONDS / 20)
+
+
+def test_first_is_told_at_once_and_the_others_by_their_number() -> None:
+    """The line at the end of the period is that of the last one."""
+    complaints = RecurringFaults(_PERIOD_SECONDS)
+    with capture_logs() as lines:
+        for number in range(5):
+            complaints.warning("input_waits", error="_TRANSPORT", detail=f"try {number}")
+        assert lines[0] == {"event": "input_waits", "log_level": "warning", "error": "_TRANSPORT", "detail": "try 0"}
+        # Two lines, unless all five have taken longer than a period.
+        _wait(lambda: sum(line.get("repeated", 1) for line in lines) == 5)
+    assert lines[-1]["detail"] == "try 4"
+
+
+def test_what_goes_on_is_told_each_period_and_every_one_is_counted() -> None:
+    """However many come: the lines and their `repeated` add up to all of them, also from several threads."""
+    complaints, count = RecurringFaults(_PERIOD_SECONDS), 400
+
+    def complain() -> None:
+        for _ in range(count // 4):
+            complaints.warning("input_waits", error="_TRANSPORT", detail="")
+            time.sleep(4 * _PERIOD_SECONDS / count)
+
+    with capture_logs() as lines:
+        began = time.monotonic()
+        threads = [threading.Thread(target=complain) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Where all threads were kept waiting for a period the next line is a first one again.
+        _wait(lambda: sum(line.get("repeated", 1) for line in lines) == count)
+        periods = (time.monotonic() - began) / _PERIOD_SECONDS
+    assert 3 <= len(lines) <= periods + 2
+
+
+def test_those_that_differ_in_event_or_error_are_told_by_themselves() -> None:
+    """At once, each of them, and at the level that it was told at."""
+    complaints = RecurringFaults(_PERIOD_SECONDS)
+    with capture_logs() as lines:
+        complaints.warning("input_waits", error="_TRANSPORT")
+        complaints.warning("input_waits", error="_RESOLVE")
+        complaints.error("message_not_decoded", error="_TRANSPORT")
+    assert [(line["event"], line["error"], line["log_level"]) for line in lines] == [
+        ("input_waits", "_TRANSPORT", "warning"),
+        ("input_waits", "_RESOLVE", "warning"),
+        ("message_not_decoded", "_TRANSPORT", "error"),
+    ]
+
+
+def test_after_a_quiet_period_the_next_one_is_a_first_one() -> None:
+    """It is told at once again, without a number."""
+    complaints = RecurringFaults(_PERIOD_SECONDS)
+    with capture_logs() as lines:
+        before = set(threading.enumerate())
+        complaints.warning("input_waits", error="_TRANSPORT")
+        for period in set(threading.enumerate()) - before:
+            period.join(20 * _PERIOD_SECONDS)
+        complaints.warning("input_waits", error="_TRANSPORT")
+    assert [line.get("repeated") for line in lines] == [None, None]

@@ -1,0 +1,307 @@
+"""Promises of what people read: differences are complete, columns align, and a terminal obeys no text from outside."""
+
+import re
+import unicodedata
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
+
+from stream_dedup.article import Relation, Source
+from stream_dedup.ask.answers import (
+    ClusterAnswer,
+    KeysAnswer,
+    LinkAnswer,
+    MeasuresAnswer,
+    MemberAnswer,
+    MessageLocation,
+    SimilarAnswer,
+    SimilarAnswers,
+    SourceAnswer,
+    TimelineInterval,
+    WordAnswer,
+)
+from stream_dedup.ask.decisions import DecisionAnswer
+from stream_dedup.ask.disagreements import DisagreementAnswer, SideAnswer
+from stream_dedup.rendering.answers import bar, cluster_shown, similar_shown
+from stream_dedup.rendering.decision import decision_line, disagreement_line
+from stream_dedup.rendering.differences import Piece, Side, differences, shortened
+from stream_dedup.rendering.plain import escape_control, fitted
+from stream_dedup.rendering.reason import differences_shown, measures_shown
+
+_TEXTS = st.text("一二三四。！\nab ", max_size=60)
+_HOSTILE = "\x1b]0;owned\x07\x1b[31m[bold]:smile:\u202e\u061c"
+
+
+def _width(text: str) -> int:
+    """Return the cells that a text takes by Unicode's own table: two for wide and full-width characters."""
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text if not unicodedata.combining(one))
+
+
+def _printed(shown: RenderableType, width: int = 160) -> str:
+    console = Console(file=StringIO(), width=width, color_system=None)
+    console.print(shown)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def _of(pieces: list[Piece], side: Side) -> str:
+    return "".join(piece.text for piece in pieces if piece.side in {Side.BOTH, side})
+
+
+@given(first=_TEXTS, second=_TEXTS)
+def test_pieces_give_back_both_texts(first: str, second: str) -> None:
+    """What both have and what one has alone, in order, is that text: nothing is lost and nothing is made up."""
+    pieces = differences(first, second)
+    assert (_of(pieces, Side.FIRST), _of(pieces, Side.SECOND)) == (first, second)
+    assert all(piece.text for piece in pieces)
+
+
+def test_edited_sentence_differs_in_its_characters_alone() -> None:
+    """A swapped name, a sentence left out and one put in are told as such."""
+    first = "今天上午，石桥镇举行庙会。来了三千人。天气晴。"
+    second = "今天上午，柳河镇举行庙会。天气晴。门票免费。"
+    assert differences(first, second) == [
+        Piece(Side.BOTH, "今天上午，"),
+        Piece(Side.FIRST, "石桥"),
+        Piece(Side.SECOND, "柳河"),
+        Piece(Side.BOTH, "镇举行庙会。"),
+        Piece(Side.FIRST, "来了三千人。"),
+        Piece(Side.BOTH, "天气晴。"),
+        Piece(Side.SECOND, "门票免费。"),
+    ]
+
+
+def test_sentences_with_little_in_common_are_told_whole() -> None:
+    """Where two sentences share less than three tenths, no characters are picked out of them."""
+    first, second = "春风吹过了整个村庄。", "股票今天又跌了不少。"
+    assert differences(first, second) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
+
+
+def test_long_text_is_kept_short_around_its_differences() -> None:
+    """Of what both texts have only some characters beside each difference stay."""
+    story = "".join(f"第{n}句话说的是另一件事情。" for n in range(300))
+    pieces = shortened(differences(story, story[:1800] + "多出一句。" + story[1800:]), 20)
+    assert [len(piece.text) for piece in pieces if piece.side is Side.BOTH] == [23, 23]
+    assert Piece(Side.SECOND, "多出一句。") in pieces
+
+
+def test_texts_of_a_hundred_thousand_characters_are_compared() -> None:
+    """A long text that was rewritten from end to end is told as replaced, whatever it costs to say more."""
+    first, second = "甲乙丙丁戊己庚辛" * 12_500, "子丑寅卯辰巳午未" * 12_500
+    assert differences(first, second) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
+
+
+def test_differences_have_signs_where_there_are_no_colours() -> None:
+    """In a pipe what was taken away and what was added is told by signs, and equal texts in words."""
+    shown = _printed(differences_shown("我买了十个苹果回家。", "我买了三只苹果回家。", marks=True))
+    assert "我买了[-十个-]{+三只+}苹果回家。" in shown
+    assert "the two texts are identical" in _printed(differences_shown("一样。", "一样。", marks=True))
+
+
+@given(text=st.text("旱了五十 abcＡ，", max_size=40), cells=st.integers(2, 30))
+def test_fitted_text_has_its_width(text: str, cells: int) -> None:
+    """Whatever a text mixes of Chinese and others, it is cut or filled to the very cell."""
+    shown = fitted(text, cells)
+    assert _width(shown) == cells
+    assert shown.startswith(text) or "…" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("旱了五十天的村子", "旱了五十天的… "), ("北京", "北京          "), ("旱a五十天的村子下", "旱a五十天的村…")],
+)
+def test_chinese_is_fitted_by_its_two_cells(text: str, shown: str) -> None:
+    """Fourteen cells hold six characters and an ellipsis, and one cell is left."""
+    assert fitted(text, 14) == shown
+    assert _width(fitted(text, 14)) == 14
+
+
+def test_terminal_obeys_no_text() -> None:
+    """Escape sequences, changes of direction and rich's markup are shown as they stand."""
+    assert escape_control(_HOSTILE) == "␛]0;owned␇␛[31m[bold]:smile:��"
+    decision = DecisionAnswer(
+        decision="unique", id=_HOSTILE, title=_HOSTILE, output=MessageLocation(topic="t", partition=0, offset=0)
+    )
+    for shown in (decision_line(decision), cluster_shown(_cluster(_HOSTILE))):
+        printed = _printed(shown)
+        assert "[31m[bold]:smile:" in printed
+        assert not {"\x1b", "\x07", "\u202e", "\u061c"} & set(printed)
+
+
+def _cluster(source: str) -> ClusterAnswer:
+    link = LinkAnswer(
+        matched="n-1",
+        relation=Relation.NEAR,
+        jaccard=0.9,
+        containment=1.0,
+        hamming=3,
+        candidate_source=Source.LANDMARK,
+        idf_epoch=2,
+        stream_time=None,
+    )
+    members = [
+        MemberAnswer(
+            id=name,
+            canonical=not copy,
+            source=source if copy else "Reuters",
+            published_at="2026-10-15T18:53:47.000Z",
+            received_at=None,
+            characters=100,
+            link=link if copy else None,
+        )
+        for name, copy in (("n-1", False), ("第二篇", True), ("mixed-混合-3", True))
+    ]
+    return ClusterAnswer(
+        number=1,
+        scope="",
+        canonical="n-1",
+        copies=2,
+        first_seen=None,
+        last_seen=None,
+        distinct_sources=1,
+        sources=[SourceAnswer(source=source, articles=2)],
+        other_sources_articles=0,
+        known=3,
+        members=members,
+        stretch_seconds=60,
+        timeline=[TimelineInterval(at="2026-10-15T18:53:00Z", articles=3, sources=2)],
+    )
+
+
+def test_line_breaks_in_names_break_no_line() -> None:
+    """A value is of several lines where we make them, not where its words have some."""
+    row = next(line for line in _printed(cluster_shown(_cluster("雁南\n都市报"))).splitlines() if "sources" in line)
+    assert "雁南␊都市报 2" in row
+
+
+def test_columns_align_whatever_is_in_them() -> None:
+    """In a table with Chinese and Latin text each column begins at the same cell in each row."""
+    lines = _printed(cluster_shown(_cluster("雁南都市报"))).splitlines()
+    rows = [line for line in lines if line.startswith("2026-10-15 18:53:47")]
+    assert len(rows) == 3
+    assert {_width(row[: row.index("Reuters")]) for row in rows[:1]} == {
+        _width(row[: row.index("雁南")]) for row in rows[1:]
+    }
+    assert len({_width(row[: row.index("landmark")]) for row in rows[1:]}) == 1
+
+
+@pytest.mark.parametrize("width", [120, 80, 60, 40])
+def test_cluster_suits_the_terminal(width: int) -> None:
+    """No line is wider, no time, relation or number is folded or cut, and columns that are left out are named."""
+    shown = _printed(cluster_shown(_cluster("雁南都市报")), width)
+    lines = shown.splitlines()
+    assert max(map(_width, lines)) <= width
+    rows = [line for line in lines if line.startswith("2026-10-15 18:53:47")]
+    assert [name in row for name, row in zip(("n-1", "第二篇", "mixed-混合-3"), rows, strict=True)] == [True] * 3
+    heading, said = shown[: shown.index("2026-10-15 18:53:47")], " ".join(shown.split())
+    for name, values in (("relation", "near"), ("J", "0.90"), ("C", "1.00"), ("found by", "landmark")):
+        kept = re.search(rf" {name}\s", heading) is not None
+        assert all((values in row) is kept for row in rows[1:])
+        assert kept or f"{name};" in said or f"{name}. --json has all" in said
+    assert ("left out" in said) is (width < 100)
+
+
+@pytest.mark.parametrize("width", [1 << 20, 80])
+def test_id_is_cut_in_its_middle_where_there_is_no_room(width: int) -> None:
+    """Two ids that differ in their ends stay apart on a terminal, and a pipe has them whole."""
+    ids = [f"https://news.example/2026/10/15/一篇文章的很长的标识/{number}.html" for number in (1, 2)]
+    cluster = _cluster("晚报")
+    members = [member.model_copy(update={"id": name}) for member, name in zip(cluster.members, ids, strict=False)]
+    shown = _printed(cluster_shown(cluster.model_copy(update={"members": members})), width)
+    rows = [line for line in shown.splitlines() if "https" in line]
+    assert [(name in row, f"{number}.html" in row) for name, number, row in zip(ids, (1, 2), rows, strict=True)] == [
+        (width > 80, True)
+    ] * 2
+    assert len({_width(row[: row.index(".html")]) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("width", [1 << 20, 84, 80, 64, 50, 20])
+def test_fingerprints_and_names_are_never_cut(width: int) -> None:
+    """However narrow the terminal: digits and names are whole, and the marks stand below the bits that differ."""
+    names, fingerprints = ("news-001.replaced_characters", "第二篇"), ("cf0f5dfc09fd47f9", "cb8d5dfc09ff4ff9")
+    lines = _printed(measures_shown(_measures(fingerprints), names), width).splitlines()
+    assert max(map(_width, lines)) <= max(width, 20)
+    whole = "".join("".join(lines).split())
+    assert all(f"{one}{name}" in whole for one, name in zip(fingerprints, names, strict=True))
+    at = [number for number, line in enumerate(lines) if re.match("[01]{8}", line)]
+    pairs = list(zip(at[::2], at[1::2], strict=True))
+    assert all(second == first + 1 for first, second in pairs)
+    bits = ["".join(lines[number].split()[0] for number in side) for side in zip(*pairs, strict=True)]
+    assert [f"{int(one, 2):016x}" for one in bits] == list(fingerprints)
+    stretch = len(bits[0]) // len(pairs)
+    marked = "".join(lines[second + 1].ljust(stretch)[:stretch] for _, second in pairs)
+    differing = int(fingerprints[0], 16) ^ int(fingerprints[1], 16)
+    assert {63 - place for place, mark in enumerate(marked) if mark == "^"} == {
+        bit for bit in range(64) if differing >> bit & 1
+    }
+
+
+def test_words_are_told_under_names_that_fit() -> None:
+    """Where two long names leave no room for words, the columns are called the first and the second."""
+    names = "第一篇文章的名称很长很长很长很长", "another-article-with-a-long-name"
+    wide, narrow = (_printed(measures_shown(_measures(("0" * 16, "0" * 16)), names), width) for width in (160, 70))
+    assert re.search(rf"word +{names[0]} +{names[1]}", wide)
+    assert re.search(r"word +first +second\n─+\n国家统计局 +2\.1000", narrow)
+
+
+def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
+    return MeasuresAnswer(
+        relation=Relation.NEAR,
+        ground="near",
+        verdict="most n-grams are in both",
+        jaccard=0.5,
+        containment=0.7,
+        hamming=5,
+        fingerprints=fingerprints,
+        differing_bits=[],
+        cosine=0.9,
+        grams=(40, 41),
+        idf_epoch=0,
+        keys=KeysAnswer(content=False, landmarks=3, table_keys=1),
+        shared_words=[WordAnswer(word="国家统计局", weights=(2.1, 2.2))],
+        differing_words=[],
+    )
+
+
+def test_disagreement_is_told_with_both_decisions() -> None:
+    """Its kind, the article, what is in force and what the shadow says, with the numbers of a link."""
+    unique = dict.fromkeys(SideAnswer.model_fields) | {"decision": "unique"}
+    near = {"decision": "duplicate", "relation": "near", "duplicate_of": "n-3", "jaccard": 0.512, "hamming": 3}
+    told = {"id": "n-17", "disagreement": "duplicate", "source": "石桥网", "decided_at": "2026-11-23T01:18:40.625Z"}
+    place = {"topic": "articles.shadow", "partition": 0, "offset": 7}
+    sides = {"live": unique, "shadow": unique | near}
+    one = DisagreementAnswer.model_validate({**told, **sides, "message": None, "output": place})
+    shown = " ".join(disagreement_line(one).plain.split())
+    assert shown == "01:18:40 duplicate n-17 石桥网 in force unique; shadow near of n-3 (Jaccard 0.51, Hamming 3)"
+
+
+def test_similar_articles_are_in_columns_too() -> None:
+    """A text that is like two articles has a row for each; what is no copy is called so."""
+    articles = [
+        SimilarAnswer(
+            id=name,
+            relation=relation,
+            jaccard=0.5,
+            containment=0.75,
+            hamming=None,
+            canonical=name,
+            cluster=1,
+            source="晚报",
+            published_at=None,
+            message=None,
+        )
+        for name, relation in (("一", Relation.NEAR), ("two", None))
+    ]
+    printed = _printed(similar_shown(SimilarAnswers(decision="duplicate", articles=articles, unseen_entries=7)))
+    rows = [line for line in printed.splitlines() if "0.75" in line]
+    assert len({_width(row[: row.index("0.75")]) for row in rows}) == 1
+    assert "not a copy" in rows[1]
+    assert "7 new entries cannot be searched yet" in printed
+
+
+def test_bars_are_as_long_as_their_shares() -> None:
+    """A half of eight cells is four, an eighth of a cell is seen, and what is not nothing has a bar."""
+    assert [bar(share, 8).plain for share in (1.0, 0.5, 9 / 64, 0.0001)] == ["█" * 8, "████", "█▏", "▏"]

@@ -1,0 +1,116 @@
+"""Requests for snapshots that are none, and answers that nobody can be given: the stream goes on."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from stream_dedup.index.stores.rocks import RocksStore, open_store
+from stream_dedup.index.stores.store import StoreError
+from stream_dedup.settings import Settings
+from stream_dedup.stream.state.snapshots import SnapshotServer, ask
+from stream_dedup.stream.state.states import digest_of, state_directory
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> SnapshotServer:
+    """A desk in a directory of its own."""
+    return SnapshotServer(tmp_path, _store([]), "digest")
+
+
+@pytest.mark.parametrize("request_", [b"", b"[]", b"null", b"5", b"{}", b'{"directory": 5}', b'{"directory": null}'])
+def test_request_that_is_none_is_answered_with_an_error(
+    request_: bytes, snapshots: SnapshotServer, tmp_path: Path
+) -> None:
+    """Whoever may write into the directory may write anything."""
+    request, answer = tmp_path / "snapshot-1.request", tmp_path / "snapshot-1.answer"
+    request.write_bytes(request_)
+    snapshots.serve()
+    assert not request.exists()
+    assert orjson.loads(answer.read_bytes())["error"]
+
+
+def test_answer_that_cannot_be_written_is_told(snapshots: SnapshotServer, tmp_path: Path) -> None:
+    """A full disk, or rights that are missing: the log has it, and whoever asked hears nothing."""
+    (tmp_path / "snapshot-1.request").write_bytes(b"{}")
+    (tmp_path / "snapshot-1.part").mkdir()
+    with capture_logs() as lines:
+        snapshots.serve()
+    assert [line["event"] for line in lines] == ["snapshot_failed", "snapshot_failed"]
+
+
+def test_what_cannot_be_served_keeps_no_other_waiting(snapshots: SnapshotServer, tmp_path: Path) -> None:
+    """Neither a directory under the name of a request nor an answer that cannot be written."""
+    (tmp_path / "snapshot-1.request").mkdir()
+    (tmp_path / "snapshot-2.request").write_bytes(b"{}")
+    (tmp_path / "snapshot-2.part").mkdir()
+    (tmp_path / "snapshot-3.request").write_bytes(orjson.dumps({"directory": str(tmp_path / "right")}))
+    snapshots.serve()
+    assert orjson.loads((tmp_path / "snapshot-3.answer").read_bytes())["error"] is None
+
+
+def test_each_who_asks_has_an_answer_of_its_own(tmp_path: Path) -> None:
+    """Two ask at once, one of them for what cannot be: neither takes the other's answer for its own."""
+    made: list[Path] = []
+    snapshots = SnapshotServer(tmp_path, _store(made), "digest")
+    with ThreadPoolExecutor(2) as threads:
+        asked = {name: threads.submit(ask, tmp_path, tmp_path / name, 60.0) for name in ("right", "wrong")}
+        while len(list(tmp_path.glob("*.request"))) < len(asked):
+            time.sleep(0.01)
+        snapshots.serve()
+        assert asked["right"].result() is None
+        with pytest.raises(StoreError, match="there is something already"):
+            asked["wrong"].result()
+    assert made == [tmp_path / "right" / "digest"]
+    assert not [path for path in tmp_path.iterdir() if path.is_file()]
+
+
+def test_request_that_was_taken_back_leaves_no_answer(tmp_path: Path) -> None:
+    """Who has waited long enough is gone when the snapshot is there."""
+    request = tmp_path / "snapshot-1.request"
+    request.write_bytes(orjson.dumps({"directory": str(tmp_path / "right")}))
+    SnapshotServer(tmp_path, _store([], request.unlink), "digest").serve()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_path: Path) -> None:
+    """Where what holds the state makes no snapshots, as a rebuild, the service that starts next would make this one."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path / "state"}})
+    flag = f"state.directory={settings.state.directory}"
+    command = [sys.executable, "-m", "stream_dedup", "state", "snapshot", str(tmp_path / "copy"), "--set", flag]
+    with (
+        open_store(state_directory(settings, digest_of(settings)), settings.state),
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        while not list(settings.state.directory.glob("*.request")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in told) == (128 + number, False)
+    assert not [path for path in settings.state.directory.iterdir() if path.is_file()]
+
+
+def _store(made: list[Path], meanwhile: Callable[[], None] = lambda: None) -> RocksStore:
+    """Return a store that notes of what copies were made, and refuses one under the name `wrong`."""
+
+    class Noting(RocksStore):
+        def __init__(self) -> None:
+            pass
+
+        def checkpoint(self, directory: Path) -> None:
+            if directory.parent.name == "wrong":
+                raise StoreError("there is something already")
+            made.append(directory)
+            meanwhile()
+
+    return Noting()
