@@ -61,14 +61,14 @@ class Decisions:
     """
 
     def __init__(self, settings: Settings) -> None:
-        output, wire = settings.output, Formats(settings, give_up)
-        self._decoder = wire.decoder()
+        output, formats = settings.output, Formats(settings, give_up)
+        self._decoder = formats.decoder()
         # A unique article has the bytes it came with and does not say from which topic: try one topic for each format.
         named = [*settings.input.formats, ""]
         self._origins = [
             Origin(topic, 0, 0) for topic in {settings.input.format_of(name): name for name in named}.values()
         ]
-        self._read_link = wire.link_reader()
+        self._read_link = formats.link_reader()
         self._readers = {output.unique: self._unique, output.duplicates: self._link, output.dead: _dead_letter}
 
     @property

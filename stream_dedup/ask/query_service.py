@@ -85,9 +85,9 @@ class QueryService(SelfClosing):
         self._directory = own if self._from_files else _directory_of(settings)
         self._window = Window(settings.window)
         self._messages = Messages(settings)
-        wire = Formats(settings, give_up)
-        self._texts = Texts(self._messages, wire.decoder(), from_files=self._from_files)
-        self._read_link = wire.link_reader()
+        formats = Formats(settings, give_up)
+        self._texts = Texts(self._messages, formats.decoder(), from_files=self._from_files)
+        self._read_link = formats.link_reader()
         self._loading = threading.Lock()
         self._loaded: Explainer | None = None
         self._pace = _Pace()

@@ -15,6 +15,7 @@ from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
 from stream_dedup.observe.remaining_time import RemainingTime
+from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.pipeline import Pipeline
 from stream_dedup.stream.commit.shadowing import Shadow, discard_shadows
 from stream_dedup.stream.formats import Formats
@@ -84,10 +85,10 @@ class Owner:
             parts.catch_up()
             company.enter_context(life.hearing(parts.reader.rest, writer.hear))
             room = parts.topics.room(output.unique)
-            with Formats(self._settings, self._outages.tell_and_live, self._outages.end) as wire:
-                if not self._judge_history(wire.decoder(room), writer):
+            with Formats(self._settings, self._outages.tell_and_live, self._outages.end) as formats:
+                if not self._judge_history(formats.decoder(room), writer):
                     return
-                encoder = wire.encoder()
+                encoder = formats.encoder()
             source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
             closers.append(source.close)
             company.enter_context(life.keeping(source.keep_alive))
@@ -148,7 +149,8 @@ class Owner:
         parts = self._parts
         judged = parts.engine.progress.judged
         try:
-            commit_without_publishing(messages, identities, parts.engine, decoder, writer, parts.identity)
+            committer = Committer(parts.engine, writer, parts.identity)
+            commit_without_publishing(messages, identities, parts.engine, decoder, committer)
         except AbortedError as error:
             self._aborts.bear(error)
             return False
@@ -169,9 +171,9 @@ class Owner:
             room: the largest message that the outputs accept, in bytes.
         """
         parts, life = self._parts, self._life
-        wire = Formats(self._settings, self._outages.tell, self._outages.end)
-        # The wire is closed first: until then the reader's thread may be waiting for the registry.
-        with Reader(source, wire.decoder(room), parts.engine) as reader, self._shadow() as shadow, wire:
+        formats = Formats(self._settings, self._outages.tell, self._outages.end)
+        # The formats are closed first: until then the reader's thread may be waiting for the registry.
+        with Reader(source, formats.decoder(room), parts.engine) as reader, self._shadow() as shadow, formats:
             pipeline = Pipeline(parts.engine, source, reader, sink, writer, parts.identity, life.heartbeat, shadow)
             while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
                 pass

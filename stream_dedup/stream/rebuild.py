@@ -16,8 +16,7 @@ from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings
-from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.stream.commit.pipeline import commit_change
+from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.input.decoded import decode_all
 from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
@@ -76,17 +75,18 @@ class Rebuild:
             catch_up(engine.state, self._settings, names.changelog, identity, self._report)
             judged = engine.progress.judged
             with (
-                Formats(self._settings, self._await_registry) as wire,
+                Formats(self._settings, self._await_registry) as formats,
                 closing(History(self._settings, engine.positions(), topics.identities)) as history,
             ):
-                decoder = wire.decoder(topics.room(self._settings.output.unique))
+                committer = Committer(engine, writer, identity)
+                decoder = formats.decoder(topics.room(self._settings.output.unique))
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
                         break
                     if not messages:
                         continue
                     try:
-                        commit_without_publishing(messages, history.identities, engine, decoder, writer, identity)
+                        commit_without_publishing(messages, history.identities, engine, decoder, committer)
                     except AbortedError as error:
                         raise BrokerError(
                             f"{error}: run the same command again to resume after the last commit"
@@ -105,8 +105,7 @@ def commit_without_publishing(
     identities: Mapping[str, int],
     engine: Deduplicator,
     decoder: Decoder,
-    writer: Writer,
-    identity: str,
+    committer: Committer,
 ) -> None:
     """Judge messages that the group has already decided: only the state changes, nothing is published.
 
@@ -115,8 +114,7 @@ def commit_without_publishing(
         identities: of the topics that they may come from.
         engine: decides.
         decoder: reads messages.
-        writer: commits the change to the changelog.
-        identity: the changelog's name and topic id, see `Topics.identity`.
+        committer: commits the change.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
@@ -125,10 +123,9 @@ def commit_without_publishing(
         StoreError: the state cannot be read or written.
     """
     judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
-    writer.begin()
     behind = {place_of(message): offset_of(message) + 1 for message in messages}
     positions = identity_updates(identities, engine.positions(), ()) | behind
-    commit_change(judged.change, positions, engine, writer, identity, Stopwatch())
+    committer.commit_alone(judged.change, positions)
 
 
 def _check_decided(settings: Settings, others: Sequence[str]) -> None:

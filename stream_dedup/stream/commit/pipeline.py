@@ -6,23 +6,21 @@ Knows the order of the steps and what to drop when one fails; knows nothing of w
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from confluent_kafka import Message
 
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal, Withdrawn
 from stream_dedup.decode import Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.engine.judged import Change, Judged
-from stream_dedup.index.changelog import commit_records
-from stream_dedup.index.records.ledger import ChangelogPosition
+from stream_dedup.engine.judged import Judged
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
+from stream_dedup.stream.commit.committer import Committer, GroupOffsets
 from stream_dedup.stream.commit.shadowing import Shadow
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
-from stream_dedup.stream.kafka.places import Place, offset_of, place_of
+from stream_dedup.stream.kafka.places import offset_of, place_of
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
@@ -48,18 +46,6 @@ class Committed:
     seconds: Mapping[str, float]
 
 
-class GroupOffsets(NamedTuple):
-    """What a commit stores in the input's group.
-
-    Attributes:
-        offsets: next offset to read, by topic and partition.
-        metadata: current metadata of the group.
-    """
-
-    offsets: Mapping[Place, int]
-    metadata: object
-
-
 class Pipeline:
     """Takes messages through the steps of a commit.
 
@@ -68,8 +54,8 @@ class Pipeline:
         source: tells which partitions are held.
         reader: reads ahead meanwhile.
         sink: sends the outputs.
-        writer: commits.
-        topic: the changelog's name and topic id, see `Topics.identity`.
+        writer: begins and aborts transactions, and commits.
+        changelog: its name and topic id, see `Topics.identity`.
         while_waiting: called about every second until the messages are prepared; may raise to give up.
         shadow: judges committed messages a second time; None if there is none.
     """
@@ -81,7 +67,7 @@ class Pipeline:
         reader: Reader,
         sink: Sink,
         writer: Writer,
-        topic: str,
+        changelog: str,
         while_waiting: Callable[[], None],
         shadow: Shadow | None = None,
     ) -> None:
@@ -90,7 +76,7 @@ class Pipeline:
         self._reader = reader
         self._sink = sink
         self._writer = writer
-        self._topic = topic
+        self._committer = Committer(engine, writer, changelog)
         self._while_waiting = while_waiting
         self._shadow = shadow
 
@@ -125,7 +111,7 @@ class Pipeline:
             raise AbortedError("the group has assigned some of the partitions to another process")
         positions = self._source.behind(batch)
         group = GroupOffsets(batch.positions(), self._source.group())
-        commit_change(judged.change, positions, self._engine, self._writer, self._topic, watch, group)
+        self._committer.commit(judged.change, positions, watch, group)
         self._source.advance(batch, positions)
         protocol.reached(Step.APPLIED)
         if self._shadow is not None:
@@ -146,9 +132,7 @@ class Pipeline:
         positions = self._source.noted()
         if not positions:
             return
-        self._writer.begin()
-        change = self._engine.decide([]).change
-        commit_change(change, positions, self._engine, self._writer, self._topic, Stopwatch())
+        self._committer.commit_alone(self._engine.decide([]).change, positions)
         self._source.told(positions)
         if self._shadow is not None:
             self._shadow.judge([], None, [], positions)
@@ -181,37 +165,3 @@ def _undecided(
 def _place_of_letter(letter: tuple[Message, UndecodableError]) -> tuple[str, int, int]:
     message = letter[0]
     return *place_of(message), offset_of(message)
-
-
-def commit_change(
-    change: Change,
-    positions: Mapping[Place, int],
-    engine: Deduplicator,
-    writer: Writer,
-    topic: str,
-    watch: Stopwatch,
-    group: GroupOffsets | None = None,
-) -> None:
-    """Commit a change together with everything that was sent, and apply it to the state.
-
-    Args:
-        change: of the engine's last decision.
-        positions: of the state after the change: offsets after the messages by topic and partition, and topic
-            identities to record.
-        engine: whose state it changes.
-        writer: commits.
-        topic: the changelog's name and topic id, see `Topics.identity`.
-        watch: gets the laps `transaction` and `apply`.
-        group: what to store in the input's group; None if it has this already.
-
-    Raises:
-        AbortedError: the transaction was aborted; nothing has changed.
-        FencedError: another process writes to the index now.
-        BrokerError: the broker refuses, or gives no answer.
-        StoreError: the state cannot be written. What was committed before is in the changelog.
-    """
-    offsets, metadata = group or GroupOffsets({}, None)
-    behind = writer.commit(list(commit_records(engine.commit_of(change, positions))), offsets, metadata)
-    watch.lap("transaction")
-    engine.apply(change, positions, ChangelogPosition(topic, behind) if behind is not None else None)
-    watch.lap("apply")
