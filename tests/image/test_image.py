@@ -3,7 +3,6 @@
 import json
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -16,7 +15,7 @@ import pytest
 from stream_dedup import __version__
 from tests.image.conftest import Built
 from tests.image.containers import Container
-from tests.stream.harness import Topics, article, collect, fresh_topics, produce, wait_until
+from tests.stream.harness import Topics, article, collect, free_port, fresh_topics, produce, wait_until
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1_800)]
 _UID = 10001
@@ -144,11 +143,6 @@ def volume(tmp_path: Path) -> Path:
     return directory
 
 
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        return int(free.getsockname()[1])
-
-
 def _settings(bootstrap: str, topics: Topics, http: int, api: int) -> dict[str, str]:
     return {
         "STREAM_DEDUP_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
@@ -177,7 +171,7 @@ def test_service_in_the_container(
 ) -> None:
     """It starts without compiling, decides, answers, ends in order, and goes on where it was on the same volume."""
     topics = fresh_topics(bootstrap)
-    settings = _settings(bootstrap, topics, _free_port(), _free_port())
+    settings = _settings(bootstrap, topics, free_port(), free_port())
     copy = _STORY.replace("静音排烟机", "二手冰柜")
 
     began = time.monotonic()

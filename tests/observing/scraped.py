@@ -1,9 +1,8 @@
 """Services under the eyes of a real Prometheus, with the shipped configuration and rules.
 
-Knows ports, directories and intervals; knows nothing of what is asked.
+Knows directories and intervals; knows nothing of what is asked.
 """
 
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +17,6 @@ FLAGS = ("kafka.statistics.interval.ms=500", "commit.articles=16", "idf.first_ep
 _ALERT_SECONDS = 90.0
 # Where the disk of the tests fills up these are true of any service, and say nothing of the one that is tested.
 _OF_THE_MACHINE = frozenset({"StreamDedupDiskFillsUp", "StreamDedupDiskNearlyFull", "StreamDedupDiskFull"})
-
-
-def free_port() -> int:
-    """Return a port on which nothing listens now: a process that is started again keeps its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 @contextmanager

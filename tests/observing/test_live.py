@@ -15,8 +15,17 @@ from deploy.demo.samples import sample_stream
 from deploy.prometheus.ruleset import Rule, all_rules
 from deploy.prometheus.server import Prometheus
 from stream_dedup.stream.state.snapshots import ask
-from tests.observing.scraped import FLAGS, INTERVAL_SECONDS, firing, free_port, scraped
-from tests.stream.harness import PATIENCE_SECONDS, Incoming, Service, collect, fresh_topics, produce, wait_until
+from tests.observing.scraped import FLAGS, INTERVAL_SECONDS, firing, scraped
+from tests.stream.harness import (
+    PATIENCE_SECONDS,
+    Incoming,
+    Service,
+    collect,
+    free_port,
+    fresh_topics,
+    produce,
+    wait_until,
+)
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _SHADOW = ("shadow.enabled=true", "shadow.verify.near_jaccard=0.9", "shadow.verify.min_containment=0.97")

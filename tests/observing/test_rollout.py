@@ -11,8 +11,8 @@ import pytest
 
 from deploy.prometheus.server import Prometheus
 from tests.faults.chaos import Replica
-from tests.observing.scraped import FLAGS, firing, free_port, scraped, wait_firing, wait_silent
-from tests.stream.harness import Topics, article, collect, fresh_topics, produce, wait_until
+from tests.observing.scraped import FLAGS, firing, scraped, wait_firing, wait_silent
+from tests.stream.harness import Topics, article, collect, free_port, fresh_topics, produce, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FACTOR = 120.0

@@ -5,12 +5,14 @@ Knows topics, processes, logs and HTTP; knows nothing of what a test expects.
 
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -33,6 +35,8 @@ STOP_SECONDS = 10.0
 OWN_PREFIX = "stream_dedup."
 _ADMIN_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
+# Below those that brokers choose from, and those that the system gives to outgoing connections.
+_PORTS = range(10_000, 20_000)
 _LOG_TAIL_BYTES = 5_000
 
 Headers = list[tuple[str, bytes | None]]
@@ -44,6 +48,14 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIEN
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(_LOOK_SECONDS)
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens now: a process that is started again keeps its address."""
+    while True:
+        port = secrets.choice(_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def stand_still(pid: int) -> None:
@@ -92,8 +104,7 @@ class Topics:
     def with_other_outputs(self, bootstrap: str) -> "Topics":
         """Return the same input with new outputs and a new group, for another run over it."""
         other = named_topics()
-        for name in other.outputs:
-            create_topic(bootstrap, name)
+        _create_topics(bootstrap, *map(_new_topic, other.outputs))
         return replace(other, input=self.input)
 
 
@@ -119,18 +130,32 @@ def fresh_topics(bootstrap: str, *, partitions: int = 1, dead_bytes: int = LARGE
         dead_bytes: largest batch that the topic of dead letters takes.
     """
     topics = named_topics()
-    create_topic(bootstrap, topics.input, partitions)
-    create_topic(bootstrap, topics.unique)
-    create_topic(bootstrap, topics.duplicates)
-    create_topic(bootstrap, topics.dead, max_bytes=dead_bytes)
+    _create_topics(
+        bootstrap,
+        _new_topic(topics.input, partitions),
+        _new_topic(topics.unique),
+        _new_topic(topics.duplicates),
+        _new_topic(topics.dead, max_bytes=dead_bytes),
+    )
     return topics
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> None:
     """Create a topic that takes batches of `max_bytes`."""
-    topic = NewTopic(name, partitions, -1, config={"max.message.bytes": str(max_bytes)})
+    _create_topics(bootstrap, _new_topic(name, partitions, max_bytes=max_bytes))
+
+
+def _new_topic(name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> NewTopic:
+    return NewTopic(name, partitions, -1, config={"max.message.bytes": str(max_bytes)})
+
+
+def _create_topics(bootstrap: str, *topics: NewTopic) -> None:
+    """Create topics and wait until the broker lists them: the controller alone has them at first."""
     admin = _admin(bootstrap)  # held: a client that is forgotten drops its requests
-    admin.create_topics([topic])[name].result(_ADMIN_SECONDS)
+    for created in admin.create_topics([*topics]).values():
+        created.result(_ADMIN_SECONDS)
+    names = {topic.topic for topic in topics}
+    wait_until(lambda: names <= set(admin.list_topics(timeout=_ADMIN_SECONDS).topics), "the topics are listed")
 
 
 def existing_topics(bootstrap: str) -> set[str]:

@@ -28,6 +28,7 @@ from tests.stream.harness import (
     Topics,
     clean_environment,
     collect,
+    free_port,
     fresh_topics,
     named_topics,
     produce,
@@ -185,10 +186,8 @@ def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
 
 def test_a_service_that_waits_is_told_to_wait(bootstrap: str, tmp_path: Path) -> None:
     """Without its input it runs and is not ready: the status says so with what its probe says."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     with (
-        Service(tmp_path, bootstrap, named_topics(), *_FLAGS, f"http.port={port}") as service,
+        Service(tmp_path, bootstrap, named_topics(), *_FLAGS, f"http.port={free_port()}") as service,
         _client(service) as client,
     ):
         wait_until(lambda: service.ask("/readyz").text == "waiting for partitions\n", "partitions are waited for")

@@ -5,7 +5,6 @@ It shows what was decided, in the user's language and on any screen, and runs no
 
 import random
 import re
-import socket
 import subprocess
 import sys
 import unicodedata
@@ -30,6 +29,7 @@ from tests.stream.harness import (
     article,
     clean_environment,
     collect,
+    free_port,
     fresh_topics,
     produce,
     wait_until,
@@ -84,9 +84,7 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_
     """
     topics = fresh_topics(bootstrap)
     # The API asks the service for its figures by the port of the settings.
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    flags = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", f"http.port={port}", *_ANY_TIME)
+    flags = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", f"http.port={free_port()}", *_ANY_TIME)
     hostile = {"title": _SCRIPT, "source": _PICTURE, "published_at": "2026-10-15T11:00:00Z"}
     with Service(tmp_path_factory.mktemp("page"), bootstrap, topics, *flags) as service:
         service.wait_ready()
