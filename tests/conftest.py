@@ -1,4 +1,4 @@
-"""What every test finds, whatever came before it: logs as they were at first, and a Ctrl-C that is heard.
+"""What every test finds, whatever came before it: logs and signals as they were at first, and a Ctrl-C that is heard.
 
 Knows nothing else.
 """
@@ -15,6 +15,15 @@ import structlog
 def _ctrl_c_is_heard() -> None:
     """Undo what a shell does to its background jobs: they, and what they start, would ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_at_first() -> Iterator[None]:
+    """Undo what a command heeds that ran in this process: the next Ctrl-C is none of its business."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

@@ -75,7 +75,9 @@ def test_batch_size_changes_no_decision(size: int) -> None:
 
 
 @given(st.data())
-@hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(
+    max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 def test_cuts_change_no_decision(data: st.DataObject) -> None:
     """Wherever the stream is cut into batches, also into empty ones, the decisions are the same."""
     cuts = data.draw(st.lists(st.integers(0, len(articles())), max_size=12).map(sorted))
