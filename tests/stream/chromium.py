@@ -25,6 +25,7 @@ def chromium(*, scrollbars: bool = False) -> Iterator[Browser]:
         scrollbars: whether they are drawn, which without a screen they else are not.
     """
     path = found(*_NAMES, how=_HOW)
+    expect.set_options(timeout=_MILLISECONDS)
     with sync_playwright() as playwright:
         # In containers, where root runs the tests, Chromium's own sandbox cannot be set up.
         browser = playwright.chromium.launch(

@@ -841,7 +841,7 @@ def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) 
     topics = fresh_topics(bootstrap)
     with Service(tmp_path, bootstrap, topics) as service:
         wait_until(lambda: bool(service.events("partitions_assigned")), "the topic is found")
-        time.sleep(1.0)
+        read_topics(bootstrap, changelogs(bootstrap, topics), 1)
         service.stop()
     (database,) = (tmp_path / "state").iterdir()
     with RocksStore(database) as store:

@@ -107,6 +107,8 @@ def test_disagreements_are_the_difference_of_two_runs(bootstrap: str, filled: To
     with Service(tmp_path, bootstrap, filled, *_flags(filled)) as service:
         outputs = collect(bootstrap, filled, len(_MESSAGES), service)
         assert _disagreements(bootstrap, filled, len(expected)) == expected
+        # They are counted a moment after they were sent.
+        wait_until(lambda: _counted(service)[1] >= len(expected), "all are counted")
         assert _counted(service)[1] == len(expected)
         assert service.metrics().by("shadow_running") == {(): 1}
         service.stop()

@@ -135,16 +135,17 @@ def test_answer_that_is_not_taken_in_time_is_cut(port: int) -> None:
         assert len(_rest(client)) < _LARGE
 
 
-def test_client_that_asks_and_reads_is_never_cut(port: int) -> None:
+def test_client_that_asks_and_reads_is_never_cut(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On one connection for longer than any one request may take, with an answer of any length."""
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 3 * _PATIENCE)  # what a busy machine takes in between is less
     with _connected(port) as client:
-        for _ in range(6):
+        for _ in range(20):
             client.sendall(_WHOLE)
             told = b""
             while not told.endswith(b"0\r\n\r\n"):  # the end of an answer in chunks
                 told += client.recv(1 << 10)
             assert told.startswith(_OK)
-            time.sleep(_PATIENCE / 2)
+            time.sleep(_PATIENCE / 5)
         client.sendall(_WHOLE.replace(b"/ ", b"/large ").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert len(_rest(client)) > _LARGE
 

