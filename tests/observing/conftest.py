@@ -1,5 +1,11 @@
 """The broker of a test session; reports of failing tests show the services' logs, as in tests/stream."""
 
-from tests.stream.conftest import _forget_ended_services, bootstrap, compiled, pytest_runtest_makereport
+from tests.stream.conftest import (
+    _forget_ended_services,
+    _services_are_forked,
+    bootstrap,
+    compiled,
+    pytest_runtest_makereport,
+)
 
-__all__ = ["_forget_ended_services", "bootstrap", "compiled", "pytest_runtest_makereport"]
+__all__ = ["_forget_ended_services", "_services_are_forked", "bootstrap", "compiled", "pytest_runtest_makereport"]

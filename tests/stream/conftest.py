@@ -1,5 +1,6 @@
 """The broker of a test session, and the logs of the services that a failing test ran."""
 
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
 from tests.stream.harness import Service
+from tests.stream.nursery import nursery
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +21,19 @@ def bootstrap() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def compiled() -> None:
     """Compile the loops once, on a machine where that was not done: services then start in seconds."""
+    if Service.forks:
+        nursery()
+        return
     with Deduplicator() as engine:
         engine.add_batch([Article(str(n), f"第{n}篇文章，有 {n} 个数字和足够多的词语可以比较。" * 3) for n in range(3)])
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _services_are_forked() -> Iterator[None]:
+    """Spare each the seconds that it takes to load; those that are to load say so."""
+    Service.forks = sys.platform == "linux"
+    yield
+    Service.forks = False
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -26,6 +27,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from prometheus_client.parser import text_string_to_metric_families
+
+from tests.stream.nursery import Forked, nursery
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LARGE = 16 << 20
@@ -104,7 +107,7 @@ class Topics:
     def with_other_outputs(self, bootstrap: str) -> "Topics":
         """Return the same input with new outputs and a new group, for another run over it."""
         other = named_topics()
-        _create_topics(bootstrap, *map(_new_topic, other.outputs))
+        create_topics(bootstrap, *map(new_topic, other.outputs))
         return replace(other, input=self.input)
 
 
@@ -130,26 +133,27 @@ def fresh_topics(bootstrap: str, *, partitions: int = 1, dead_bytes: int = LARGE
         dead_bytes: largest batch that the topic of dead letters takes.
     """
     topics = named_topics()
-    _create_topics(
+    create_topics(
         bootstrap,
-        _new_topic(topics.input, partitions),
-        _new_topic(topics.unique),
-        _new_topic(topics.duplicates),
-        _new_topic(topics.dead, max_bytes=dead_bytes),
+        new_topic(topics.input, partitions),
+        new_topic(topics.unique),
+        new_topic(topics.duplicates),
+        new_topic(topics.dead, max_bytes=dead_bytes),
     )
     return topics
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> None:
     """Create a topic that takes batches of `max_bytes`."""
-    _create_topics(bootstrap, _new_topic(name, partitions, max_bytes=max_bytes))
+    create_topics(bootstrap, new_topic(name, partitions, max_bytes=max_bytes))
 
 
-def _new_topic(name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> NewTopic:
+def new_topic(name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> NewTopic:
+    """Return a topic to create."""
     return NewTopic(name, partitions, -1, config={"max.message.bytes": str(max_bytes)})
 
 
-def _create_topics(bootstrap: str, *topics: NewTopic) -> None:
+def create_topics(bootstrap: str, *topics: NewTopic) -> None:
     """Create topics and wait until the broker lists them: the controller alone has them at first."""
     admin = _admin(bootstrap)  # held: a client that is forgotten drops its requests
     for created in admin.create_topics([*topics]).values():
@@ -471,9 +475,11 @@ class Service:
         flags: more settings, as `group.name=value`.
         environment: more variables.
         program: module that runs the service's command line, and its own arguments.
+        loads: whether it begins with nothing loaded, as users' do, also where others are forked.
     """
 
     started: "list[Service]" = []  # noqa: RUF012  # the processes whose logs a failing test shows
+    forks = False  # whether they are forked from one that has loaded all, which spares each of them seconds
 
     def __init__(
         self,
@@ -483,30 +489,44 @@ class Service:
         *flags: str,
         environment: Mapping[str, str] | None = None,
         program: Sequence[str] = ("stream_dedup",),
+        loads: bool = False,
     ) -> None:
         self.directory = directory
         self.log_file = directory / f"log-{uuid4().hex[:8]}.jsonl"
-        self._command = [*run_command(write_settings(directory, bootstrap, topics), program), *set_flags(flags)]
-        self._environment = environment or {}
+        self._module, *own = program
+        self._arguments = [
+            *own,
+            "run",
+            "--config",
+            str(write_settings(directory, bootstrap, topics)),
+            *set_flags(flags),
+        ]
+        self._environment = clean_environment(environment)
+        self._loads = loads
 
     def __enter__(self) -> Self:
+        self._process = self._forked() if Service.forks and not self._loads else self._loading()
+        Service.started.append(self)
+        return self
+
+    def _forked(self) -> Forked:
+        return nursery().start(self._module, self._arguments, self._environment, self.log_file)
+
+    def _loading(self) -> "subprocess.Popen[bytes]":
         with self.log_file.open("wb") as log:
-            self._process = subprocess.Popen(
-                self._command,
+            return subprocess.Popen(
+                [sys.executable, "-m", self._module, *self._arguments],
                 cwd=REPOSITORY,
-                env=clean_environment(self._environment),
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        Service.started.append(self)
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        self.kill()
 
     @property
     def pid(self) -> int:
@@ -547,7 +567,7 @@ class Service:
 
     def kill(self) -> None:
         """Send SIGKILL and wait for the end."""
-        self._process.kill()
+        self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def pause(self) -> None:
@@ -573,7 +593,7 @@ class Service:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return the events of a name in its log."""
-        lines = [line for line in self.log().splitlines(keepends=True) if line.startswith("{")]
+        lines = [line for line in self.log().splitlines(keepends=True) if line.startswith("{") and name in line]
         events = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in events if event.get("event") == name]
 
@@ -654,11 +674,6 @@ bootstrap.servers = {json.dumps(bootstrap)}
     return file
 
 
-def run_command(settings: Path, program: Sequence[str] = ("stream_dedup",)) -> list[str]:
-    """Return the command that runs the service, by a module and its own arguments."""
-    return [sys.executable, "-m", *program, "run", "--config", str(settings)]
-
-
 def set_flags(flags: Sequence[str]) -> list[str]:
     """Return settings as arguments."""
     return [argument for flag in flags for argument in ("--set", flag)]
@@ -671,13 +686,15 @@ def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def run_once(*arguments: str, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the service that ends by itself."""
-    return subprocess.run(
-        [sys.executable, "-m", "stream_dedup", *arguments],
-        cwd=REPOSITORY,
-        env=clean_environment(environment),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    """Run a command of the service that ends by itself, as `Service` runs it."""
+    if not Service.forks:
+        command, cleaned = [sys.executable, "-m", "stream_dedup", *arguments], clean_environment(environment)
+        return subprocess.run(
+            command, cwd=REPOSITORY, env=cleaned, capture_output=True, text=True, timeout=60, check=False
+        )
+    with TemporaryDirectory() as folder:
+        out, errors = Path(folder, "out"), Path(folder, "errors")
+        process = nursery().start("stream_dedup", arguments, clean_environment(environment), out, errors)
+        code = process.wait(60)
+        told = [file.read_text(encoding="utf-8") for file in (out, errors)]
+    return subprocess.CompletedProcess(arguments, code, *told)

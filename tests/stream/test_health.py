@@ -74,7 +74,7 @@ def stuck(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFacto
     seconds = str(_STUCK_SECONDS)
     program = ("tests.stream.hindered", "--wait", seconds, "--hold", seconds, "--")
     first, second = _articles(2)
-    with Service(tmp_path_factory.mktemp("stuck"), bootstrap, topics, _PATIENCE, program=program) as one:
+    with Service(tmp_path_factory.mktemp("stuck"), bootstrap, topics, _PATIENCE, program=program, loads=True) as one:
         one.wait_ready()
         produce(bootstrap, topics.input, [first])
         wait_until(lambda: one.ask("/healthz").status == 503, "the loop is stuck")
@@ -182,7 +182,7 @@ def started(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFac
         service.stop()
     shutil.rmtree(directory / "state")
     program = ("tests.stream.hindered", "--replay-pause", "0.05", "--")
-    with Service(directory, bootstrap, topics, program=program) as service:
+    with Service(directory, bootstrap, topics, program=program, loads=True) as service:
         wait_until(lambda: _RESTORING.fullmatch(service.ask("/startupz").text) is not None, "it restores")
         ready, alive, lines = service.ask("/readyz"), service.ask("/healthz"), [""]
         while (answer := service.ask("/startupz")).status == 503:
@@ -225,7 +225,7 @@ def test_service_that_judges_in_silence_is_no_standby(bootstrap: str, compiled: 
     for name in changelogs(bootstrap, topics):
         delete_topic(bootstrap, name)
     program = ("tests.stream.hindered", "--silence-pause", "1", "--")
-    with Service(tmp_path, bootstrap, topics, "commit.articles=8", program=program) as service:
+    with Service(tmp_path, bootstrap, topics, "commit.articles=8", program=program, loads=True) as service:
         wait_until(lambda: "to be judged again" in service.ask("/readyz").text, "it judges in silence")
         assert service.metrics().by("role", "role") == {("restoring",): 1}
         service.wait_ready()

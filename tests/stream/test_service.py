@@ -1068,7 +1068,7 @@ def background(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         orphaned = pool.submit(_lose_broker, tmp_path_factory.mktemp("orphaned"))
         alone, loading, waiting = (
             stack.enter_context(
-                Service(tmp_path_factory.mktemp(name), dead_end, named_topics(), *more, environment=secret)
+                Service(tmp_path_factory.mktemp(name), dead_end, named_topics(), *more, environment=secret, loads=True)
             )
             for name, more in (("alone", flags), ("loading", []), ("waiting", []))
         )

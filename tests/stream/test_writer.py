@@ -37,7 +37,7 @@ from stream_dedup.stream.output import writer as writer_
 from stream_dedup.stream.output.errors import AbortedError, FencedError, OutcomeUnknownError
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import create_topic, stand_still, wait_until
+from tests.stream.harness import create_topic, create_topics, new_topic, stand_still, wait_until
 
 SECONDS = 20.0
 RECORDS = [(b"k1", b"v1"), (b"k2", None)]
@@ -57,9 +57,7 @@ class Stage:
         self.input, self.output, self.changelog = (f"{self.name}.{kind}" for kind in ("in", "out", "log"))
         self.waits = 0
         self.writers: list[Writer] = []
-        create_topic(bootstrap, self.input, partitions)
-        create_topic(bootstrap, self.output)
-        create_topic(bootstrap, self.changelog)
+        create_topics(bootstrap, new_topic(self.input, partitions), *map(new_topic, (self.output, self.changelog)))
 
     def settings(self, guarantee: str = "exactly_once", deadline: float = 30, **properties: str) -> Settings:
         """Return settings; properties are spelled with underscores for dots."""
