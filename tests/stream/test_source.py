@@ -7,7 +7,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import closing
 from typing import Any
 
@@ -25,7 +25,8 @@ from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.harness import Incoming, Topics, create_topic, delete_topic, named_topics, produce, wait_until
 
-_POLL_MS = 6_000  # without a sign of life, after which the group goes on without a member
+_POLL_MS = 6_000  # without a sign of life, after which the group goes on without a member; brokers take no fewer
+_SOON_MS = 2_500  # the same, on a broker that lets members be as impatient
 _PIECE = 10  # messages of a commit
 _BATCH = struct.Struct(">qi")  # what a batch begins with in a segment: its first offset, and how long the rest is
 
@@ -41,6 +42,18 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
         *more,
     )
     return load_settings(flags=flags)
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[KafkaBroker]:
+    """A broker of this module's own, where the group may go on without a member soon."""
+    with KafkaBroker({"group.min.session.timeout.ms": "500"}) as broker:
+        yield broker
+
+
+def _hasty_settings(broker: KafkaBroker, topics: Topics) -> Settings:
+    soon = (f"kafka.consumer.{name}={_SOON_MS}" for name in ("max.poll.interval.ms", "session.timeout.ms"))
+    return _settings(broker.bootstrap, topics, *soon, "kafka.consumer.heartbeat.interval.ms=500")
 
 
 def _numbered(count: int, partition: int = 0) -> list[Incoming]:
@@ -69,18 +82,18 @@ def _await_rebalances(source: Source, count: int) -> None:
 
 
 def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
-    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The group has gone on without the process and takes it back while the broker is waited for."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
-    create_topic(bootstrap, topics.input)
-    produce(bootstrap, topics.input, _numbered(2 * _PIECE))
-    with closing(Source(_settings(bootstrap, topics), {})) as source:
+    create_topic(hasty.bootstrap, topics.input)
+    produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
+    with closing(Source(_hasty_settings(hasty, topics), {})) as source:
         first = source.batch()
         assert _read(source, first, _PIECE) == list(range(_PIECE))
         assert source.holds(first)
-        time.sleep(1.5 * _POLL_MS / 1000)
+        time.sleep(1.5 * _SOON_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
         assert (first.moved, source.assigned) == (True, {(topics.input, 0)})
         source.advance(first, first.positions())
@@ -275,34 +288,38 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
         assert _read(source, source.batch(), 7) == list(range(7))
 
 
-def test_group_is_not_set_back_behind_what_is_being_committed(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_is_not_set_back_behind_what_is_being_committed(
+    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A partition that is given anew amid a commit may have been told of already."""
     told: list[dict[Place, int]] = []
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
-    create_topic(bootstrap, topics.input, 2)
-    produce(bootstrap, topics.input, _numbered(_PIECE))
-    with closing(Source(_settings(bootstrap, topics), {(topics.input, 0): 2, (topics.input, 1): 0})) as source:
+    create_topic(hasty.bootstrap, topics.input, 2)
+    produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
+    with closing(Source(_hasty_settings(hasty, topics), {(topics.input, 0): 2, (topics.input, 1): 0})) as source:
         monkeypatch.setattr(source, "_tell_group", lambda positions: told.append(dict(positions)))
         batch = source.batch()
         _read(source, batch, _PIECE - 2)
-        time.sleep(1.5 * _POLL_MS / 1000)
+        time.sleep(1.5 * _SOON_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
     assert told == [{(topics.input, 0): 2, (topics.input, 1): 0}, {(topics.input, 1): 0}]
 
 
-def test_identity_that_is_told_amid_a_commit_puts_nothing_back(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_that_is_told_amid_a_commit_puts_nothing_back(
+    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The commit is of the same topic, of which only the name was known when it began."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics, identities = named_topics(), dict[str, int]()
-    create_topic(bootstrap, topics.input)
-    produce(bootstrap, topics.input, _numbered(_PIECE + 3))
-    with closing(Source(_settings(bootstrap, topics), {}, lambda _: identities)) as source:
+    create_topic(hasty.bootstrap, topics.input)
+    produce(hasty.bootstrap, topics.input, _numbered(_PIECE + 3))
+    with closing(Source(_hasty_settings(hasty, topics), {}, lambda _: identities)) as source:
         batch = source.batch()
         _read(source, batch, _PIECE)
         behind = source.behind(batch)
         identities[topics.input] = 7
-        time.sleep(1.5 * _POLL_MS / 1000)
+        time.sleep(1.5 * _SOON_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
         source.advance(batch, behind)
         assert source.noted() == {(topics.input, IDENTITY): 7}
@@ -327,34 +344,33 @@ def _losses(logged: list[MutableMapping[str, Any]]) -> list[tuple[int, int]]:
     return [(event["read_to"], event["goes_on"]) for event in logged if event["event"] == "input_lost"]
 
 
-def test_partition_that_lost_its_end_is_read_on_there() -> None:
+def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> None:
     """Nothing that is left is read again; by who starts, and by who reads while others come under the old offsets."""
     topics, patient = named_topics(), "kafka.consumer.session.timeout.ms=60000"
-    with KafkaBroker() as broker:
-        settings = _settings(broker.bootstrap, topics, patient, "kafka.consumer.max.poll.interval.ms=60000")
-        create_topic(broker.bootstrap, topics.input)
-        for _ in range(4):
-            produce(broker.bootstrap, topics.input, _numbered(_PIECE // 2))
-        behind_end, end = {(topics.input, 0): 2 * _PIECE}, 3 * _PIECE // 2
-        _lose_end(broker, topics.input, end)
-        with closing(Source(settings, behind_end)) as source, capture_logs() as logged:
-            batch = source.batch()
+    settings = _settings(hasty.bootstrap, topics, patient, "kafka.consumer.max.poll.interval.ms=60000")
+    create_topic(hasty.bootstrap, topics.input)
+    for _ in range(4):
+        produce(hasty.bootstrap, topics.input, _numbered(_PIECE // 2))
+    behind_end, end = {(topics.input, 0): 2 * _PIECE}, 3 * _PIECE // 2
+    _lose_end(hasty, topics.input, end)
+    with closing(Source(settings, behind_end)) as source, capture_logs() as logged:
+        batch = source.batch()
 
-            def found() -> bool:
-                source.take(batch, threading.Event())
-                return bool(_losses(logged))
+        def found() -> bool:
+            source.take(batch, threading.Event())
+            return bool(_losses(logged))
 
-            wait_until(found, "the loss")
-            produce(broker.bootstrap, topics.input, _numbered(_PIECE))
-            assert _read(source, batch, _PIECE) == list(range(end, end + _PIECE))
-            assert _losses(logged) == [(2 * _PIECE, end)]
-            source.advance(batch, batch.positions())
-            # What is read ahead is lost, and by the time that shows there are others in its place.
-            produce(broker.bootstrap, topics.input, _numbered(_PIECE))
-            ahead, after = source.batch(), source.batch()
-            _read(source, ahead, _PIECE)
-            _lose_end(broker, topics.input, end + _PIECE)
-            produce(broker.bootstrap, topics.input, _numbered(2 * _PIECE))
-            assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
-            assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
-            assert not source.holds(ahead)
+        wait_until(found, "the loss")
+        produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
+        assert _read(source, batch, _PIECE) == list(range(end, end + _PIECE))
+        assert _losses(logged) == [(2 * _PIECE, end)]
+        source.advance(batch, batch.positions())
+        # What is read ahead is lost, and by the time that shows there are others in its place.
+        produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
+        ahead, after = source.batch(), source.batch()
+        _read(source, ahead, _PIECE)
+        _lose_end(hasty, topics.input, end + _PIECE)
+        produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
+        assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
+        assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
+        assert not source.holds(ahead)

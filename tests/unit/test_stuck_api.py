@@ -23,7 +23,7 @@ class QueryService:
     def close(self): pass
     def refresh(self):
         self.began = self.began or time.monotonic()
-        if time.monotonic() > self.began + 2:  # the watchdog has seen by then that the start is done
+        if time.monotonic() > self.began + 1.5:  # the watchdog has seen by then that the start is done
             {look}
 
 server.QueryService = QueryService
