@@ -27,6 +27,7 @@ from stream_dedup.index.runs.shelf import RUN_KEYS
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Drop, Family, Put, StoreDamagedError, StoreFullError
 from stream_dedup.settings import Settings, load_settings
+from stream_dedup.stream import rebuild
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from stream_dedup.stream.rebuild import History
 from stream_dedup.stream.state import replay, restore
@@ -55,7 +56,11 @@ pytestmark = pytest.mark.usefixtures("compiled")
 
 _SEED = 31
 _MANY = 200  # batches, most of them empty ones: more than it takes
-_FLAGS = ("commit.articles=40", "idf.epoch_articles=150", "window.days=400")
+_FLAGS = (
+    "commit.articles=40",
+    "idf.epoch_articles=150",
+    "window.days=36500",
+)  # no article is older, whenever the tests run
 _OTHER = ("sketch.gram=4", "idf.epoch_articles=100")
 
 
@@ -502,8 +507,11 @@ def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided
     assert decided(2, 11, ()) == list("abcdefghijk")
 
 
-def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(bootstrap: str) -> None:
+def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Retention may take what is still to be judged again, and nobody may ever write to that partition any more."""
+    monkeypatch.setattr(rebuild, "_READ_MESSAGES", 1)  # at a time: a tenth of a second may be enough for all
     topics, size = fresh_topics(bootstrap), 40
     for at in range(size):
         produce(bootstrap, topics.input, [article(f"{at}", "很" * 1_000)])  # each fetched by itself
