@@ -34,9 +34,10 @@ from tests.stream.harness import (
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-_AFTER_SIGTERM = 5.0  # seconds; about one on a machine at rest
+_AFTER_SIGTERM = 15.0  # seconds; about one on a machine at rest, and far fewer than the session of who was told to go
 _AFTER_SIGKILL = 30.0  # seconds, of which the session of the input's group takes up to ten
 _SMALL_COMMITS = "commit.articles=4"
+_LONG_SESSION = "kafka.session.timeout.ms=120000"
 _OTHER = "今年的龙舟赛改在城南水库举行，共有四十支队伍报名参加，水上公安派出八艘快艇维持秩序。"
 _SHARES = 3  # of the stream: one for each life
 
@@ -72,7 +73,7 @@ def scene(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     scene, share = Scene(fresh_topics(bootstrap), sent), len(sent) // _SHARES
     one, two = (tmp_path_factory.mktemp(name) for name in ("one", "two"))
     with (
-        Service(one, bootstrap, scene.topics, _SMALL_COMMITS) as first,
+        Service(one, bootstrap, scene.topics, _SMALL_COMMITS, _LONG_SESSION) as first,
         Arrivals(bootstrap, scene.topics) as arrivals,
     ):
         wait_until(lambda: _role(first) == "active", "the first is active")
