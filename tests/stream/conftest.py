@@ -8,7 +8,7 @@ import pytest
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
 from tests.stream.harness import Service
-from tests.stream.nursery import nursery
+from tests.stream.fork_server import fork_server
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def bootstrap() -> Iterator[str]:
 def compiled() -> None:
     """Compile the loops once, on a machine where that was not done: services then start in seconds."""
     if Service.forks:
-        nursery()
+        fork_server()
         return
     with Deduplicator() as engine:
         engine.add_batch([Article(str(n), f"第{n}篇文章，有 {n} 个数字和足够多的词语可以比较。" * 3) for n in range(3)])
@@ -30,7 +30,7 @@ def compiled() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _services_are_forked() -> Iterator[None]:
-    """Spare each the seconds that it takes to load; those that are to load say so."""
+    """Save each service the seconds that loading takes; see `Service.loads` for those that are to load."""
     Service.forks = sys.platform == "linux"
     yield
     Service.forks = False

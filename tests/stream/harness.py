@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.stream.nursery import Forked, nursery
+from tests.stream.fork_server import Forked, fork_server
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LARGE = 16 << 20
@@ -54,7 +54,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIEN
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens now: a process that is started again keeps its address."""
+    """Return a port on which nothing listens, for a process that keeps its address when it is restarted."""
     while True:
         port = secrets.choice(_PORTS)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -154,7 +154,7 @@ def new_topic(name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> NewT
 
 
 def create_topics(bootstrap: str, *topics: NewTopic) -> None:
-    """Create topics and wait until the broker lists them: the controller alone has them at first."""
+    """Create topics and wait until the broker lists them: at first only the controller knows them."""
     admin = _admin(bootstrap)  # held: a client that is forgotten drops its requests
     for created in admin.create_topics([*topics]).values():
         created.result(_ADMIN_SECONDS)
@@ -475,11 +475,11 @@ class Service:
         flags: more settings, as `group.name=value`.
         environment: more variables.
         program: module that runs the service's command line, and its own arguments.
-        loads: whether it begins with nothing loaded, as users' do, also where others are forked.
+        loads: whether it is started with nothing loaded, as by users, even where other services are forked.
     """
 
     started: "list[Service]" = []  # noqa: RUF012  # the processes whose logs a failing test shows
-    forks = False  # whether they are forked from one that has loaded all, which spares each of them seconds
+    forks = False  # whether services are forked from a process that has loaded everything, see `fork_server`
 
     def __init__(
         self,
@@ -510,7 +510,7 @@ class Service:
         return self
 
     def _forked(self) -> Forked:
-        return nursery().start(self._module, self._arguments, self._environment, self.log_file)
+        return fork_server().start(self._module, self._arguments, self._environment, self.log_file)
 
     def _loading(self) -> "subprocess.Popen[bytes]":
         with self.log_file.open("wb") as log:
@@ -694,7 +694,7 @@ def run_once(*arguments: str, environment: Mapping[str, str] | None = None) -> "
         )
     with TemporaryDirectory() as folder:
         out, errors = Path(folder, "out"), Path(folder, "errors")
-        process = nursery().start("stream_dedup", arguments, clean_environment(environment), out, errors)
+        process = fork_server().start("stream_dedup", arguments, clean_environment(environment), out, errors)
         code = process.wait(60)
         told = [file.read_text(encoding="utf-8") for file in (out, errors)]
     return subprocess.CompletedProcess(arguments, code, *told)

@@ -1,8 +1,8 @@
-"""Processes of the service that begin with all of it loaded: forked from one that has done that once.
+"""A fork server: starts processes of the service from one that has loaded it already, which saves seconds per start.
 
-Knows modules, forks and exit codes; knows nothing of what a test expects. Such a process runs the same modules by the
-same command line, with an environment and a log of its own, and is a child of the one that asked for it; what loading
-takes, and what may happen meanwhile, it cannot show.
+Knows modules, forks and exit codes; knows nothing of what a test expects. A forked process runs the same module with
+the same command line, its own environment and its own log, as a child of the process that asked for it. Faults while
+the service loads cannot be seen this way.
 """
 
 import atexit
@@ -26,10 +26,10 @@ _READY = "ready\n"
 
 
 class Forked:
-    """A child of this process that another one has forked; to be used as a `subprocess.Popen`.
+    """A child of this process that the server has forked; used like a `subprocess.Popen`.
 
     Args:
-        pid: its id.
+        pid: its process id.
     """
 
     def __init__(self, pid: int) -> None:
@@ -38,7 +38,7 @@ class Forked:
         self._lock = threading.Lock()
 
     def poll(self) -> int | None:
-        """Return the exit code, negative where a signal ended it; None while it runs."""
+        """Return the exit code, negative if a signal ended the process; None while it runs."""
         with self._lock:
             if self.returncode is None:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)
@@ -49,11 +49,11 @@ class Forked:
         """Wait for the end and return the exit code.
 
         Raises:
-            subprocess.TimeoutExpired: it still runs after `timeout` seconds.
+            subprocess.TimeoutExpired: the process still runs after `timeout` seconds.
         """
         if self.poll() is None:
             descriptor, looked_at = os.pidfd_open(self.pid), select.poll()
-            looked_at.register(descriptor, select.POLLIN)  # it can be read when the process has ended
+            looked_at.register(descriptor, select.POLLIN)  # readable once the process has ended
             try:
                 looked_at.poll(None if timeout is None else timeout * 1000)
             finally:
@@ -64,13 +64,13 @@ class Forked:
         return code
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process still runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
 class _Job(NamedTuple):
-    """What is run: as `Nursery.start` is told it, files by their paths."""
+    """A request to the server: the arguments of `ForkServer.start`, with paths as text."""
 
     module: str
     arguments: list[str]
@@ -79,13 +79,13 @@ class _Job(NamedTuple):
     errors: str
 
 
-class Nursery:
-    """A process that has loaded the service, and forks others; it ends with this one."""
+class ForkServer:
+    """A process that has loaded the service and forks others from itself; it ends with this process."""
 
     def __init__(self) -> None:
-        # What it forks is passed on to this process, which can then wait for it.
+        # The forked processes become children of this one, which can then wait for them.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        command = [sys.executable, "-m", "tests.stream.nursery"]
+        command = [sys.executable, "-m", "tests.stream.fork_server"]
         self._process = subprocess.Popen(
             command, cwd=_REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -101,14 +101,14 @@ class Nursery:
         out: Path,
         errors: Path | None = None,
     ) -> Forked:
-        """Run a module.
+        """Run a module in a forked process.
 
         Args:
-            module: that is run, as by `python -m`.
+            module: the module, as for `python -m`.
             arguments: of the command line.
-            environment: all of it.
-            out: file of its standard output, which is made.
-            errors: of its standard error; None for the same.
+            environment: the whole environment.
+            out: file for standard output, which is created.
+            errors: file for standard error; None for the same file.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -121,25 +121,25 @@ class Nursery:
             return Forked(int(self._process.stdout.readline()))
 
     def close(self) -> None:
-        """End it; what it has forked goes on."""
+        """End the server; the processes it has forked keep running."""
         self._process.communicate()
 
 
 @cache
-def nursery() -> Nursery:
-    """Return the one of this process."""
-    one = Nursery()
-    atexit.register(one.close)
-    return one
+def fork_server() -> ForkServer:
+    """Return the fork server of this process, which is started at the first call."""
+    server = ForkServer()
+    atexit.register(server.close)
+    return server
 
 
 def main() -> None:
-    """Load the service, and fork for each request that comes; in the child, do what is asked for."""
+    """Load the service, then fork for each request; the child runs what was requested."""
     _load()
     _tell(_READY)
     while line := sys.stdin.readline():
         told, telling = os.pipe()
-        # The one in between has a child and ends: from then on it is a child of who asked.
+        # The process in between ends as soon as it has forked: its child is then adopted by the one that asked.
         between = os.fork()
         if between == 0:
             child = os.fork()
@@ -162,19 +162,19 @@ def _tell(line: str) -> None:
 
 
 def _load() -> None:
-    import stream_dedup.cli.main  # noqa: PLC0415  # not where this is only imported
-    import stream_dedup.stream.service  # noqa: F401, PLC0415  # the same
-    from stream_dedup import Deduplicator  # noqa: PLC0415  # the same
+    import stream_dedup.cli.main  # noqa: PLC0415  # only the server loads it
+    import stream_dedup.stream.service  # noqa: F401, PLC0415  # likewise
+    from stream_dedup import Deduplicator  # noqa: PLC0415  # likewise
 
     with Deduplicator() as engine:
         engine.warm_up()
-    assert threading.active_count() == 1, "a fork would lose the others"
+    assert threading.active_count() == 1, "a fork would lose the other threads"
     gc.collect()
     gc.freeze()
 
 
 def _become(job: _Job) -> None:
-    """Become the process that was asked for, and run its module."""
+    """Become the requested process: its files, its environment, its arguments, its module."""
     for place, file, flags in ((0, os.devnull, os.O_RDONLY), (1, job.out, os.O_WRONLY), (2, job.errors, os.O_WRONLY)):
         opened = os.open(file, flags | os.O_APPEND)
         os.dup2(opened, place)
