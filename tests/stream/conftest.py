@@ -7,8 +7,8 @@ import pytest
 
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
-from tests.stream.harness import Service
 from tests.stream.fork_server import fork_server
+from tests.stream.harness import Service
 
 
 @pytest.fixture(scope="session")
