@@ -35,7 +35,7 @@ def _tellings() -> Iterator[_Telling]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LEVELS:
                 teller = _teller(node.func.value)
-                if teller in {"log", "complaints"}:
+                if teller in {"log", "recurring_faults"}:
                     yield _telling(node, node.func.attr, teller, f"{path.relative_to(_SOURCES)}:{node.lineno}")
 
 
@@ -51,7 +51,7 @@ def _telling(call: ast.Call, method: str, teller: str, place: str) -> _Telling:
     named = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
     fields = frozenset({"exception" if field == "exc_info" else field for field in named})
     more = any(keyword.arg is None for keyword in call.keywords)
-    return _Telling(str(name.value), _LEVELS[method], fields, more, teller == "complaints", place)
+    return _Telling(str(name.value), _LEVELS[method], fields, more, teller == "recurring_faults", place)
 
 
 _TELLINGS = list(_tellings())
