@@ -1,6 +1,6 @@
-"""The series that the catalogue of metrics leads to, by their names.
+"""The names of all series in the catalogue of metrics.
 
-Knows the catalogue; knows nothing of who names them.
+Knows the catalogue; does not know who uses the names.
 """
 
 from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
@@ -11,6 +11,6 @@ _PARTS = ("", "_bucket", "_sum", "_count")
 
 
 def known_names() -> set[str]:
-    """Return the names of all series that the service shows, those of histograms' parts among them."""
+    """Return the names of all series that the service exposes, including the parts of histograms."""
     shown = {metric.shown(name) for theme in THEMES for name, metric in metrics_of(theme)}
     return {name + part for name in shown for part in _PARTS} | {foreign.name for foreign in CLIENT_LIBRARY_METRICS}

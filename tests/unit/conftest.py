@@ -1,6 +1,6 @@
-"""What the unit tests share: one fingerprinter, real texts, and the hash of the project in plain Python.
+"""Fixtures shared by the unit tests: one fingerprinter, real texts, and the project's hash in plain Python.
 
-Hypothesis draws the same examples in every run, so that a failure is the code's and not the day's.
+Hypothesis draws the same examples in every run, so a failure is due to the code and not to chance.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,15 +23,15 @@ settings.load_profile("unit")
 
 @pytest.fixture(scope="session")
 def fingerprinter() -> Fingerprinter:
-    """One fingerprinter with the default settings: it has no state that changes."""
+    """Return a fingerprinter with the default settings; it is stateless, so all tests share it."""
     return Fingerprinter(EngineSettings())
 
 
 @pytest.fixture
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Show tables and helps on lines of 200 columns, so that no path is broken.
+    """Render tables and help texts 200 columns wide, so that no path is wrapped.
 
-    A console heeds its own width, once one was set, before the variable COLUMNS, which is all that helps read.
+    A console with an explicit width ignores COLUMNS, while help texts follow only COLUMNS, so both are set.
     """
     monkeypatch.setattr(out, "width", 200)
     monkeypatch.setenv("COLUMNS", "200")
@@ -39,19 +39,19 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def texts() -> list[BaseText]:
-    """Some 150 hand-written articles and posts: Chinese, mixed and English."""
+    """Return some 150 hand-written articles and posts: Chinese, mixed and English."""
     return base_texts()
 
 
 @pytest.fixture(scope="session")
 def bodies(texts: list[BaseText]) -> list[str]:
-    """Return their bodies."""
+    """Return the bodies of these texts."""
     return [text.body for text in texts]
 
 
 @pytest.fixture(scope="session")
 def hash_of() -> Callable[[str], int]:
-    """FNV-1a over code points and the finaliser of splitmix64, in Python's integers."""
+    """Return FNV-1a over code points with splitmix64's finaliser, in Python integers."""
 
     def hashed(text: str) -> int:
         value = 0xCBF29CE484222325
@@ -66,7 +66,7 @@ def hash_of() -> Callable[[str], int]:
 
 @pytest.fixture(scope="session")
 def cached_fingerprinter() -> Callable[[EngineSettings], Fingerprinter]:
-    """A maker of fingerprinters that makes one for all engines of the same settings: it saves a second a test."""
+    """Return a function that makes one fingerprinter per settings and reuses it, saving a second per test."""
     made: dict[str, Fingerprinter] = {}
 
     def make(settings: EngineSettings) -> Fingerprinter:
@@ -80,7 +80,7 @@ def cached_fingerprinter() -> Callable[[EngineSettings], Fingerprinter]:
 def make_engine(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Deduplicator]]:
-    """A maker of engines over memory, from groups of settings; they are closed after the test."""
+    """Return a function that makes in-memory engines from groups of settings; they are closed after the test."""
     monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
     with ExitStack() as stack:
 

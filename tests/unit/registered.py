@@ -1,6 +1,6 @@
-"""A schema registry of confluent-kafka's own, messages in all formats made with its serializers, and their decoder.
+"""Confluent-kafka's mock schema registry, messages in all formats made with its serializers, and their decoder.
 
-Knows serializers and schemas; knows nothing of what a test expects.
+Knows serializers and schemas; does not know what a test expects.
 """
 
 import json
@@ -58,12 +58,12 @@ _Proto = descriptor_pb2.FieldDescriptorProto
 
 
 def mock_registry() -> SchemaRegistryClient:
-    """Return a client with a registry of its own behind it."""
+    """Return a client of a new, empty registry."""
     return SchemaRegistryClient.new_client({"url": "mock://"})
 
 
 def decoder(client: SchemaRegistryClient, *, validate: bool = True, **settings: Any) -> WireDecoder:  # noqa: ANN401  # of any setting
-    """Return a decoder of topics that are named like their formats, and of JSON."""
+    """Return a decoder for JSON and for topics named after their formats."""
     formats = {name: name for name in NAMES}
     chosen = InputSettings.model_validate({"topics": [*NAMES, "json"], "formats": formats, **settings})
     registry = Registry(client)
@@ -71,34 +71,34 @@ def decoder(client: SchemaRegistryClient, *, validate: bool = True, **settings: 
 
 
 def decoded(one: WireDecoder, topic: str, value: bytes | None, headers: Sequence[Header] = ()) -> Article | Withdrawal:
-    """Return what a message holds."""
+    """Return what a message decodes to."""
     return one.decode(value, NOW, Origin(topic, 0, 0), key=b"key", headers=headers)
 
 
 def article(one: WireDecoder, topic: str, value: bytes, headers: Sequence[Header] = ()) -> Article:
-    """Return the article that a message holds."""
+    """Return the article that a message decodes to."""
     found = decoded(one, topic, value, headers)
     assert isinstance(found, Article)
     return found
 
 
 def context(topic: str) -> SerializationContext:
-    """Return what a serializer wants to know of a message."""
+    """Return the context that a serializer needs for a message."""
     return SerializationContext(topic, MessageField.VALUE)
 
 
 def avro(client: SchemaRegistryClient, fields: Mapping[str, Any], schema: Any = None) -> bytes:  # noqa: ANN401  # any
-    """Return a record of Avro as confluent-kafka's serializer writes it."""
+    """Return an Avro record as written by confluent-kafka's serializer."""
     return _bytes(AvroSerializer(client, json.dumps(schema or AVRO))(fields, context("avro")))
 
 
 def json_schema(client: SchemaRegistryClient, fields: Mapping[str, Any]) -> bytes:
-    """Return an object of JSON as confluent-kafka's serializer writes it."""
+    """Return a JSON object as written by confluent-kafka's serializer."""
     return _bytes(JSONSerializer(json.dumps(JSON), client)(dict(fields), context("json-schema")))
 
 
 def protobuf(client: SchemaRegistryClient, message: Message) -> bytes:
-    """Return a message of Protobuf as confluent-kafka's serializer writes it."""
+    """Return a Protobuf message as written by confluent-kafka's serializer."""
     kind: Any = type(message)
     return _bytes(ProtobufSerializer(kind, client)(message, context("protobuf")))
 
@@ -109,7 +109,7 @@ def _bytes(value: object) -> bytes:
 
 
 def proto_file() -> descriptor_pb2.FileDescriptorProto:
-    """Return the descriptor of this file, in which the article is the second message of the second one.
+    """Return the descriptor of this file, in which the article is the second message nested in the second one.
 
     syntax = "proto3"; package news;
     message Other { string x = 1; }
@@ -172,12 +172,12 @@ def _field(
 
 
 def register(client: SchemaRegistryClient, kind: str, text: str, *needed: SchemaReference) -> int:
-    """Register a schema under a subject of its own; return its id."""
+    """Register a schema under a new subject and return its id."""
     return client.register_schema(f"{kind}-{len(client.get_subjects())}", Schema(text, kind, list(needed)))
 
 
 def sample(client: SchemaRegistryClient, name: str, **changes: Any) -> bytes:  # noqa: ANN401  # of any field
-    """Return the same article in a format."""
+    """Return the same article in the given format."""
     fields = {"id": "n-1", "title": "夜市重开", "body": BODY, "published_at": NOON, **changes}
     if name == "avro":
         return avro(client, fields)

@@ -1,4 +1,4 @@
-"""The API's process where the system refuses it one: it is tried again, and the service goes on."""
+"""If the system refuses to start the API's process, it is retried, and the service continues."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ _NO_ROOM = BlockingIOError(11, "Resource temporarily unavailable")
 
 
 def test_process_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that ends before it has read its settings is started again."""
+    """The same holds for a process that exits before reading its settings."""
     begun = threading.Event()
     outcomes: list[str | None] = [None, "raise SystemExit(3)", "import sys; sys.stdin.read()"]
     start = subprocess.Popen

@@ -1,4 +1,4 @@
-"""Promises of articles and withdrawals that are made wrongly: the field, its value and what is wanted are told."""
+"""Errors for invalid articles and withdrawals name the field, its value and what is expected."""
 
 import re
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from stream_dedup.article import Withdrawal
 @pytest.mark.parametrize("field", ["body", "title", "url", "source", "scope"])
 @pytest.mark.parametrize(("value", "kind"), [(5, "int"), (None, "NoneType"), (b"text", "bytes")])
 def test_field_that_is_no_text_is_named(field: str, value: object, kind: str) -> None:
-    """The field, the article that has it, the value and its type."""
+    """The error names the field, the article, the value and its type."""
     said = f"{field} of the article 'n-1' is {value!r}, of type {kind}: it must be a string (str)"
     with pytest.raises(TypeError, match=f"^{re.escape(said)}$"):
         Article(**{"id": "n-1", "body": "正文", field: value})  # type: ignore[arg-type]
@@ -21,7 +21,7 @@ def test_field_that_is_no_text_is_named(field: str, value: object, kind: str) ->
 
 @pytest.mark.parametrize("make", [lambda name: Article(name, "正文"), Withdrawal], ids=["article", "withdrawal"])
 def test_id_that_is_no_text_is_told(make: type[Withdrawal], request: pytest.FixtureRequest) -> None:
-    """There is no other name for the article then."""
+    """The article has no other name then."""
     kind = request.node.callspec.id
     with pytest.raises(TypeError, match=f"^id of an {kind}|a {kind} is 5, of type int: it must be a string"):
         make(5)  # type: ignore[arg-type]
@@ -31,7 +31,7 @@ def test_id_that_is_no_text_is_told(make: type[Withdrawal], request: pytest.Fixt
     "value", ["2024-05-01", 1.5, datetime(2024, 5, 1, tzinfo=UTC)], ids=lambda value: type(value).__name__
 )
 def test_time_that_is_no_whole_number_is_told(value: object) -> None:
-    """With what a time has to be."""
+    """The error says what a time must be."""
     with pytest.raises(
         TypeError, match=r"^published_ms of the article 'n-1' .*: it must be a whole number, milliseconds since"
     ):
@@ -39,13 +39,13 @@ def test_time_that_is_no_whole_number_is_told(value: object) -> None:
 
 
 def test_times_may_be_numbers_of_numpy() -> None:
-    """As columns of a table hold them."""
+    """As they occur in the columns of a table."""
     assert Article("n-1", "正文", published_ms=np.int64(7)).published_ms == 7  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [10**30, -(10**30), 253_402_300_800_000, -2_208_988_800_001])
 def test_time_beyond_what_can_be_stored_is_told(value: int) -> None:
-    """When the article is made, not amid a batch: micro- and nanoseconds taken for milliseconds are."""
+    """The error comes when the article is made, not amid a batch, for instance if times are in microseconds."""
     with pytest.raises(
         ValueError, match=f"^published_ms of article 'n-1' is {value}, not between the years 1900 and 10000$"
     ):
@@ -53,14 +53,14 @@ def test_time_beyond_what_can_be_stored_is_told(value: int) -> None:
 
 
 def test_times_go_from_1900_to_10000() -> None:
-    """The first and the last millisecond of them, by Python's own calendar."""
+    """The first and last valid milliseconds, by Python's own calendar."""
     first = datetime(1900, 1, 1, tzinfo=UTC).timestamp() * 1000
     last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp() * 1000
     assert [Article("n-1", "正文", published_ms=int(time)).published_ms for time in (first, last)] == [first, last]
 
 
 def test_origin_is_one() -> None:
-    """A topic's name is none."""
+    """A topic's name is not an origin."""
     with pytest.raises(
         TypeError, match=r"^origin of the withdrawal 'n-1' is 'articles.in'.*: it must be an Origin or None"
     ):
@@ -69,7 +69,7 @@ def test_origin_is_one() -> None:
 
 @pytest.mark.parametrize("field", ["url", "source"])
 def test_what_is_stored_can_be_encoded(field: str) -> None:
-    """Half an emoji in a URL or a source is told when the article is made, not amid a batch."""
+    """A lone surrogate in a URL or source is reported when the article is made, not amid a batch."""
     with pytest.raises(
         ValueError, match=rf"^{field} of the article 'n-1' is 'a.ud83d', .*: it cannot be encoded as UTF-8"
     ):
@@ -77,12 +77,12 @@ def test_what_is_stored_can_be_encoded(field: str) -> None:
 
 
 def test_texts_that_are_compared_may_hold_half_an_emoji() -> None:
-    """Crawlers cut them."""
+    """Crawlers cut texts in the middle of surrogate pairs."""
     assert Article("n-1", "正文\ud83d", "标题\ud83d").title == "标题\ud83d"
 
 
 def test_long_values_are_cut() -> None:
-    """A message stays a line, whatever was handed in."""
+    """A message stays on one line, whatever the value."""
     with pytest.raises(TypeError) as told:
         Article("n-1", ["正文" * 1000])  # type: ignore[arg-type]
     assert len(str(told.value)) < 200

@@ -1,4 +1,4 @@
-"""Promises of the bits: what is put comes back, in the bits that the codes' authors say."""
+"""Values are read back as written, in the bit layout of the codes' authors."""
 
 import math
 from itertools import pairwise
@@ -35,13 +35,13 @@ def _zeros() -> U64:
 
 
 def _text(words: U64, bits: int) -> str:
-    """Return the first bits as they stand, the lowest first."""
+    """Return the first bits as text, lowest first."""
     return "".join(f"{word:064b}"[::-1] for word in words.tolist())[:bits]
 
 
 @given(st.lists(st.integers(0, 64).flatmap(lambda width: st.tuples(st.integers(0, 2**width - 1), st.just(width)))))
 def test_values_of_any_width_come_back(values: list[tuple[int, int]]) -> None:
-    """What was put stands bit by bit where it was put, and is read from there."""
+    """A value's bits are exactly where it was written, and are read back from there."""
     words, at = _zeros(), _u(0)
     for value, width in values:
         at = _u(put(words, at, _u(value), _u(width)))
@@ -55,7 +55,7 @@ def test_values_of_any_width_come_back(values: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize(("number", "packed"), [(0, "00"), (127, "7f"), (128, "8001"), (624_485, "e58e26")])
 def test_numbers_are_leb128(number: int, packed: str) -> None:
-    """A number is written as in the standard's example (DWARF 4, appendix C, and its neighbours by hand)."""
+    """Numbers are encoded as in the standard's example (DWARF 4, appendix C; its neighbours worked by hand)."""
     words = _zeros()
     end = put_number(words, _u(0), _u(number))
     assert words.tobytes()[: int(end) // 8].hex() == packed
@@ -64,7 +64,7 @@ def test_numbers_are_leb128(number: int, packed: str) -> None:
 
 @given(st.lists(_U64), st.integers(0, 63))
 def test_numbers_come_back(numbers: list[int], start: int) -> None:
-    """Numbers one behind the other come back, wherever the first begins."""
+    """Consecutive numbers are read back, wherever the first begins."""
     words, at = _zeros(), _u(start)
     for number in numbers:
         at = _u(put_number(words, at, _u(number)))
@@ -76,7 +76,7 @@ def test_numbers_come_back(numbers: list[int], start: int) -> None:
 
 
 def test_number_without_an_end_ends() -> None:
-    """Where every group says that more follow, reading stops behind the tenth."""
+    """If every group says that another follows, reading stops after the tenth."""
     assert int(get_number(np.full(4, 2**64 - 1, np.uint64), _u(0))[1]) == 80
 
 
@@ -84,12 +84,12 @@ def test_number_without_an_end_ends() -> None:
     ("bits", "size", "low"), [(24, 0, 24), (24, 1, 23), (24, 800, 14), (24, 1023, 14), (24, 1024, 13), (8, 4000, 0)]
 )
 def test_low_bits_are_those_of_the_mean_gap(bits: int, size: int, low: int) -> None:
-    """They are the smallest b with 2^b >= 2^bits / size / 2, by hand: 2^24 / 800 / 2 = 10,486 <= 2^14."""
+    """The smallest b with 2^b >= 2^bits / size / 2, by hand: 2^24 / 800 / 2 = 10,486 <= 2^14."""
     assert int(low_bits(_u(bits), _u(size))) == low
 
 
 def test_gaps_by_hand() -> None:
-    """3, 3 and 12 are the gaps 3, 0 and 9: with two low bits 11, 00 and 01, then no, no and two zeros before a one."""
+    """3, 3 and 12 have the gaps 3, 0 and 9: two low bits each (11, 00, 01), then 0, 0 and 2 zeros before a one."""
     words, values = _zeros(), np.array([3, 3, 12, 99], np.uint32)
     end = put_ascending(words, _u(0), values, _u(3), _u(2))
     # Lowest bit first: 3 is 11, 0 is 00, 1 is 10.
@@ -101,7 +101,7 @@ _ASCENDING = st.lists(st.integers(0, 2**32 - 1), max_size=300).map(sorted)
 
 @given(_ASCENDING, st.integers(12, 32), st.integers(0, 63))
 def test_ascending_values_come_back(values: list[int], low: int, start: int) -> None:
-    """Ascending values come back, wherever they begin, within the bits that were foretold."""
+    """Ascending values are read back, wherever they begin, and take at most the predicted number of bits."""
     row = np.array([*values, 7], np.uint32)
     length = _u(len(values))
     most = int(ascending_bits(row, length, _u(low)))
@@ -115,7 +115,7 @@ def test_ascending_values_come_back(values: list[int], low: int, start: int) -> 
 
 
 def test_uniform_hashes_take_hardly_more_than_they_must() -> None:
-    """The smallest 256 of 800 uniform values take at most 2% more than the logarithm of how many sets there are."""
+    """The smallest 256 of 800 uniform values take at most 2% more than the log of the number of possible sets."""
     rng = np.random.default_rng(5)
     low, taken = _u(low_bits(_u(24), _u(800))), []
     for _ in range(50):
@@ -128,7 +128,7 @@ def test_uniform_hashes_take_hardly_more_than_they_must() -> None:
 
 
 def test_values_that_end_too_late_are_damaged() -> None:
-    """Where the ones are missing, or come behind the end, reading says so, and looks at no word behind the margin."""
+    """If ones are missing or come too late, the end is beyond the given one, and nothing past the margin is read."""
     values = np.array([1, 2, 3], np.uint32)
     for words in (_zeros()[: 2 + MARGIN_BITS // 64], np.full(2 + MARGIN_BITS // 64, 2**63, np.uint64)):
         assert int(get_ascending(words, _u(0), _u(100), values, _u(3), _u(4))) > 100

@@ -1,4 +1,4 @@
-"""Promises of the command line: exit codes, what goes where, and messages that a user can act on."""
+"""The command line: exit codes, what goes to which stream, and messages that a user can act on."""
 
 import errno
 import gzip
@@ -35,7 +35,7 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Run a command in this process, with an environment that has no settings."""
+    """Return a function that runs a command in this process, without settings in the environment."""
     for module in ("parts", "explain"):
         monkeypatch.setattr(f"stream_dedup.engine.{module}.Fingerprinter", cached_fingerprinter)
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
@@ -43,7 +43,7 @@ def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monk
 
 @pytest.fixture
 def articles(tmp_path: Path) -> Path:
-    """Three records: an article, its copy, and one that is broken."""
+    """Return a file of three records: an article, its copy, and a broken one."""
     path = tmp_path / "articles.jsonl"
     rows = [{"id": "a", "body": _BODY}, {"id": "b", "body": _BODY.replace("，", " ")}, {"id": "c"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -62,7 +62,7 @@ def _one_line(text: str) -> str:
 
 
 def test_config_prints_the_effective_settings(invoke: Invoke) -> None:
-    """`config --print` gives the settings as JSON on standard output, secrets left out."""
+    """`config --print` prints the settings as JSON on standard output, without secrets."""
     result = invoke("config", "--print", "-s", "commit.articles=7", "-s", "kafka.sasl.password=hunter2")
     assert result.exit_code == 0
     shown = json.loads(result.stdout)
@@ -71,7 +71,7 @@ def test_config_prints_the_effective_settings(invoke: Invoke) -> None:
 
 
 def test_config_reads_file_and_environment(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file comes from --config, the environment from the process, flags have the last word."""
+    """The file comes from --config, the environment from the process, and flags override both."""
     file = tmp_path / "s.toml"
     file.write_text("[commit]\narticles = 1\ninterval_ms = 2\n[http]\nport = 3\n")
     monkeypatch.setenv("STREAM_DEDUP_COMMIT__INTERVAL_MS", "22")
@@ -81,7 +81,7 @@ def test_config_reads_file_and_environment(invoke: Invoke, tmp_path: Path, monke
 
 
 def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
-    """`config --check` exits with 0, prints nothing on standard output, and says so on standard error."""
+    """`config --check` exits with 0 and reports on standard error, with nothing on standard output."""
     result = invoke("config", "--check", "-c", _ROOT / "config" / "stream-dedup.toml")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "valid" in result.stderr
@@ -100,7 +100,7 @@ def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
     ],
 )
 def test_wrong_settings_exit_with_2(command: str, flag: str, message: str, invoke: Invoke, articles: Path) -> None:
-    """Every command refuses wrong settings before it does anything, with one line a fault."""
+    """Every command refuses invalid settings before doing anything, with one line per fault."""
     arguments = {"dedup": [articles, "-o", articles.parent / "out"], "explain": _texts(articles.parent)}
     result = invoke(command, *arguments.get(command, []), "-s", flag)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -109,21 +109,21 @@ def test_wrong_settings_exit_with_2(command: str, flag: str, message: str, invok
 
 
 def test_wrong_regular_expression_exits_with_2(invoke: Invoke) -> None:
-    """A topic pattern that cannot be compiled is a wrong setting like others."""
+    """A topic pattern that does not compile is an invalid setting like any other."""
     result = invoke("config", "--check", "-s", "input.topics=^news(")
     assert result.exit_code == 2
     assert "input.topics" in result.stderr
 
 
 def test_every_fault_has_its_line(invoke: Invoke) -> None:
-    """Several faults are shown at once."""
+    """Several faults are reported at once."""
     result = invoke("config", "--check", "-s", "commit.articles=0", "-s", "http.port=-1")
     assert result.exit_code == 2
     assert result.stderr.count("error:") == 2
 
 
 def test_faults_beyond_bounds_have_their_lines_too(invoke: Invoke) -> None:
-    """Files that are missing and properties that are refused, by whomever, are shown at once."""
+    """Missing files and properties refused by any library are all reported at once."""
     flags = ("text.stop_words=nowhere.txt", "text.boilerplate=nowhere.txt", "kafka.acks=1", "kafka.nonsense=1")
     result = invoke("config", "--check", *(argument for flag in flags for argument in ("-s", flag)))
     assert result.exit_code == 2
@@ -141,7 +141,7 @@ def test_reference_is_the_page_of_all_settings(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("avro", "AVRO"), ("protobuf", "PROTOBUF"), ("json-schema", "JSON")])
 def test_config_prints_what_registers_a_schema(name: str, kind: str, invoke: Invoke) -> None:
-    """It is the body of the registry's request; where nothing is registered the command says so."""
+    """It prints the body of the registry's request; if the format needs no schema, the command says so."""
     flags = ("--set", f"output.format={name}", "--set", "registry.url=http://r:8081")
     printed = json.loads(invoke("config", *flags, "--schema", "cluster").stdout)
     assert (printed.keys(), printed["schemaType"]) == ({"schema", "schemaType"}, kind)
@@ -151,7 +151,7 @@ def test_config_prints_what_registers_a_schema(name: str, kind: str, invoke: Inv
 
 @pytest.mark.slow
 def test_formats_without_their_packages_name_the_extra() -> None:
-    """Before anything starts, and only where a setting wants them."""
+    """The error comes before anything starts, and only if a setting needs the packages."""
     code = "import sys; sys.modules['fastavro'] = None; from stream_dedup.cli.main import main; main()"
 
     def check(*flags: str) -> "subprocess.CompletedProcess[str]":
@@ -166,7 +166,7 @@ def test_formats_without_their_packages_name_the_extra() -> None:
 
 @pytest.mark.slow
 def test_service_of_json_loads_no_package_of_a_format() -> None:
-    """They are an extra, and take half a second to load; the API has a process of its own."""
+    """They are an extra and take half a second to load; the API runs in a process of its own."""
     code = (
         "import sys, stream_dedup.api.process, stream_dedup.stream.service, stream_dedup.settings as s; "
         "import stream_dedup.stream.formats as w; w.Formats(s.Settings()).decoder(); "
@@ -177,14 +177,14 @@ def test_service_of_json_loads_no_package_of_a_format() -> None:
 
 
 def test_help_is_shown_as_it_is_written(invoke: Invoke) -> None:
-    """What stands in brackets is no markup, and a paragraph is filled whatever lines the source has."""
+    """Brackets are not interpreted as markup, and paragraphs are reflowed."""
     assert "[default: the sample's, or 0.55]" in _one_line(invoke("plan", "--help").stdout.replace("│", " "))
     assert "Filters may be repeated: a decision must" in invoke("tail", "--help").stdout
 
 
 @pytest.mark.slow
 def test_help_and_completion_load_no_engine() -> None:
-    """Whoever presses Tab, asks a command's help or misspells a setting waits for no compiled loops and no clients."""
+    """Completion, help and misspelt settings must not wait for compiled loops or clients to load."""
     code = """
 import sys
 from typer.main import get_command
@@ -209,11 +209,11 @@ print(sorted(engine & set(sys.modules)))
 
 
 def test_package_gives_the_engine_when_it_is_asked_for() -> None:
-    """`from stream_dedup import Deduplicator` is the engine's own; it is listed, and names that are not are refused."""
+    """`from stream_dedup import Deduplicator` gives the engine's class; it is listed, and unknown names are refused."""
     assert stream_dedup.Deduplicator is Deduplicator
     assert set(stream_dedup.__all__) <= set(dir(stream_dedup))
     with pytest.raises(AttributeError, match="'stream_dedup' has no attribute 'Dedupe'"):
-        stream_dedup.Dedupe  # noqa: B018  # to look is the test
+        stream_dedup.Dedupe  # noqa: B018  # the access is the test
 
 
 def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
@@ -227,14 +227,14 @@ def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_
 
 
 def test_dedup_goes_on_from_its_state(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """With --state a second run knows the articles of the first."""
+    """With --state, a second run knows the articles of the first."""
     for name in ("1", "2"):
         assert invoke("dedup", articles, "-o", tmp_path / name, "--state", tmp_path / "state").exit_code == 0
     assert (tmp_path / "2" / "unique.jsonl").read_text() == ""
 
 
 def test_dedup_tells_that_there_were_no_records(invoke: Invoke, tmp_path: Path) -> None:
-    """Of an empty file nothing can be judged, and that is no error: but it is said, and the results are there."""
+    """An empty file is not an error, but it is reported, and the result files exist."""
     (tmp_path / "empty.jsonl").write_bytes(b"")
     result = invoke("dedup", tmp_path / "empty.jsonl", "-o", tmp_path / "out")
     assert result.exit_code == 0
@@ -245,7 +245,7 @@ def test_dedup_tells_that_there_were_no_records(invoke: Invoke, tmp_path: Path) 
 def test_dedup_tells_that_nothing_was_left(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that ended when all was written, before it could say so: the same command has nothing to judge."""
+    """If a run fails after writing everything but before recording that, the same command finds nothing left to do."""
     command = ("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     with monkeypatch.context() as ended:
         ended.setattr("stream_dedup.files.run_positions.RunPositions.finished", _full)
@@ -260,7 +260,7 @@ def _full(*_: object) -> None:
 
 
 def test_dedup_refuses_to_overwrite(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Existing results end the run with 2 and the advice to choose another directory."""
+    """If results already exist, the command exits with 2 and suggests another directory."""
     invoke("dedup", articles, "-o", tmp_path / "out")
     result = invoke("dedup", articles, "-o", tmp_path / "out")
     assert result.exit_code == 2
@@ -280,7 +280,7 @@ def test_dedup_names_a_file_that_it_cannot_read(
 
 
 def test_dedup_on_a_state_in_use_exits_with_3(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Another process's state is told apart from other errors by its exit code."""
+    """A state in use by another process has its own exit code."""
     with Deduplicator(tmp_path / "state"):
         result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     assert result.exit_code == 3
@@ -288,7 +288,7 @@ def test_dedup_on_a_state_in_use_exits_with_3(invoke: Invoke, articles: Path, tm
 
 
 def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Fingerprints of other settings cannot be compared: the message names the setting and both values."""
+    """Fingerprints of other settings are not comparable; the message names the setting and both values."""
     invoke("dedup", articles, "-o", tmp_path / "1", "--state", tmp_path / "state")
     result = invoke("dedup", articles, "-o", tmp_path / "2", "--state", tmp_path / "state", "-s", "sketch.gram=4")
     assert result.exit_code == 1
@@ -296,7 +296,7 @@ def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, article
 
 
 def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """`status`, `state stats`, `verify` and `snapshot` take a state that `dedup` has made; the copy can go on."""
+    """`status`, `state stats`, `verify` and `snapshot` accept a state made by `dedup`; the copy can be continued."""
     invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     flags = ("--set", f"state.directory={tmp_path / 'state'}")
     stats = json.loads(invoke("state", "stats", "--json", *flags).stdout)
@@ -316,7 +316,7 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
 
 
 def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """There is no changelog that `state restore` could make it from."""
+    """There is no changelog for `state restore` to use, so the advice is to run `dedup --state` again."""
     invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     with RocksStore(tmp_path / "state") as store:
         key, _ = next(store.items(Family.ENTRIES))
@@ -331,7 +331,7 @@ def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles:
 def test_no_state_of_a_service_is_made_in_one_of_files(
     command: str, invoke: Invoke, articles: Path, tmp_path: Path
 ) -> None:
-    """No start would take it: refused as `run` refuses such a directory, before a broker is asked."""
+    """No service could start from it, so it is refused as `run` would, before a broker is contacted."""
     state = tmp_path / "state"
     invoke("dedup", articles, "-o", tmp_path / "out", "--state", state)
     before = sorted(state.iterdir())
@@ -343,14 +343,14 @@ def test_no_state_of_a_service_is_made_in_one_of_files(
 
 
 def test_dedup_makes_no_state_for_files_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
-    """A misspelt name is told before anything is made."""
+    """A misspelt file name is reported before anything is created."""
     result = invoke("dedup", tmp_path / "none.jsonl", "-o", tmp_path / "out", "--state", tmp_path / "state")
     assert (result.exit_code, "none.jsonl" in result.stderr) == (2, True)
     assert not (tmp_path / "state").exists()
 
 
 def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Of a packed file that is cut the summary tells what is in the results, beside the error."""
+    """If a compressed file is truncated, the summary counts what is in the results, beside the error."""
     packed = gzip.compress(b"".join(articles.read_bytes() for _ in range(50)), 0)
     (tmp_path / "cut.jsonl.gz").write_bytes(packed[: len(packed) // 2])
     result = invoke("dedup", tmp_path / "cut.jsonl.gz", "-o", tmp_path / "out")
@@ -358,7 +358,7 @@ def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: P
 
 
 def test_explain_as_json_is_what_explain_computes(invoke: Invoke, tmp_path: Path) -> None:
-    """`explain --json` prints the fields of the explanation, rounded."""
+    """`explain --json` prints the rounded fields of the explanation."""
     result = invoke("explain", *_texts(tmp_path), "--json")
     assert result.exit_code == 0, result.output
     shown, expected = json.loads(result.stdout), explain(_BODY, _BODY[:20], Settings())
@@ -372,7 +372,7 @@ def test_explain_as_json_is_what_explain_computes(invoke: Invoke, tmp_path: Path
 
 
 def test_explain_for_people_shows_verdict_and_bits(invoke: Invoke, tmp_path: Path) -> None:
-    """Without --json the verdict, both fingerprints in binary and the heaviest words are shown."""
+    """Without --json, the verdict, both fingerprints in binary and the heaviest words are shown."""
     result = invoke("explain", *reversed(_texts(tmp_path)))
     expected = explain(_BODY[:20], _BODY, Settings())
     assert result.exit_code == 0, result.output
@@ -383,7 +383,7 @@ def test_explain_for_people_shows_verdict_and_bits(invoke: Invoke, tmp_path: Pat
 
 @pytest.mark.slow
 def test_explain_in_a_pipe_has_lines_of_any_length(tmp_path: Path) -> None:
-    """Where no terminal reads along a name of 100 letters stands behind its fingerprint, whole."""
+    """If output is not a terminal, a name of 100 letters is printed in full beside its fingerprint."""
     paths = _texts(tmp_path)
     names = ["a" * 100, "b" * 100]
     files = [path.rename(tmp_path / name) for path, name in zip(paths, names, strict=True)]
@@ -395,7 +395,7 @@ def test_explain_in_a_pipe_has_lines_of_any_length(tmp_path: Path) -> None:
 
 
 def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
-    """A missing file, a text that is no UTF-8 and a missing state directory are named."""
+    """A missing file, a text that is not UTF-8 and a missing state directory are named."""
     first, second = _texts(tmp_path)
     result = invoke("explain", first, tmp_path / "none.txt")
     assert (result.exit_code, "none.txt: there is no such file" in _one_line(result.stderr)) == (2, True)
@@ -410,7 +410,7 @@ def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path)
 
 
 def test_explain_does_not_write_into_a_directory_that_is_no_state(invoke: Invoke, tmp_path: Path) -> None:
-    """A directory given by mistake as --state is refused and stays as it was."""
+    """A directory passed by mistake as --state is refused and left unchanged."""
     first, second = _texts(tmp_path)
     mistaken = tmp_path / "documents"
     mistaken.mkdir()
@@ -431,13 +431,13 @@ def test_unknown_option_exits_with_2(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("name", [r"a\[/b].jsonl", "[bold]a.jsonl", ":smile:.jsonl", "a[/].txt"])
 def test_names_are_shown_as_they_are(name: str, invoke: Invoke, tmp_path: Path) -> None:
-    """Whatever stands in them that rich would take for markup or for a picture."""
+    """Nothing in a name is interpreted by rich as markup or emoji."""
     result = invoke("dedup", name, "-o", tmp_path / "out")
     assert (result.exit_code, result.stderr.startswith(f"error: {name}: ")) == (2, True)
 
 
 def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke, tmp_path: Path) -> None:
-    """What was judged before its end counts too; a run of nothing else fails."""
+    """A resumed run counts what was judged before; a run of nothing but dead letters fails."""
     file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
     file.write_text('{"id": "a", "body": "今天下雨。"}\n{"id": "b"}\n', encoding="utf-8")
     command = ["dedup", file, "-o", out, "--state", state, "-s", "commit.articles=1"]
@@ -461,7 +461,7 @@ def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke
 
 @pytest.mark.parametrize("option", ["--out", "--state"])
 def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """As a variable of the shell that is not set gives one: it would be the directory where one is."""
+    """An unset shell variable gives an empty path, which would mean the current directory."""
     command = {"--out": tmp_path / "out", "--state": tmp_path / "state", option: ""}
     result = invoke("dedup", articles, *(part for pair in command.items() for part in pair))
     assert result.exit_code == 2
@@ -470,7 +470,7 @@ def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_
 
 @pytest.mark.parametrize(("directory", "told"), [("", "the path is empty"), ("\udcff", "it is not valid UTF-8")])
 def test_snapshot_into_what_is_no_path_is_refused(directory: str, told: str, invoke: Invoke) -> None:
-    """As for `dedup`: an empty one would copy the state to where one is, and RocksDB takes UTF-8 alone."""
+    """As for `dedup`: an empty path would copy the state to the current directory, and RocksDB requires UTF-8."""
     result = invoke("state", "snapshot", directory)
     assert (result.exit_code, told in _one_line(result.stderr)) == (2, True)
 
@@ -478,7 +478,7 @@ def test_snapshot_into_what_is_no_path_is_refused(directory: str, told: str, inv
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux, on which nothing can be written")
 @pytest.mark.parametrize("arguments", [("--help",), ("config", "--print"), ("config", "--reference")])
 def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
-    """With an exit code, also of what no work guards."""
+    """The exit code is set too, even where output is written outside of a command's own error handling."""
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "stream_dedup", *arguments]
         run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -492,7 +492,7 @@ def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, .
     [("--help",), ("config", "--print"), ("config", "--reference"), ("plan", "--articles=5", "--recall=0.9")],
 )
 def test_whoever_reads_along_may_go(arguments: tuple[str, ...]) -> None:
-    """A pipe that is closed ends a command without a word, by the exit code of others that it ends: it is no fault."""
+    """A closed pipe is not an error: the command exits silently, with the usual exit code of SIGPIPE."""
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "stream_dedup", *arguments]
@@ -520,7 +520,7 @@ time.sleep(60)
 
 @pytest.mark.slow
 def test_signal_waits_for_nobody_who_is_drawing() -> None:
-    """A thread that draws bars may wait for what the interrupted one holds: so neither is waited for."""
+    """A thread that draws bars may be waiting for a lock of the interrupted one, so neither is waited for."""
     command = [sys.executable, "-c", _DRAWING]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -559,7 +559,7 @@ main()
 
 @pytest.mark.slow
 def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Path) -> None:
-    """Python drops what is raised there: an end by an exception would be lost."""
+    """Python drops exceptions raised in a finalizer, so the signal must not rely on one."""
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
     )
@@ -595,7 +595,7 @@ main()
 def test_signal_is_heard_while_an_engine_is_opened(
     command: tuple[str, ...], number: signal.Signals, tmp_path: Path
 ) -> None:
-    """An exception would be lost there, or end in a crash: a command ends at once, with the exit code of the signal."""
+    """An exception there could be lost or crash, so the command exits at once, with the exit code of the signal."""
     file = tmp_path / "in.jsonl"
     file.write_text("".join(f'{{"id": "{number}", "body": "正文{number}"}}\n' for number in range(100)), "utf-8")
     done = subprocess.run(

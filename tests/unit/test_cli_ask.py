@@ -1,4 +1,4 @@
-"""Promises of the command line's questions to a state: what is told, in which form, and with which exit code."""
+"""Queries to a state on the command line: what is printed, in which form, and with which exit code."""
 
 import json
 import os
@@ -37,8 +37,8 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state of a story with two copies, and another story, as `stream-dedup dedup --state` leaves it."""
-    directory = tmp_path_factory.mktemp("state") / "0badcafe"  # a digest of no settings
+    """Return a state of a story with two copies, and another story, as left by `stream-dedup dedup --state`."""
+    directory = tmp_path_factory.mktemp("state") / "0badcafe"  # not the digest of any settings
     bodies = {"一": _STORY, "two": f"【转载】{_STORY}", "三": _STORY[:70], "else": _OTHER}
     with Deduplicator(directory) as engine:
         for minute, (name, body) in enumerate(bodies.items()):
@@ -52,7 +52,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def invoke(
     state: Path, cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Invoke:
-    """Ask that state in this process; no service runs beside it."""
+    """Return a function that queries that state in this process; no service runs beside it."""
     monkeypatch.setattr("stream_dedup.engine.explain.Fingerprinter", cached_fingerprinter)
     own = ("-s", f"state.directory={state}", "-s", "http.port=1", "-s", "kafka.bootstrap.servers=127.0.0.1:1")
     return lambda *arguments, **others: CliRunner().invoke(app, [*map(str, arguments), *own], input=others.get("input"))
@@ -60,7 +60,7 @@ def invoke(
 
 @pytest.mark.slow
 def test_status_tells_how_far_the_state_has_come(invoke: Invoke) -> None:
-    """Articles, entries and the stream's time are those that were put in; at rest the rate is nothing."""
+    """Articles, entries and stream time are those that were added; at rest the rate is 0."""
     result = invoke("status", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -72,11 +72,11 @@ def test_status_tells_how_far_the_state_has_come(invoke: Invoke) -> None:
 
 
 def test_article_is_told_with_its_link(invoke: Invoke) -> None:
-    """A copy's relation, what it copies and where its message was are told, for machines and for people."""
+    """A copy's relation, its original and the position of its message are given, in JSON and in text."""
     told = json.loads(invoke("article", "三", "--json").stdout)
     assert (told["decision"], told["relation"], told["canonical"]) == ("duplicate", "contained", "一")
     assert told["message"] == {"topic": "news.jsonl", "partition": 0, "offset": 3}
-    # The stream stood at the third article, whenever the test runs.
+    # The stream was at the third article, whenever the test runs.
     assert told["stream_time"] == told["link"]["stream_time"] == "2026-10-15T08:02:00.000Z"
     shown = invoke("article", "三").stdout
     assert "stream's time  2026-10-15 08:02:00" in shown
@@ -85,7 +85,7 @@ def test_article_is_told_with_its_link(invoke: Invoke) -> None:
 
 
 def test_cluster_has_its_members_in_the_order_of_publication(invoke: Invoke) -> None:
-    """Asked for any of its articles, a cluster names all, the first published first, each with its link."""
+    """A query for any of its articles lists the whole cluster in order of publication, each with its link."""
     told = json.loads(invoke("cluster", "two", "--json").stdout)
     assert [member["id"] for member in told["members"]] == ["一", "two", "三"]
     assert [member["link"] and member["link"]["relation"] for member in told["members"]] == [None, "near", "contained"]
@@ -95,7 +95,7 @@ def test_cluster_has_its_members_in_the_order_of_publication(invoke: Invoke) -> 
 
 
 def test_cluster_is_shown_in_parts(invoke: Invoke) -> None:
-    """--limit and --offset choose members, and what is left out is said."""
+    """--limit and --offset select members, and the output says what is left out."""
     shown = invoke("cluster", "一", "--limit", "1", "--offset", "1").stdout
     assert "2026-10-15 08:01:00" in shown
     assert "2026-10-15 08:02:00   三" not in shown
@@ -105,7 +105,7 @@ def test_cluster_is_shown_in_parts(invoke: Invoke) -> None:
 @pytest.mark.parametrize("source", ["file", "standard input"])
 @pytest.mark.slow
 def test_similar_text_is_found_and_not_remembered(source: str, invoke: Invoke, tmp_path: Path) -> None:
-    """A text out of a file or a pipe is told what it is like, the likest first, and nothing is added."""
+    """For a text from a file or a pipe, similar articles are listed, the most similar first; nothing is added."""
     text = f"本报讯：{_STORY}"
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
     where = tmp_path / "text.txt" if source == "file" else "-"
@@ -117,7 +117,7 @@ def test_similar_text_is_found_and_not_remembered(source: str, invoke: Invoke, t
 
 
 def test_text_like_nothing_would_be_unique(invoke: Invoke) -> None:
-    """A text of its own is said to resemble no known article."""
+    """A text of its own is reported to resemble no known article."""
     shown = invoke(
         "similar", "-", input="全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别的故事毫无相似之处。"
     ).stdout
@@ -134,7 +134,7 @@ def test_text_like_nothing_would_be_unique(invoke: Invoke) -> None:
     ],
 )
 def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most: int, invoke: Invoke) -> None:
-    """The bounds that the API's page of paths promises hold here too."""
+    """The limits in the API's description of its paths also apply here."""
     assert invoke(*arguments, str(most), input=_STORY).exit_code == 0
     refused = invoke(*arguments, str(most + 1), input=_STORY)
     assert (refused.exit_code, f"equal to {most} " in " ".join(refused.stderr.split())) == (2, True)
@@ -166,13 +166,13 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
 def test_error_is_one_line_with_its_exit_code(
     arguments: tuple[str, ...], code: int, message: str, invoke: Invoke
 ) -> None:
-    """What cannot be answered is said on standard error; 2 is a mistake of usage, 1 any other reason."""
+    """Failures are reported on standard error: exit code 2 for wrong usage, 1 for any other reason."""
     result = invoke(*arguments, input=" \n")
     assert (result.exit_code, result.stdout) == (code, "")
     assert message in " ".join(result.stderr.split())
 
 
-_NO_UTF8 = "\udcff"  # as Python reads an argument's byte ff
+_NO_UTF8 = "\udcff"  # as Python reads the byte ff in an argument
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ _NO_UTF8 = "\udcff"  # as Python reads an argument's byte ff
     ],
 )
 def test_names_that_none_can_have_are_refused(arguments: tuple[str, ...], message: str, invoke: Invoke) -> None:
-    """As by HTTP: they are no articles that nobody knows, and no fault of ours."""
+    """As by HTTP, invalid ids are neither unknown articles nor internal errors."""
     result = invoke(*arguments, input=_STORY)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in " ".join(result.stderr.replace("│", " ").split())
@@ -204,14 +204,14 @@ def test_names_that_none_can_have_are_refused(arguments: tuple[str, ...], messag
     ],
 )
 def test_text_that_would_be_no_article_is_like_none(arguments: tuple[str, ...], message: str, invoke: Invoke) -> None:
-    """The stream would refuse it: to call it unique would be wrong."""
+    """The stream would refuse such a text, so it must not be called unique."""
     result = invoke("similar", "-", *arguments, input=_STORY)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in " ".join(result.stderr.split())
 
 
 def test_directory_without_a_state_is_named(tmp_path: Path) -> None:
-    """Asked where there is no state, a command says where it looked and how one comes there."""
+    """Without a state, the message says where it was looked for and how to create one."""
     result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={tmp_path}"])
     assert result.exit_code == 1
     assert str(tmp_path) in result.stderr
@@ -219,14 +219,14 @@ def test_directory_without_a_state_is_named(tmp_path: Path) -> None:
 
 
 def test_state_of_other_settings_is_named(state: Path) -> None:
-    """Asked with settings that are not the service's, a command names the states that are there."""
+    """With settings that are not the service's, the message names the states that exist."""
     result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={state.parent}"])
     assert result.exit_code == 1
     assert f"there are states of other settings ({state})" in result.stderr
 
 
 def test_differences_of_two_files_are_shown(invoke: Invoke, tmp_path: Path) -> None:
-    """`explain A B` ends with both texts as one, in which a swapped word is marked."""
+    """The output of `explain A B` ends with both texts merged and a swapped word marked."""
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
     first.write_text(_STORY, encoding="utf-8")
     second.write_text(_STORY.replace("静音排烟机", "二手冰柜"), encoding="utf-8")
@@ -289,7 +289,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 )
 @pytest.mark.slow
 def test_bash_itself_completes_values(words: tuple[str, ...], completed: set[str], tmp_path: Path) -> None:
-    """To bash name=value are three words, of which it replaces the last."""
+    """Bash splits name=value into three words and replaces only the last."""
     command = tmp_path / "stream-dedup"
     code = "from stream_dedup.cli.main import app; app(prog_name='stream-dedup')"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}"\n')

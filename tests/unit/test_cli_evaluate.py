@@ -1,4 +1,4 @@
-"""Promises of the command line's `evaluate`: what goes where, exit codes, and messages that a user can act on."""
+"""The `evaluate` commands: what goes to which stream, exit codes, and messages that a user can act on."""
 
 import json
 import os
@@ -22,13 +22,13 @@ Invoke = Callable[..., Result]
 
 @pytest.fixture
 def invoke() -> Invoke:
-    """Run a command of `evaluate` in this process."""
+    """Return a function that runs an `evaluate` command in this process."""
     return lambda *arguments: CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
 
 
 @pytest.fixture
 def articles(tmp_path: Path, bodies: list[str]) -> Path:
-    """Thirty articles without labels."""
+    """Return a file of thirty articles without labels."""
     rows = [{"id": str(n), "body": body} for n, body in enumerate(sorted(bodies, key=len)[-30:])]
     path = tmp_path / "news.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -41,7 +41,7 @@ def _plain(result: Result) -> str:
 
 @pytest.mark.slow
 def test_run_makes_reposts_and_writes_a_report(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Tables on the terminal; CSV, JSON, a page and Markdown in files; exit code 0."""
+    """Tables go to the terminal; CSV, JSON, a page and Markdown to files; the exit code is 0."""
     out, markdown = tmp_path / "out", tmp_path / "markdown"
     names = ("-a", "chars/5-grams/jaccard", "-a", "rjieba/none/cosine")
     result = invoke("run", articles, "-o", out, *names, "--replaced", 0, "-j", 1, "--markdown", markdown)
@@ -56,7 +56,7 @@ def test_run_makes_reposts_and_writes_a_report(invoke: Invoke, articles: Path, t
 
 
 def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """`make` writes what `run` would have made: both give the same scores, and the results of one serve the other."""
+    """`make` writes the set that `run` would make: both give the same scores and share their results."""
     labelled = tmp_path / "labelled.jsonl"
     options = ("--seed", 3, "-e", "truncate:0.5,0.7", "-e", "retitle")
     assert invoke("make", articles, "-o", labelled, *options).exit_code == 0
@@ -72,7 +72,7 @@ def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp
 def test_failed_algorithm_is_told_by_the_exit_code(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that breaks: exit code 1 and its message; the other has its result, and there is a report."""
+    """If one algorithm fails, the exit code is 1 and its message is shown; the other has a result in the report."""
     whole = Comparison.similarities
 
     def broken(self: Comparison, features: Features, rows: slice) -> object:
@@ -89,7 +89,7 @@ def test_failed_algorithm_is_told_by_the_exit_code(
 
 
 def test_missing_segmenter_is_no_failure(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """What is not installed here is named with the way to get it; exit code 0."""
+    """What is not installed is listed with how to install it; the exit code is 0."""
     result = invoke("run", articles, "-o", tmp_path / "out", "-a", "hanlp-crf/none/jaccard", "--replaced", 0, "-j", 1)
     assert result.exit_code == 0
     assert "not available" in result.stdout
@@ -97,7 +97,7 @@ def test_missing_segmenter_is_no_failure(invoke: Invoke, articles: Path, tmp_pat
 
 
 def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """`report` shows a run again without computing."""
+    """`report` shows a finished run without recomputing it."""
     invoke("run", articles, "-o", tmp_path / "out", "-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1)
     result = invoke("report", tmp_path / "out", "--findings")
     assert result.exit_code == 0
@@ -127,7 +127,7 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
 def test_mistakes_are_told_in_a_line(
     invoke: Invoke, articles: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
-    """The wrong value and what is allowed, the exit code of wrong usage, and nothing written."""
+    """The wrong value, what is allowed, the exit code of wrong usage, and nothing written."""
     result = invoke("run", articles, "-o", tmp_path / "out", *arguments)
     assert result.exit_code == 2
     assert message in _plain(result)
@@ -136,7 +136,7 @@ def test_mistakes_are_told_in_a_line(
 
 
 def test_wrong_label_is_told_with_its_line(invoke: Invoke, tmp_path: Path) -> None:
-    """The file, the line and what is wrong."""
+    """The message names the file, the line and the fault."""
     path = tmp_path / "labelled.jsonl"
     path.write_text('{"id": "a", "body": "新闻", "cluster": "k"}\n{"id": "a", "body": "消息", "cluster": "k"}\n')
     result = invoke("run", path, "-o", tmp_path / "out")
@@ -146,7 +146,7 @@ def test_wrong_label_is_told_with_its_line(invoke: Invoke, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_report_is_written_though_nobody_reads_the_tables(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Who looks at the first lines of them alone (`| head`) has the page and the Markdown."""
+    """If standard output closes early (`| head`), the page and the Markdown are written all the same."""
     out = tmp_path / "out"
     assert invoke("run", articles, "-o", out, "-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1).exit_code == 0
     (out / "report.html").unlink()
@@ -169,7 +169,7 @@ def test_report_is_written_though_nobody_reads_the_tables(invoke: Invoke, articl
 
 
 def test_other_directory_is_refused(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """Neither a run nor `make` writes over what is there."""
+    """Neither `run` nor `make` overwrites existing files."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").write_text("dear")
     result = invoke("run", articles, "-o", tmp_path / "out", "-a", "chars/5-grams/jaccard")
@@ -180,7 +180,7 @@ def test_other_directory_is_refused(invoke: Invoke, articles: Path, tmp_path: Pa
 
 
 def test_list_shows_what_there_is(invoke: Invoke) -> None:
-    """Segmenters with what is missing, operators, configurations; algorithms by pattern."""
+    """Segmenters with what is missing, operators and configurations; algorithms by pattern."""
     listed = _plain(invoke("list"))
     for name in ("jieba-precise", "hanlp-crf", "HANLP_CRF_MODEL", "truncate", "engine/default", "kgram-improved"):
         assert name in listed
@@ -188,7 +188,7 @@ def test_list_shows_what_there_is(invoke: Invoke) -> None:
 
 
 def test_name_that_no_labelled_set_may_have_is_wrong_usage(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """The message says which names there may be."""
+    """The message says which names are allowed."""
     result = invoke("make", articles, "-o", tmp_path / "labelled.txt")
     assert result.exit_code == 2
     assert "labelled sets are written to .jsonl" in _plain(result)
@@ -196,7 +196,7 @@ def test_name_that_no_labelled_set_may_have_is_wrong_usage(invoke: Invoke, artic
 
 
 def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
-    """The same message and exit code as where they are to be run."""
+    """The message and exit code are the same as when running them."""
     result = invoke("list", "-a", "nosuch/*")
     assert result.exit_code == 2
     assert "'nosuch/*' matches no algorithm" in _plain(result)
@@ -204,15 +204,15 @@ def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
 
 @pytest.mark.slow
 def test_service_starts_without_the_extra() -> None:
-    """The command line and the service import none of the packages that only `evaluate` takes."""
+    """Neither the command line nor the service imports a package that only `evaluate` needs."""
     code = "import sys, stream_dedup.cli.main, stream_dedup.stream.service; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_ROOT).stdout
-    # numba looks whether there is a scipy, and leaves it at that.
+    # numba checks whether scipy exists, and nothing more.
     assert not {"scipy.sparse", "sklearn", "joblib", "matplotlib", "jinja2", "pypinyin"} & set(loaded.split())
 
 
 def test_missing_extra_is_told(invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without scipy the message is the command that installs it."""
+    """Without scipy, the message is the command that installs it."""
     for name in [name for name in sys.modules if name.startswith("stream_dedup.evaluate")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "scipy", None)

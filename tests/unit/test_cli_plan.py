@@ -1,4 +1,4 @@
-"""Promises of `stream-dedup plan`: settings that can be pasted, JSON, and exit codes."""
+"""`stream-dedup plan`: settings ready to paste, JSON, and exit codes."""
 
 import json
 import time
@@ -23,12 +23,12 @@ def _plan(*arguments: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def _few_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search among keys of 20 bits alone."""
+    """Search only keys of 20 bits."""
     monkeypatch.setattr("stream_dedup.planner.search._PREFIX_BITS", (20,))
 
 
 def test_toml_is_taken_by_the_settings(tmp_path: Path) -> None:
-    """What is printed to be pasted loads, and says what was planned."""
+    """The printed TOML loads as settings, and has the planned values."""
     path = tmp_path / "stream-dedup.toml"
     path.write_text(settings_toml(Shape(6, 22, 96, 14)))
     simhash = load_settings(path).simhash
@@ -36,7 +36,7 @@ def test_toml_is_taken_by_the_settings(tmp_path: Path) -> None:
 
 
 def test_plan_prints_settings_and_what_to_expect() -> None:
-    """The settings come first, as TOML, then a table beside the current settings."""
+    """The settings come first, as TOML, then a table comparing them with the current settings."""
     result = _plan("--articles", "2.5e6", "--recall", "0.9")
     assert result.exit_code == 0
     head, _, rest = result.stdout.partition("expected")
@@ -48,14 +48,14 @@ def test_plan_prints_settings_and_what_to_expect() -> None:
 
 
 def test_no_distance_is_promised_beyond_the_largest() -> None:
-    """16 tables of 16 bits share a key up to distance 3, but what is farther than the largest distance is not found."""
+    """16 tables of 16 bits share a key up to distance 3, but nothing beyond the largest distance is found."""
     shape = ("--set", "simhash.tables=16", "--set", "simhash.prefix_bits=16", "--set", "simhash.max_distance=1")
     lines = _plan("--articles", "1M", "--recall", "0.5", *shape).stdout.splitlines()
     assert [line.split()[-2] for line in lines if "exact keys" in line] == ["1"]
 
 
 def test_distances_are_lines_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a plan was made for stands in a line each, however narrow the terminal: it is searched, and pasted."""
+    """Each assumption is one unwrapped line, however narrow the terminal, so that it can be searched and pasted."""
     monkeypatch.setattr(out, "width", 40)
     lines = _plan("--articles", "1e6", "--recall", "0.5").output.splitlines()
     told = [line for line in lines if line.startswith("Hamming distances")]
@@ -64,7 +64,7 @@ def test_distances_are_lines_of_any_length(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_json_says_the_same() -> None:
-    """The plan reaches the recall, and the index holds one and a half windows of the share that is indexed."""
+    """The plan reaches the recall, and the index holds one and a half windows of the indexed share."""
     result = _plan("--articles", "1_000_000", "--recall", "0.9", "--unique-share", "0.4", "--json")
     plan = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -82,7 +82,7 @@ def test_settings_of_now_are_those_that_are_set() -> None:
 
 
 def test_tables_that_are_off_find_and_take_nothing() -> None:
-    """They are told so, and what is planned switches them on; with tables that are on nothing is said of it."""
+    """The table shows "off" for the current tables, and the plan enables them; otherwise `enabled` is not mentioned."""
     arguments = ("--articles", "1M", "--recall", "0.5", "--set", "simhash.enabled=false")
     plan = json.loads(_plan(*arguments, "--json").stdout)
     on = json.loads(_plan(*arguments[:-2], "--json").stdout)
@@ -94,7 +94,7 @@ def test_tables_that_are_off_find_and_take_nothing() -> None:
 
 
 def test_a_recall_out_of_reach_fails_with_the_best() -> None:
-    """Exit code 1, the best that can be reached, and one line that says so."""
+    """Exit code 1, with one line that gives the best reachable recall."""
     result = _plan("--articles", "50M", "--recall", "0.9999", "--similarity", "0.5", "--json")
     assert result.exit_code == 1
     assert not json.loads(result.stdout)["recall_reached"]
@@ -102,14 +102,14 @@ def test_a_recall_out_of_reach_fails_with_the_best() -> None:
 
 
 def test_limits_that_nothing_keeps_fail() -> None:
-    """A gigabyte of disk does not hold 50 million articles."""
+    """A gigabyte of disk cannot hold 50 million articles."""
     result = _plan("--articles", "50M", "--recall", "0.9", "--disk", "1G")
     assert result.exit_code == 1
     assert "no settings at all stay within them" in result.stderr
 
 
 def test_the_most_articles_are_planned_in_seconds() -> None:
-    """A million million of them take 286,000 runs, which are counted by size and not one by one."""
+    """A trillion articles take 286,000 runs, which are counted by size and not one by one."""
     begun = time.process_time()
     result = _plan("--articles", "1T", "--recall", "0.9", "--unique-share", "1", "--json")
     assert time.process_time() - begun < 30
@@ -117,13 +117,13 @@ def test_the_most_articles_are_planned_in_seconds() -> None:
 
 
 def test_a_sample_that_is_missing_is_named_once() -> None:
-    """Exit code 2, and one line: the path and what is wrong with it."""
+    """Exit code 2, with one line that gives the path and the fault."""
     result = _plan("--articles", "1M", "--recall", "0.9", "--sample", "nowhere.jsonl")
     assert (result.exit_code, result.stderr) == (2, "error: nowhere.jsonl: there is no such file\n")
 
 
 def test_a_sample_of_copies_of_one_article_is_named(tmp_path: Path) -> None:
-    """Exit code 2, as for one with too few articles: there are no unrelated ones to measure."""
+    """Exit code 2, as for a sample that is too small: there are no unrelated articles to measure."""
     path = tmp_path / "same.jsonl"
     body = "".join(f"第{number}句话说的是同一件事情。" for number in range(40))
     path.write_text("".join(json.dumps({"id": number, "body": body}) + "\n" for number in range(100)), "utf-8")
@@ -149,6 +149,6 @@ def test_arguments_out_of_bounds_are_a_usage_error(arguments: tuple[str, ...]) -
 
 @pytest.mark.parametrize("option", ["--articles", "--memory", "--disk"])
 def test_what_is_no_number_is_told_in_our_words(option: str) -> None:
-    """With what to write, and without the name of a class."""
+    """The message says what to write, without the name of a class."""
     told = _plan("--articles", "1M", "--recall", "0.9", option, "many").stderr
     assert f"Invalid value for '{option}': 'many' is not a positive number: write" in told

@@ -1,6 +1,6 @@
-"""Promises of CloudEvents on Kafka: both modes of the protocol binding, and what goes before what.
+"""CloudEvents on Kafka: both modes of the protocol binding, and which value takes precedence.
 
-The messages are those of the binding's own examples, with an article as data.
+The messages are the binding's own examples, with an article as data.
 """
 
 import base64
@@ -56,7 +56,7 @@ def _refused(value: bytes, headers: list[Header]) -> UndecodableError:
     ("value", "headers"), [(json.dumps(_DATA).encode(), _binary()), (_structured(), [_STRUCTURED])], ids=["b", "s"]
 )
 def test_fields_may_be_those_of_the_event_or_of_the_data(value: bytes, headers: list[Header]) -> None:
-    """The paths say which: an attribute has `ce_` before its name, and is looked at nowhere else."""
+    """The path decides: attributes are prefixed with `ce_`, and are not looked for anywhere else."""
     of_event = article(_accepting(**_BY_EVENT), "any", value, headers)
     assert _seen(of_event) == ("e-1", _EARLIER_MS, "//crawler/7", "甲")
     of_data = article(_accepting(), "any", value, headers)
@@ -65,7 +65,7 @@ def test_fields_may_be_those_of_the_event_or_of_the_data(value: bytes, headers: 
 
 
 def test_attribute_goes_before_a_field_of_the_data_of_that_name() -> None:
-    """Without the attribute it is the data's; a message that is no event has only its own."""
+    """Without the attribute, the data's field is used; a message that is not an event has only its own fields."""
     value = json.dumps(_DATA).encode()
     by_subject = _accepting(fields={"id": "ce_subject"})
     assert article(by_subject, "any", value, _binary(subject="of the event")).id == "of the event"
@@ -74,7 +74,7 @@ def test_attribute_goes_before_a_field_of_the_data_of_that_name() -> None:
 
 
 def test_envelope_goes_before_headers() -> None:
-    """Of an event in structured mode the headers are copies, and are not looked at."""
+    """In structured mode, headers are only copies of the attributes and are ignored."""
     headers = [*_binary(id="of the headers", specversion="9"), _STRUCTURED]
     assert article(_accepting(**_BY_EVENT), "any", _structured(), headers).id == "e-1"
 
@@ -86,7 +86,7 @@ def test_last_header_of_a_name_counts() -> None:
 
 
 def test_messages_that_are_no_events_are_read_as_ever() -> None:
-    """So are events where they are not accepted: their headers are like any others."""
+    """Where events are not accepted, an event is an ordinary message, and its headers are like any others."""
     value = json.dumps(_DATA).encode()
     for one, headers in (
         (_accepting(), []),
@@ -100,7 +100,7 @@ def test_messages_that_are_no_events_are_read_as_ever() -> None:
 
 
 def test_data_of_an_event_is_in_the_format_of_its_topic() -> None:
-    """In binary mode, and in structured mode where it is in base64; where it is an object it is taken as it is."""
+    """This holds in binary mode and for base64 data in structured mode; data that is a JSON object is used as it is."""
     client = mock_registry()
     one, value = decoder(client, cloudevents="accept", fields=_BY_EVENT["fields"]), sample(client, "avro")
     assert article(one, "avro", value, _binary()).body == BODY
@@ -114,14 +114,14 @@ def test_data_of_an_event_is_in_the_format_of_its_topic() -> None:
 
 
 def test_event_without_a_value_withdraws_by_its_key() -> None:
-    """As every message without a value does."""
+    """As does every message without a value."""
     withdrawn = _accepting(**_BY_EVENT).decode(None, NOW, key=b"n-1", headers=[("ce_tenant", "甲".encode())])
     assert isinstance(withdrawn, Withdrawal)
     assert withdrawn.id == "n-1"
 
 
 def test_long_integers_of_an_envelope_stay_what_they_are() -> None:
-    """An id over 64 bits is not made a float."""
+    """An id over 64 bits is not turned into a float."""
     value = _structured(data={"id": 2**70, "body": BODY})
     assert article(_accepting(), "any", value, [_STRUCTURED]).id == str(2**70)
 
@@ -153,5 +153,5 @@ def test_long_integers_of_an_envelope_stay_what_they_are() -> None:
 def test_event_that_breaks_the_specification_is_a_dead_letter(
     value: bytes, headers: list[Header], reason: Reason
 ) -> None:
-    """Nothing of it is guessed; what is sound but no article has the reasons that it has without events."""
+    """Nothing is guessed; a valid event whose data is not an article has the usual reasons."""
     assert _refused(value, headers).reason is reason

@@ -1,4 +1,4 @@
-"""Promises of clusters: which article is canonical, what is counted of copies beyond the bounds, and what is told."""
+"""Clusters: which article is canonical, how copies beyond the limits are counted, and what is published."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def _member(
 
 
 def _cluster(members: Sequence[Member], policy: Policy | None = None) -> Cluster:
-    """Return the cluster of members that have come in order, called by the first."""
+    """Return the cluster of members that joined in this order, named after the first."""
     cluster = Cluster.founded(7, members[0], members[0].seen_ms)
     for member in members[1:]:
         cluster = cluster.join(member, policy or _policy())
@@ -69,13 +69,13 @@ def _without(cluster: Cluster, name: str, source: str = "", policy: Policy | Non
 
 
 def test_cluster_of_one_is_its_founder() -> None:
-    """A founder is canonical, has no copies, and was seen first and last."""
+    """A founder is canonical, has no copies, and is both the first and the last article seen."""
     founder = _member("a", seen_ms=7, source="石桥网")
     assert Cluster.founded(7, founder, 7) == Cluster(7, "a", 0, 7, 7, {"石桥网": 1}, 0, (founder,))
 
 
 def test_copy_that_joins_is_counted() -> None:
-    """A copy is a member, of its source, and the last that was seen."""
+    """A copy becomes a member, counts for its source, and is the last article seen."""
     first, second = _member("a", seen_ms=7, source="石桥网"), _member("b", seen_ms=9, source="晚报")
     assert _cluster([first, second]) == Cluster(7, "a", 1, 7, 9, {"石桥网": 1, "晚报": 1}, 0, (first, second))
 
@@ -93,7 +93,7 @@ def test_copy_that_joins_is_counted() -> None:
     ],
 )
 def test_policy_prefers_the_better_of_two(canonical: str, better: Member, worse: Member) -> None:
-    """The better one is canonical whether it comes first or second."""
+    """The better article becomes canonical, whether it comes first or second."""
     policy = _policy(canonical)
     assert policy.prefers(better, worse)
     assert not policy.prefers(worse, better)
@@ -117,7 +117,7 @@ def test_policy_prefers_the_better_of_two(canonical: str, better: Member, worse:
     ],
 )
 def test_of_equals_the_first_seen_stays(canonical: str, first: Member, second: Member) -> None:
-    """No policy prefers an article to its equal; by `first_seen` all are equals, in the order in which they came."""
+    """No policy prefers an article to its equal; by `first_seen` all are equal, so the first to come stays."""
     policy = _policy(canonical)
     assert not policy.prefers(second, first)
     assert not policy.prefers(first, second)
@@ -125,13 +125,13 @@ def test_of_equals_the_first_seen_stays(canonical: str, first: Member, second: M
 
 
 def test_source_that_is_preferred_twice_has_its_first_place() -> None:
-    """A name that stands twice in the settings counts where it stands first."""
+    """A name listed twice in the settings counts at its first position."""
     settings = ClusterSettings(canonical="preferred_source", preferred_sources=["甲", "乙", "甲"])
     assert policy_of(settings).prefers(_member("a", source="甲"), _member("b", source="乙"))
 
 
 def test_name_of_a_cluster_never_changes() -> None:
-    """The founder names the cluster when others are canonical, and when it has left."""
+    """The founder's id names the cluster even if another article is canonical or the founder has left."""
     policy = _policy("longest")
     cluster = _cluster([_member("a"), _member("b", characters=200)], policy)
     assert (cluster.number, cluster.canonical) == (7, "b")
@@ -139,7 +139,7 @@ def test_name_of_a_cluster_never_changes() -> None:
 
 
 def test_times_are_those_of_the_earliest_and_the_latest_message() -> None:
-    """Messages may come out of order, or without a time; those of members that have left still count."""
+    """Messages may be out of order or without a time; those of members that have left still count."""
     cluster = _cluster([_member("a"), _member("b", seen_ms=5), _member("c", seen_ms=3), _member("d")])
     assert (cluster.first_ms, cluster.last_ms) == (3, 5)
     left = _without(_without(cluster, "b"), "c")
@@ -149,7 +149,7 @@ def test_times_are_those_of_the_earliest_and_the_latest_message() -> None:
 
 
 def test_another_text_of_a_member_is_not_counted_twice() -> None:
-    """A known id keeps its place; its source is counted anew."""
+    """A known id keeps its place; its source is counted again."""
     cluster = _cluster([_member("a", source="甲"), _member("b", source="乙"), _member("c", source="乙")])
     revised = _member("b", source="丙", characters=7, seen_ms=8)
     joined = cluster.join(revised, _policy())
@@ -158,7 +158,7 @@ def test_another_text_of_a_member_is_not_counted_twice() -> None:
 
 
 def test_another_text_may_change_the_canonical_article() -> None:
-    """A copy that has grown takes over by `longest`; a canonical article that has shrunk hands over to the best."""
+    """By `longest`, a copy that has grown takes over, and a canonical article that has shrunk yields to the best."""
     policy = _policy("longest")
     cluster = _cluster([_member("a", characters=9), _member("b", characters=7), _member("c", characters=8)], policy)
     assert cluster.join(_member("b", characters=10), policy).canonical == "b"
@@ -168,7 +168,7 @@ def test_another_text_may_change_the_canonical_article() -> None:
 
 
 def test_only_the_first_256_sources_are_named() -> None:
-    """Of 300 sources, 44 count as others; sources that are named already count on."""
+    """Of 300 sources, 44 count as others; sources already named keep counting by name."""
     cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)])
     assert (len(cluster.sources), cluster.other_members, cluster.copies) == (MOST_SOURCES, 44, 299)
     again = cluster.join(_member("n", source="s7"), _policy()).join(_member("o", source="s299"), _policy())
@@ -176,7 +176,7 @@ def test_only_the_first_256_sources_are_named() -> None:
 
 
 def test_members_of_further_sources_leave_their_count() -> None:
-    """A withdrawn article of a source that is not named lowers the others; a source without articles is gone."""
+    """Withdrawing an article of an unnamed source lowers the others; a source without articles is removed."""
     cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)])
     left = _without(_without(cluster, "m299", "s299"), "m100", "s100")
     assert (len(left.sources), left.other_members, left.copies) == (MOST_SOURCES - 1, 43, 297)
@@ -184,7 +184,7 @@ def test_members_of_further_sources_leave_their_count() -> None:
 
 
 def test_only_16_of_1000_members_are_kept() -> None:
-    """All are counted; by `first_seen` the first are kept."""
+    """All are counted; by `first_seen` the first ones are kept."""
     cluster = _cluster([_member(f"m{i}", source=f"s{i % 10}") for i in range(1000)])
     assert (cluster.copies, cluster.sources) == (999, {f"s{i}": 100 for i in range(10)})
     assert _names(cluster) == [f"m{i}" for i in range(MOST_MEMBERS)]
@@ -192,7 +192,7 @@ def test_only_16_of_1000_members_are_kept() -> None:
 
 
 def test_least_preferred_member_is_dropped() -> None:
-    """By `longest` the 16 longest are kept, in the order in which they came; of equals the latest goes."""
+    """By `longest` the 16 longest are kept in order of arrival; of equals the latest is dropped."""
     policy = _policy("longest")
     lengths = [50, 10, *range(100, 114), 60, 50]
     cluster = _cluster([_member(f"m{i}", characters=length) for i, length in enumerate(lengths)], policy)
@@ -201,14 +201,14 @@ def test_least_preferred_member_is_dropped() -> None:
 
 
 def test_canonical_article_is_never_dropped() -> None:
-    """It stays though all others have an entry and it has none."""
+    """It is kept even if it has no entry and all others have one."""
     others = [_member(f"m{i}", entry=i, active=True) for i in range(40)]
     cluster = _cluster([_member("a"), *others])
     assert _names(cluster) == ["a", *(f"m{i}" for i in range(15))]
 
 
 def test_member_with_an_entry_is_not_dropped_while_there_are_others() -> None:
-    """What is in the index or in reserve stays, however late it came and whatever the policy thinks of it."""
+    """A member in the index or in reserve is kept, however late it came and whatever the policy prefers."""
     policy = _policy("longest")
     kept = [_member("e", entry=1, active=True, characters=1), _member("r", entry=2, characters=1)]
     cluster = _cluster([_member(f"m{i}") for i in range(16)] + kept + [_member("n", characters=99)], policy)
@@ -216,7 +216,7 @@ def test_member_with_an_entry_is_not_dropped_while_there_are_others() -> None:
 
 
 def test_reserve_goes_before_the_index_where_all_have_an_entry() -> None:
-    """Of 17 members with entries, one in reserve is dropped, the latest; then the latest of all."""
+    """Of 17 members with entries, the latest in reserve is dropped; without one in reserve, the latest of all."""
     members = [_member(f"m{i}", entry=i, active=i not in {3, 5}) for i in range(16)]
     cluster = _cluster(members).join(_member("n", entry=16, active=True), _policy())
     assert _names(cluster) == [f"m{i}" for i in range(16) if i != 5] + ["n"]
@@ -225,7 +225,7 @@ def test_reserve_goes_before_the_index_where_all_have_an_entry() -> None:
 
 
 def test_best_member_succeeds_the_canonical_article() -> None:
-    """The one that the policy prefers, of equals the first; the count of copies is one less."""
+    """The policy's preferred member succeeds, of equals the first; there is one copy less."""
     members = [_member("a", characters=9), _member("b", characters=5), _member("c", characters=7)]
     longest = _without(_cluster(members, _policy("longest")), "a", policy=_policy("longest"))
     assert (longest.canonical, longest.copies, _names(longest)) == ("c", 1, ["b", "c"])
@@ -233,7 +233,7 @@ def test_best_member_succeeds_the_canonical_article() -> None:
 
 
 def test_policy_alone_says_who_succeeds() -> None:
-    """Whether a text is kept does not matter; of equals the first succeeds."""
+    """Whether a member's text is kept does not matter; of equals the first succeeds."""
     members = [
         _member("a", characters=9),
         _member("b", characters=8),
@@ -246,7 +246,7 @@ def test_policy_alone_says_who_succeeds() -> None:
 
 
 def test_only_the_living_succeed() -> None:
-    """A member that may not succeed is passed over; where none may, nothing is left."""
+    """Members that may not succeed are passed over; if none may, the cluster ends."""
     members = [_member("a"), _member("b"), _member("c")]
     after = _cluster(members).leave("a", "", _policy(), lambda member: member.id != "b")
     assert after is not None
@@ -255,7 +255,7 @@ def test_only_the_living_succeed() -> None:
 
 
 def test_successor_stays_against_its_equals() -> None:
-    """Who is canonical after a succession gives way to a strictly better article only."""
+    """A successor yields only to a strictly better article."""
     policy = _policy("longest")
     cluster = _without(_cluster([_member("a"), _member("b"), _member("c", entry=3)], policy), "a", policy=policy)
     assert cluster.canonical == "b"
@@ -269,7 +269,7 @@ def test_cluster_of_one_ends_with_it() -> None:
 
 
 def test_copies_that_are_not_kept_leave_too() -> None:
-    """Each is counted off, its source too, until only the kept ones are left; then further ids change nothing."""
+    """Each is subtracted, also from its source, until only the kept members remain; further ids change nothing."""
     cluster = _cluster([_member(f"m{i}", source="甲" if i % 2 else "乙") for i in range(20)])
     for i in range(16, 20):
         cluster = _without(cluster, f"m{i}", "甲" if i % 2 else "乙")
@@ -278,7 +278,7 @@ def test_copies_that_are_not_kept_leave_too() -> None:
 
 
 def test_cluster_of_which_no_kept_member_is_left_ends() -> None:
-    """The copies that are still counted have no names: the cluster cannot be called by one of them."""
+    """The remaining copies are only counted: none of their ids is known that could name the cluster."""
     cluster = _cluster([_member(f"m{i}") for i in range(20)])
     for i in range(15):
         cluster = _without(cluster, f"m{i}")
@@ -287,7 +287,7 @@ def test_cluster_of_which_no_kept_member_is_left_ends() -> None:
 
 
 def test_id_that_was_never_a_member_changes_nothing() -> None:
-    """Where all members are kept, or all of the source, an id that is not among them is none."""
+    """If all members are kept, or all of the source, an unknown id is not a member."""
     small = _cluster([_member("a", source="甲"), _member("b", source="甲")])
     assert small.leave("z", "甲", _policy()) is small
     large = _cluster([_member("a", source="甲"), *(_member(f"m{i}", source="乙") for i in range(30))])
@@ -296,7 +296,7 @@ def test_id_that_was_never_a_member_changes_nothing() -> None:
 
 
 def test_source_that_became_a_named_one_late_is_counted_off_in_full() -> None:
-    """A source of which some members count as others and some by name loses both."""
+    """If a source's members were counted partly among the others and partly by name, both counts are reduced."""
     cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(257)])
     cluster = _without(cluster, "m100", "s100").join(_member("late", source="s256"), _policy())
     assert (cluster.sources["s256"], cluster.other_members) == (1, 1)
@@ -305,7 +305,7 @@ def test_source_that_became_a_named_one_late_is_counted_off_in_full() -> None:
 
 
 def test_stranger_does_not_lower_the_others_where_all_members_are_kept() -> None:
-    """So also where a source counts by name and among the others, and both its members are kept."""
+    """The same holds if a source counts both by name and among the others, and both its members are kept."""
     members = [_member(f"m{i}", source=f"s{i}") for i in range(256)]
     cluster = _cluster([*members, _member("m256", source="s256", entry=1)])
     cluster = _without(cluster, "m100", "s100").join(_member("late", source="s256", entry=2), _policy())
@@ -316,7 +316,7 @@ def test_stranger_does_not_lower_the_others_where_all_members_are_kept() -> None
 
 
 def test_entry_of_a_member_can_change() -> None:
-    """Another entry is the only thing that changes; an id that is not kept has none."""
+    """Only the entry changes; an id that is not kept has none."""
     first, second = _member("a", entry=1, active=True, source="甲"), _member("b", published_ms=5, seen_ms=6)
     cluster = _cluster([first, second])
     changed = cluster.with_entry("b", 7, True)
@@ -327,7 +327,7 @@ def test_entry_of_a_member_can_change() -> None:
 
 @given(st.lists(_MEMBERS, min_size=1, max_size=20), st.integers(0, 2**62), st.sampled_from(_POLICIES))
 def test_clusters_come_back_as_they_were(members: list[Member], number: int, canonical: str) -> None:
-    """Any cluster is the same after packing and unpacking."""
+    """Any cluster survives packing and unpacking."""
     cluster = Cluster.founded(number, members[0], members[0].seen_ms)
     for member in members[1:]:
         cluster = cluster.join(member, _policy(canonical))
@@ -335,14 +335,14 @@ def test_clusters_come_back_as_they_were(members: list[Member], number: int, can
 
 
 def test_cluster_at_its_bounds_comes_back() -> None:
-    """256 sources with long names, 16 members and others beyond are packed as well."""
+    """A cluster with 256 long-named sources, 16 members and others beyond also survives."""
     cluster = _cluster([_member(f"{'长' * 100}{i}", source=f"{'源' * 100}{i}", seen_ms=i) for i in range(400)])
     assert Cluster.unpack(cluster.pack()) == cluster
 
 
 @pytest.mark.parametrize("record", [b"", b"\x02[]", b"[]"])
 def test_cluster_of_another_version_is_refused(record: bytes) -> None:
-    """The first byte is the version; what has no such byte is no cluster."""
+    """The first byte is the version; bytes with another one are refused."""
     with pytest.raises(ValueError, match="version"):
         Cluster.unpack(record)
 
@@ -352,9 +352,9 @@ _STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 15), st.integers(0, 3)
 
 @given(_STEPS, st.sampled_from(["first_seen", "first_published", "longest"]))
 def test_cluster_is_that_of_all_its_members(steps: list[tuple[bool, int, int]], canonical: str) -> None:
-    """While all are kept, joining, revising and leaving in any order give the counts and the best of the whole list.
+    """While all members are kept, any order of joins, revisions and departures gives the same result as the full list.
 
-    No two texts rank alike, so that the best is one. The model is a dictionary: a new value keeps its key's place.
+    No two texts rank equally, so the best is unique. The model is a dictionary, where an updated key keeps its place.
     """
     policy = _policy(canonical)
     start = _member("0", source="s0", characters=10**6, published_ms=10**6)
@@ -375,7 +375,7 @@ def test_cluster_is_that_of_all_its_members(steps: list[tuple[bool, int, int]], 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 400), st.booleans()), max_size=400), st.sampled_from(_POLICIES))
 def test_counts_are_those_of_all_members_beyond_the_bounds(steps: list[tuple[bool, int, bool]], canonical: str) -> None:
-    """However many come and go, all are counted, no source has more than its members, and the bounds hold."""
+    """However many join and leave, all are counted, no source counts more than its members, and the limits hold."""
     policy = _policy(canonical)
     first = [_member(f"m{i}", source=f"s{i}", characters=i * 37 % 91, published_ms=i % 7) for i in range(300)]
     cluster, model = _cluster(first, policy), {member.id: member for member in first}
@@ -405,7 +405,7 @@ def _check(cluster: Cluster, model: dict[str, Member]) -> None:
 
 
 def test_cluster_is_told_with_its_sources() -> None:
-    """Sources stand by descending count, then by name; times are ISO 8601 in UTC."""
+    """Sources are listed by descending count, then by name; times are ISO 8601 in UTC."""
     sources = ["乙", "甲", "丙", "甲", "", "乙"]
     members = [_member(f"m{i}", source=name, seen_ms=_NOON + 1000 * i) for i, name in enumerate(sources)]
     assert cluster_fields(_cluster(members), _NOON + 60_001) == {
@@ -426,14 +426,14 @@ def test_cluster_is_told_with_its_sources() -> None:
 
 
 def test_cluster_of_300_sources_tells_256_and_the_rest() -> None:
-    """Times that are unknown are null."""
+    """Unknown times are null."""
     told = cluster_fields(_cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)]), _NOON)
     assert (len(told["sources"]), told["distinct_sources"], told["other_sources_articles"]) == (256, 256, 44)
     assert (told["first_seen"], told["last_seen"]) == (None, None)
 
 
 def test_announcements_have_the_fields_of_a_link() -> None:
-    """A reader of the topic of duplicates meets one schema; only a succession has its reason beside."""
+    """All messages of the topic of duplicates have one schema; only a succession also has a reason."""
     link = Link("a", "a", Relation.NEAR, 0.9, 0.9, 3, Source.LANDMARK)
     fields = list(link_fields(Decision(Article("b", "正文"), False, 1, 0, link, False), link, _NOON))
     assert list(withdrawal_fields("b", Withdrawal("b"), "a", _NOON)) == fields
@@ -444,7 +444,7 @@ def test_announcements_have_the_fields_of_a_link() -> None:
 
 
 def test_withdrawal_is_told_with_its_message() -> None:
-    """The id is that of the article as it was known; what means nothing is null."""
+    """The id is the one under which the article was known; fields that do not apply are null."""
     withdrawal = Withdrawal("url:1", "https://shiqiao.example/1.html", Origin("articles.in", 3, 91, _NOON))
     assert _told(withdrawal_fields("n-1", withdrawal, "n-2", _NOON + 5)) == {
         "id": "n-1",
@@ -460,7 +460,7 @@ def test_withdrawal_is_told_with_its_message() -> None:
 
 
 def test_withdrawal_of_the_last_article_names_no_other() -> None:
-    """Nothing is left of its cluster, and nothing known of a message: null."""
+    """Nothing is left of its cluster, and no message is known, so these fields are null."""
     assert _told(withdrawal_fields("n-1", Withdrawal("n-1"), None, _NOON)) == {
         "id": "n-1",
         "relation": "withdrawn",
@@ -470,7 +470,7 @@ def test_withdrawal_of_the_last_article_names_no_other() -> None:
 
 @pytest.mark.parametrize("reason", ["withdrawn", "policy", "moved"])
 def test_succession_is_told_with_its_reason(reason: str) -> None:
-    """The old canonical article, the new one and why: nothing else."""
+    """It has the old canonical article, the new one and the reason, and nothing else."""
     assert _told(succession_fields(Succession("n-1", "n-2", SuccessionReason(reason)), _NOON)) == {
         "id": "n-1",
         "duplicate_of": "n-2",

@@ -1,4 +1,4 @@
-"""Promises of the cache of compiled loops: kept where it is one's own, taken where it is root's, else not trusted."""
+"""The cache of compiled loops: written only if it is one's own, read if it is root's, otherwise not trusted."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def _double(number: float) -> float:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of this test alone."""
+    """Return a cache for this test alone."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     compiled.cache_directory.cache_clear()
     yield tmp_path
@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def shipped(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache that holds a loop for integers, and looks to root as it does to others: it cannot be written."""
+    """Return a cache that holds a loop for integers and cannot be written, even if the tests run as root."""
     assert _run(21) == (42, 0)
     monkeypatch.setattr(os, "access", lambda path, mode: not Path(path).is_relative_to(cache) or mode != os.W_OK)
     compiled.cache_directory.cache_clear()
@@ -33,7 +33,7 @@ def shipped(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _run(number: float) -> tuple[float, int]:
-    """Return what the loop makes of a number, and how often its compiled code was found."""
+    """Return the loop's result for a number, and how often its compiled code was found."""
     loop: Any = compiled.kernel(_double)
     return loop(number), sum(loop.stats.cache_hits.values())
 
@@ -44,7 +44,7 @@ def _files(folder: Path) -> set[Path]:
 
 @pytest.mark.usefixtures("cache")
 def test_loop_is_compiled_once() -> None:
-    """The second process to come finds the code of the first."""
+    """A second process finds the code of the first."""
     assert not compiled.is_compiled()
     assert [_run(21), _run(21)] == [(42, 0), (42, 1)]
     assert compiled.is_compiled()
@@ -52,7 +52,7 @@ def test_loop_is_compiled_once() -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make what is root's")
 def test_shipped_code_is_taken(shipped: Path) -> None:
-    """Code that was compiled ahead is found where it cannot be written; what it lacks is compiled and not put there."""
+    """Precompiled code in a read-only cache is used; loops missing from it are compiled, but not written there."""
     before = _files(shipped)
     assert [_run(21), _run(2.5), _run(2.5)] == [(42, 1), (5.0, 0), (5.0, 1)]
     assert _files(shipped) == before
@@ -61,7 +61,7 @@ def test_shipped_code_is_taken(shipped: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make what is root's")
 @pytest.mark.parametrize(("owner", "mode"), [(65534, 0o700), (0, 0o770), (0, 0o707)])
 def test_code_of_others_is_not_run(shipped: Path, owner: int, mode: int) -> None:
-    """Where anybody but root could have written, loops are compiled anew."""
+    """If anyone but root could have written the cache, loops are compiled again."""
     os.chown(shipped, owner, owner)
     shipped.chmod(mode)
     assert _run(21) == (42, 0)
@@ -73,7 +73,7 @@ def _directory() -> Path | None:
 
 
 def test_compiled_code_is_of_just_these_sources(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the loops and of the constants that they take from elsewhere, which are compiled in."""
+    """It depends on the sources of the loops and on the constants they import, which are compiled in."""
     package = cache / "stream_dedup"
     sources = {
         "loop.py": "from stream_dedup.text.marks import (\n    MARK,\n    helper,\n)\n@kernel\ndef loop(): ...\n",

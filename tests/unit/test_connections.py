@@ -1,6 +1,6 @@
-"""Connections of the API whose clients keep it waiting: by real sockets, on a server of their own.
+"""API connections with slow or stalling clients, over real sockets to a separate server.
 
-Knows what clients can do; knows nothing of questions.
+Knows what clients can do; does not know the queries.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ from stream_dedup.api.connections import Connection
 _SECONDS = 20.0
 _PATIENCE = 0.5
 _MOST = 8
-_LARGE = 64 << 20  # bytes: more than sockets keep
+_LARGE = 64 << 20  # bytes: more than socket buffers hold
 _WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-_LAST = {  # requests behind which the client will close
+_LAST = {  # requests after which the client closes the connection
     "Connection: close": b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     "HTTP/1.0": b"GET /slow HTTP/1.0\r\n\r\n",
 }
 _OK = b"HTTP/1.1 200"
-_ESTABLISHED = "01"  # state of a connection in /proc/net/tcp
+_ESTABLISHED = "01"  # connection state in /proc/net/tcp
 
 
 async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """Read the body, then answer with few bytes, with many, or after more than a client's time."""
+    """Read the body, then send a small answer, a large one, or one that takes longer than a client's time limit."""
     message = await receive()
     while message.get("more_body"):
         message = await receive()
@@ -48,7 +48,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Of a server of little patience, with room for a few connections."""
+    """Return the port of a server with short time limits and few connections."""
     monkeypatch.setattr(connections, "PATIENCE_SECONDS", _PATIENCE)
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", _MOST)
     config = uvicorn.Config(_answer, http=Connection, ws="none", lifespan="off", log_config=None)
@@ -70,7 +70,7 @@ def _connected(port: int, sent: bytes = b"") -> socket.socket:
 
 
 def _rest(client: socket.socket) -> bytes:
-    """Return what comes until the other side closes, in whichever way."""
+    """Return what arrives until the other side closes, whether or not cleanly."""
     parts = []
     try:
         while part := client.recv(1 << 20):
@@ -81,7 +81,7 @@ def _rest(client: socket.socket) -> bytes:
 
 
 def _await_cut(client: socket.socket, port: int) -> None:
-    """Wait until the server has closed its side, and take nothing meanwhile: it would go on with its answer."""
+    """Wait until the server has closed its side, without reading, since that would let it continue its answer."""
     place = f":{port:04X} 0100007F:{client.getsockname()[1]:04X} {_ESTABLISHED} "
     until = time.monotonic() + _SECONDS
     while place in Path("/proc/net/tcp").read_text(encoding="ascii"):
@@ -100,7 +100,7 @@ def _asked(port: int) -> bytes:
     ids=["nothing", "half a head", "half a body", "half a second request"],
 )
 def test_request_that_is_not_whole_in_time_is_cut(sent: bytes, port: int) -> None:
-    """Not before its time; what was whole before it is answered."""
+    """It is not cut early, and a complete request before it is answered."""
     began = time.monotonic()
     with _connected(port, sent) as client:
         told = _rest(client)
@@ -110,7 +110,7 @@ def test_request_that_is_not_whole_in_time_is_cut(sent: bytes, port: int) -> Non
 
 
 def test_bytes_that_drip_give_no_more_time(port: int) -> None:
-    """It is the whole request that has to come in time, not the next byte of it."""
+    """The whole request must arrive in time, not just its next byte."""
     began = time.monotonic()
     with _connected(port, b"GET /") as client:
         client.settimeout(_PATIENCE / 10)
@@ -127,7 +127,7 @@ def test_bytes_that_drip_give_no_more_time(port: int) -> None:
 
 
 def test_answer_that_is_not_taken_in_time_is_cut(port: int) -> None:
-    """Also where the client asks on meanwhile; it finds less than the whole of it."""
+    """This also holds if the client sends another request meanwhile; it gets only part of the answer."""
     with _connected(port, _WHOLE.replace(b"/ ", b"/large ")) as client:
         assert client.recv(12) == _OK
         client.sendall(_WHOLE)
@@ -136,13 +136,13 @@ def test_answer_that_is_not_taken_in_time_is_cut(port: int) -> None:
 
 
 def test_client_that_asks_and_reads_is_never_cut(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one connection for longer than any one request may take, with an answer of any length."""
-    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 3 * _PATIENCE)  # what a busy machine takes in between is less
+    """A connection may last longer than any single request is allowed to, with answers of any length."""
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 3 * _PATIENCE)  # longer than a busy machine needs in between
     with _connected(port) as client:
         for _ in range(20):
             client.sendall(_WHOLE)
             told = b""
-            while not told.endswith(b"0\r\n\r\n"):  # the end of an answer in chunks
+            while not told.endswith(b"0\r\n\r\n"):  # the end of a chunked answer
                 told += client.recv(1 << 10)
             assert told.startswith(_OK)
             time.sleep(_PATIENCE / 5)
@@ -152,7 +152,7 @@ def test_client_that_asks_and_reads_is_never_cut(port: int, monkeypatch: pytest.
 
 @pytest.mark.parametrize("sent", [_WHOLE.replace(b"/ ", b"/slow "), *_LAST.values()], ids=["kept", *_LAST])
 def test_who_waits_for_an_answer_has_all_time(sent: bytes, port: int) -> None:
-    """However the request says what becomes of the connection; nor does it make way for those that ask for nothing."""
+    """This holds for any `Connection` header; and idle connections do not displace it."""
     with ExitStack() as kept:
         client = kept.enter_context(_connected(port, sent))
         time.sleep(_PATIENCE / 10)  # so that it is the oldest of all
@@ -163,7 +163,7 @@ def test_who_waits_for_an_answer_has_all_time(sent: bytes, port: int) -> None:
 
 @pytest.mark.parametrize("sent", _LAST.values(), ids=_LAST)
 def test_last_answer_that_is_not_taken_in_time_is_cut(sent: bytes, port: int) -> None:
-    """The server has closed its side then, and would wait for good."""
+    """Otherwise the server, having closed its own side, would wait forever."""
     with _connected(port, sent.replace(b"/slow", b"/large")) as client:
         assert client.recv(8).startswith(_OK[:8])
         _await_cut(client, port)
@@ -171,21 +171,21 @@ def test_last_answer_that_is_not_taken_in_time_is_cut(sent: bytes, port: int) ->
 
 
 def test_connections_for_nothing_keep_nobody_out(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Far more than there is room for, whatever they have sent: a whole request is answered at once all the same."""
+    """Even with far more idle or partial requests than there is room for, a complete request is answered at once."""
     monkeypatch.setattr(connections, "PATIENCE_SECONDS", 10 * _SECONDS)
     kinds = [b"", b"GET / HT", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"]
     with ExitStack() as kept:
         held = [kept.enter_context(_connected(port, kinds[number % 3])) for number in range(10 * _MOST)]
         assert all(_asked(port).startswith(_OK) for _ in range(3))
-        for client in held[: -2 * _MOST]:  # those that came first are gone
+        for client in held[: -2 * _MOST]:  # the earliest have been closed
             assert _rest(client) == b""
         for client in held:
-            client.close()  # so that the server need not wait for them at its end
+            client.close()  # so that the server does not wait for them when it ends
 
 
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
 def test_what_is_no_http_is_told_so(sent: bytes, port: int) -> None:
-    """A client of TLS, words, a request without a host: status 400 and JSON as for all errors."""
+    """TLS, plain words and a request without a host get status 400 with JSON, as for all errors."""
     with _connected(port, sent) as client:
         head, _, body = _rest(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
@@ -194,7 +194,7 @@ def test_what_is_no_http_is_told_so(sent: bytes, port: int) -> None:
 
 
 def test_garbage_amid_a_request_is_told_so(port: int) -> None:
-    """A chunk of no length, with nobody left who answers the rest."""
+    """After an invalid chunk length there is nobody left to answer the rest, and the server goes on serving others."""
     with _connected(port, b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n") as client:
         assert _rest(client).startswith(b"HTTP/1.1 400")
     assert _asked(port).startswith(_OK)

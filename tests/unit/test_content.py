@@ -1,4 +1,4 @@
-"""Promises of the content: sites' lines and links go, and nothing else."""
+"""The content filter removes site lines and links, and nothing else."""
 
 import re
 from collections.abc import Callable
@@ -46,13 +46,13 @@ def _content(text: str) -> tuple[str, bool]:
     ],
 )
 def test_worked_contents(text: str, left: str) -> None:
-    """Sentences with a phrase go whole, in any script and width; links go alone; the rest stays as it is."""
+    """Sentences with a phrase are removed whole, in any script and width; of links only the link; the rest stays."""
     content, bare = _content(text)
     assert (content.strip(), bare) == (left, False)
 
 
 def test_phrases_of_which_nothing_is_left_are_none() -> None:
-    """A line of the list that holds nothing but a tag, or what is not seen, takes nothing out."""
+    """A phrase that consists only of tags or invisible characters removes nothing."""
     texts = _NORMAL.all(["今天下雨。责任编辑：王芳"])
     with_nothing = ContentFilter(("\u200b", "<b>", "编辑"), _NORMAL)
     assert with_nothing(texts).texts.text(0) == ContentFilter(("编辑",), _NORMAL)(texts).texts.text(0) == "今天下雨。"
@@ -60,14 +60,14 @@ def test_phrases_of_which_nothing_is_left_are_none() -> None:
 
 @given(st.text(st.sampled_from("今天下雨。！\n?.3 a"), max_size=60))
 def test_text_without_phrases_or_links_stays(text: str) -> None:
-    """Cutting into sentences loses nothing: where no phrase stands the content is the text."""
+    """Splitting into sentences loses nothing: without phrases, the content is the text."""
     marked = _NORMAL(text).text
     assert _content(text + "\n责任编辑：王芳")[0].rstrip("\n") == marked.rstrip("\n")
     assert _content(text)[0] == marked
 
 
 def _sentences(text: str) -> list[str]:
-    """Cut a text behind the last of several marks; a full stop by itself ends a sentence only before a blank."""
+    """Split a text after runs of marks; a full stop alone ends a sentence only before whitespace."""
     sentences, start = list[str](), 0
     for place, (mark, following) in enumerate(pairwise(f"{text}甲"), start=1):
         if mark in _MARKS and following not in _MARKS and (mark != "." or following <= " "):
@@ -78,7 +78,7 @@ def _sentences(text: str) -> list[str]:
 
 @given(st.text(st.sampled_from("编辑@甲乙丙。.! \n1:/w"), max_size=60))
 def test_lines_are_the_sentences_with_a_phrase(text: str) -> None:
-    """Whatever the phrases, and be it a single character: links go, then the sentences that hold one of them."""
+    """For any phrases, even single characters, links are removed first, then the sentences that contain a phrase."""
     phrases = ("编辑", "@", "甲乙丙", "甲丙")
     plain = re.sub(r"(?:https?://|www\.)[!-~]+", " ", text)
     kept = [sentence for sentence in _sentences(plain) if not any(phrase in sentence for phrase in phrases)]
@@ -91,33 +91,33 @@ def test_lines_are_the_sentences_with_a_phrase(text: str) -> None:
     st.lists(st.sampled_from([*_SHELLS, "今天下雨。", "今天下雨。责任编辑：王芳", "见www.a.example。", ""]), max_size=9)
 )
 def test_a_batch_is_its_texts_one_by_one(texts: list[str]) -> None:
-    """Texts that are filtered together have the content that each has by itself."""
+    """Texts filtered in a batch have the same content as each by itself."""
     together = _FILTER(_NORMAL.all(texts))
     alone = [_content(text) for text in texts]
     assert list(zip(together.texts.strings(), together.bare.tolist(), strict=True)) == alone
 
 
 def test_long_sentence_is_content_whatever_it_says() -> None:
-    """A sentence of more than 160 characters has something to say beside the phrase."""
+    """A sentence of more than 160 characters says more than the phrase, so it stays."""
     long = "据悉" + "甲乙丙丁" * 40 + "责任编辑"
     assert _content(long) == (long, False)
 
 
 @pytest.mark.parametrize("shell", _SHELLS)
 def test_shell_is_bare(shell: str) -> None:
-    """Of a disclaimer, a promotion or a shell around a picture nothing is left."""
+    """Nothing is left of a disclaimer, a promotion or a shell around a picture."""
     assert _content(shell)[1]
 
 
 @pytest.mark.parametrize("text", ["https://t.cn/A6xYz", "😂😂", "的", "。。。", "http://a.example 好"])
 def test_text_without_lines_is_not_bare(text: str) -> None:
-    """Links, emoji and single words are compared as wholes: they are what their author wrote."""
+    """Links, emoji and single words are compared as a whole: they are what the author wrote."""
     assert not _content(text)[1]
 
 
 @pytest.mark.parametrize("shell", _SHELLS)
 def test_shells_attract_nothing(make_engine: Callable[..., Deduplicator], shell: str, bodies: list[str]) -> None:
-    """Articles of a shell alone are unique, even if it is the same, and no article with it is a copy of them."""
+    """Articles that consist only of a shell are unique, even if it is the same, and attract no copies."""
     engine = make_engine()
     stream = [Article("1", shell), Article("2", shell), Article("3", f"{bodies[0]}\n{shell}"), Article("4", shell)]
     assert [decision.link for decision in engine.add_batch(stream)] == [None] * 4
@@ -125,7 +125,7 @@ def test_shells_attract_nothing(make_engine: Callable[..., Deduplicator], shell:
 
 
 def test_copies_are_found_whatever_stands_around_them(make_engine: Callable[..., Deduplicator]) -> None:
-    """A short piece in a large frame is a copy of the same piece in another, and two pieces in one frame are none."""
+    """A short piece in a large frame is a copy of the same piece in another frame; two pieces in one frame are not."""
     engine = make_engine()
     one, other = (f"今天上午，第{number}号隧道全线贯通，比计划提前了两个月完成。" for number in ("三", "九"))
     other = other.replace("隧道全线贯通", "粮仓装满新麦").replace("两个月完成", "十天")
@@ -140,14 +140,14 @@ def test_copies_are_found_whatever_stands_around_them(make_engine: Callable[...,
 
 @pytest.mark.parametrize("text", ["https://t.cn/A6xYz01", "😂😂", "的", "哈哈", "的了在是和就都而及与着"])
 def test_posts_without_content_are_compared_as_wholes(make_engine: Callable[..., Deduplicator], text: str) -> None:
-    """Posts of a link, of emoji, of a word or of stop words are copies of the same post, and of no other."""
+    """Posts of only a link, emoji, a word or stop words are copies of the same post, and of no other."""
     engine = make_engine()
     found = engine.add_batch([Article("1", text), Article("2", text), Article("3", f"{text}2")])
     assert [decision.link and decision.link.relation for decision in found] == [None, Relation.EXACT, None]
 
 
 def test_boilerplate_counts_where_the_settings_say_so(make_engine: Callable[..., Deduplicator]) -> None:
-    """Without `text.strip_boilerplate` two articles of one disclaimer are copies."""
+    """Without `text.strip_boilerplate`, two articles consisting of the same disclaimer are copies."""
     engine = make_engine(text={"strip_boilerplate": False})
     found = engine.add_batch([Article("1", _SHELLS[2]), Article("2", _SHELLS[2])])
     assert found[1].link is not None

@@ -1,4 +1,4 @@
-"""Guesses about copies: right on what they are made for, and forgotten where there is no room."""
+"""Predictions of copies: right in the usual cases, and bounded in memory."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.engine.samples import articles
 
 
 def test_copies_are_foreseen(fingerprinter: Fingerprinter) -> None:
-    """Articles that come again are, also with a line more, and the first one of all is not."""
+    """Repeated articles are predicted to be copies, even with a line added; the very first article is not."""
     some = [one for one in articles() if len(one.body) > 100][:100]
     again = [replace(one, id=f"again {one.id}", body=f"{one.body}\n今天又有一行新的话。") for one in some]
     first, second, changed = (fingerprinter.features(those).sketches.landmarks for those in (some[:1], some, again))
@@ -22,7 +22,7 @@ def test_copies_are_foreseen(fingerprinter: Fingerprinter) -> None:
 
 
 def test_half_of_the_first_landmarks_are_enough() -> None:
-    """Four of eight are, three are not; of a short text that has fewer, half of these."""
+    """Four of eight are enough, three are not; in a short text with fewer landmarks, half of them are."""
     marks = np.arange(1, 17, dtype=np.uint64)
     copy_predictor = CopyPredictor()
     copy_predictor.copies(marks[np.newaxis, :8])
@@ -34,7 +34,7 @@ def test_half_of_the_first_landmarks_are_enough() -> None:
 
 
 def test_what_needs_the_same_slot_displaces_what_was_there() -> None:
-    """The memory is bounded: of two landmarks with the same lowest bits the later one is kept in mind."""
+    """Memory is bounded: of two landmarks with the same lowest bits, only the later one is remembered."""
     copy_predictor = CopyPredictor()
     slots = np.uint64(1 << 40)
     one, other = np.array([[5]], np.uint64), np.array([[5]], np.uint64) + slots

@@ -1,4 +1,4 @@
-"""Dashboards as pictures: numbers with their units, variables put in, and each kind of panel drawn."""
+"""Dashboards as pictures: numbers with units, variables replaced, and each kind of panel drawn."""
 
 import math
 from pathlib import Path
@@ -40,18 +40,18 @@ _TIMES = [_SPAN.begin + _SPAN.step * number for number in range(101)]
     ],
 )
 def test_numbers_are_written_with_their_units(value: float, unit: str, text: str) -> None:
-    """As Grafana writes them: three digits, the next larger unit where the number would have four."""
+    """As in Grafana: three digits, and the next larger unit instead of a fourth."""
     assert written(value, unit) == text
 
 
 def test_decimals_that_a_panel_asks_for_are_kept() -> None:
-    """As many as it says."""
+    """The panel's number of decimals is used."""
     assert written(0.12345, "percentunit", 1) == "12.3%"
     assert written(2, "none", 2) == "2.00"
 
 
 def test_variables_are_put_in() -> None:
-    """Times as durations that Prometheus reads; every index and process is selected."""
+    """Times become durations as Prometheus reads them; all indexes and processes are selected."""
     expression = 'rate(a{namespace=~"$namespace", job=~"$job", instance=~"$instance"}[$__rate_interval])'
     filled = Variables(interval=0.5, rate_interval=2.0, range=60.0).filled(expression)
     assert filled == 'rate(a{namespace=~".*", job=~".*", instance=~".*"}[2000ms])'
@@ -60,7 +60,7 @@ def test_variables_are_put_in() -> None:
 
 
 def test_legends_name_series_by_their_labels() -> None:
-    """Labels in double braces; without a legend all labels."""
+    """Labels are in double braces; without a legend, all labels are shown."""
     labels = {"__name__": "a", "client": "consumer", "stat": "p99"}
     assert Query("", "", "{{client}} {{ stat }}").name(labels) == "consumer p99"
     assert Query("", "", "__auto").name(labels) == "client=consumer, stat=p99"
@@ -82,7 +82,7 @@ def test_views_have_all_that_is_drawn() -> None:
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 @pytest.mark.slow
 def test_each_dashboard_is_drawn(page: Page, tmp_path: Path) -> None:
-    """With data and gaps in it; small enough for a page, in the colours of what is shown."""
+    """The drawing handles data and gaps, is small enough for a page, and uses the colours of what it shows."""
     file = tmp_path / "drawn.png"
     draw(_scene(page), file, "made up")
     with Image.open(file) as picture:
@@ -94,7 +94,7 @@ def test_each_dashboard_is_drawn(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_dashboards_without_data_are_drawn(tmp_path: Path) -> None:
-    """A panel without any series stays empty."""
+    """A panel without series stays empty."""
     for page in DASHBOARDS:
         empty = DashboardData(
             page, _SPAN, [PanelData(view, []) for view in views(page)], {"Start": [], "IDF epoch": []}

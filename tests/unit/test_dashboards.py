@@ -1,4 +1,4 @@
-"""The dashboards as files: what Grafana reads is what the code makes, and says what it shows."""
+"""The dashboard files are what the code generates, and describe what they show."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def _expressions(page: Page) -> list[str]:
 
 
 def test_files_are_what_the_code_makes() -> None:
-    """Each dashboard has its file and no other is there; `make dashboards` renews them."""
+    """There is exactly one file per dashboard; `make dashboards` regenerates them."""
     assert {file.name for file in FOLDER.iterdir()} == {f"{page.name}.json" for page in DASHBOARDS}
     for page in DASHBOARDS:
         assert (FOLDER / f"{page.name}.json").read_text(encoding="utf-8") == page.json(), page.name
@@ -43,7 +43,7 @@ def test_files_are_what_the_code_makes() -> None:
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_each_panel_says_what_it_shows(page: Page) -> None:
-    """Title, unit, a description that names its metrics, a legend for each query; numbers are unique."""
+    """Each has a title, a unit, a description that names its metrics, a legend per query, and a unique number."""
     panels = _panels(page)
     for panel in panels:
         assert panel["title"]
@@ -62,7 +62,7 @@ def test_each_panel_says_what_it_shows(page: Page) -> None:
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_panels_fill_their_lines(page: Page) -> None:
-    """Between two rows of a dashboard no place is left free, and no two panels share one."""
+    """Panels leave no gaps between the rows of a dashboard, and do not overlap."""
     taken = [
         (column, line)
         for panel in _fields(page)["panels"]
@@ -86,7 +86,7 @@ def test_no_dashboard_names_a_metric_that_does_not_exist(page: Page) -> None:
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_queries_select_what_the_variables_say(page: Page) -> None:
-    """Every selector of a query has namespace, job and, but for recorded series, instance."""
+    """Every selector has namespace and job and, except for recorded series, instance."""
     for expression in _expressions(page):
         selectors = re.findall(r"(\S*?)\{([^}]*)\}", expression)
         assert selectors
@@ -100,7 +100,7 @@ def test_queries_select_what_the_variables_say(page: Page) -> None:
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_dashboards_have_variables_annotations_and_links(page: Page) -> None:
-    """A data source, an index and its processes can be chosen; starts and epochs are marked; there are links."""
+    """Data source, index and processes can be selected; starts and epochs are marked; there are links."""
     fields = _fields(page)
     assert [one["name"] for one in fields["templating"]["list"]] == ["datasource", "namespace", "job", "instance"]
     assert [one["name"] for one in fields["annotations"]["list"]] == ["Start", "IDF epoch"]
@@ -114,7 +114,7 @@ def test_dashboards_have_variables_annotations_and_links(page: Page) -> None:
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_limits_ascend(page: Page) -> None:
-    """Colours of a panel change at ascending values, from one that has no bound below."""
+    """A panel's colour limits ascend, and the first has no lower bound."""
     for panel in _panels(page):
         steps = panel["fieldConfig"]["defaults"].get("thresholds", {}).get("steps", [])
         values = [step["value"] for step in steps]
@@ -123,7 +123,7 @@ def test_limits_ascend(page: Page) -> None:
 
 
 def test_provisioning_fits_together() -> None:
-    """Data source and provider of dashboards are what Grafana reads, and the interval is that of the scrapes."""
+    """Data source and dashboard provider are valid for Grafana, and its interval is that of the scrapes."""
     (source,) = yaml.safe_load((_PROVISIONING / "datasources" / "prometheus.yaml").read_text("utf-8"))["datasources"]
     (provider,) = yaml.safe_load((_PROVISIONING / "dashboards" / "stream-dedup.yaml").read_text("utf-8"))["providers"]
     config = yaml.safe_load((FOLDER.parents[1] / "prometheus" / "prometheus.yaml").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Promises of the decoder: every way in which crawlers fail has its reason, and nothing else costs an article."""
+"""The decoder gives a reason for every invalid message, and accepts everything else as an article."""
 
 import hashlib
 import json
@@ -71,7 +71,7 @@ def _reason(value: bytes | None, **settings: object) -> Reason:
 
 
 def test_whole_message_is_an_article() -> None:
-    """Every field of the message is in the article, and its origin."""
+    """The article has every field of the message, and its origin."""
     assert _decoder().decode(_message(), _NOW, _ORIGIN) == Article(
         id="n-1",
         body="三十多个摊位沿河排开。",
@@ -84,7 +84,7 @@ def test_whole_message_is_an_article() -> None:
 
 
 def test_body_alone_is_enough() -> None:
-    """Title, url, source, time and id may be missing or null."""
+    """Title, URL, source, time and id may be missing or null."""
     missing = dict.fromkeys(("id", "title", "url", "source", "published_at"), ...)
     for absent in (missing, dict.fromkeys(missing)):
         article = _decoded(**absent)
@@ -151,12 +151,12 @@ def test_body_alone_is_enough() -> None:
     ],
 )
 def test_message_that_is_no_article_has_its_reason(value: bytes | None, reason: Reason) -> None:
-    """Each way to be broken is told apart."""
+    """Each kind of fault has its own reason."""
     assert _reason(value) is reason
 
 
 def test_every_reason_occurs() -> None:
-    """The messages above show every reason but those of scopes and of other formats, and those that others find."""
+    """The cases above cover every reason except those of scopes and other formats, and those given elsewhere."""
     marks = test_message_that_is_no_article_has_its_reason.pytestmark  # type: ignore[attr-defined]
     elsewhere = {Reason.INVALID_HEADERS, Reason.INTERNAL, Reason.UNKNOWN_ARTICLE, Reason.TOO_LATE}
     of_scopes = {Reason.INVALID_SCOPE, Reason.MISSING_SCOPE}
@@ -165,7 +165,7 @@ def test_every_reason_occurs() -> None:
 
 
 def test_bounds_are_settings() -> None:
-    """Message, body, title and id may be as large as the settings allow, and no larger."""
+    """Message, body, title and id may be exactly as large as the settings allow."""
     bounds = {"max_message_bytes": 2048, "max_body_chars": 100, "max_title_chars": 5, "max_id_bytes": 16}
     decoder = _decoder(**bounds)
     article = _article(decoder, _message(body="长" * 100, title="五个字标题", id="a" * 16))
@@ -178,7 +178,7 @@ def test_bounds_are_settings() -> None:
 
 
 def test_bound_of_the_outputs_is_kept_where_it_is_tighter() -> None:
-    """A message that the output topics do not take is too large, though the settings would allow it."""
+    """A message too large for the output topics is refused even if the settings would allow it."""
     value = _message()
     assert Decoder(InputSettings(), len(value)).decode(value, _NOW).id == "n-1"
     with pytest.raises(UndecodableError, match="takes"):
@@ -190,23 +190,23 @@ def test_bound_of_the_outputs_is_kept_where_it_is_tighter() -> None:
     [("a", "a"), (17, "17"), (0, "0"), (-3, "-3"), (2**63, str(2**63)), ("  a b ", "a b"), ("新闻👍", "新闻👍")],
 )
 def test_id_is_a_string_or_an_integer(given_id: object, name: str) -> None:
-    """Integers are written out, blanks around a string go."""
+    """Integers are converted to text; whitespace around a string is removed."""
     assert _decoded(id=given_id).id == name
 
 
 def test_id_beyond_64_bits_is_an_integer_too() -> None:
-    """An id such as a 128-bit number is written out in full."""
+    """An integer id of, say, 128 bits is converted in full."""
     assert _decoded(id=2**100).id == str(2**100)
 
 
 @pytest.mark.parametrize("absent", [..., None, "", "  ", "\u3000"])
 def test_article_without_id_is_named_by_its_url(absent: object) -> None:
-    """The name is the BLAKE2b digest of the URL, 16 bytes: the same in every run."""
+    """The id is the 16-byte BLAKE2b digest of the URL, the same in every run."""
     assert _decoded(id=absent).id == _URL_NAME
 
 
 def test_article_without_id_and_url_is_named_by_its_content() -> None:
-    """The name is the digest of source, title and body; another body has another name."""
+    """The id is the digest of source, title and body; another body gives another id."""
     content = f"{_WHOLE['source']}\n{_WHOLE['title']}\n{_WHOLE['body']}".encode()
     digest = hashlib.blake2b(content, digest_size=16).hexdigest()
     assert _decoded(id=..., url=...).id == f"content:{digest}"
@@ -231,12 +231,12 @@ def test_article_without_id_and_url_is_named_by_its_content() -> None:
     ],
 )
 def test_one_moment_in_every_form(moment: object) -> None:
-    """ISO 8601 with an offset, with Z or without, seconds and milliseconds, as numbers or text, are one time."""
+    """ISO 8601 with an offset, with or without Z, seconds and milliseconds, as numbers or text, give the same time."""
     assert _published(moment) == _NOW
 
 
 def test_time_without_offset_is_in_the_zone_of_the_settings() -> None:
-    """The setting utc_offset gives the zone of naive times and dates, and of no others."""
+    """The setting utc_offset applies to naive times and dates, and to no others."""
     assert _published("2026-10-18 12:00:00", utc_offset="+00:00") == _NOW
     assert _published("2026-10-18 06:30:00", utc_offset="-05:30") == _NOW
     assert _published("2026-10-18", utc_offset="+12:00") == _NOW - _DAY
@@ -244,18 +244,18 @@ def test_time_without_offset_is_in_the_zone_of_the_settings() -> None:
 
 
 def test_basic_iso_date_is_a_date() -> None:
-    """`20261018` is the eighteenth of October 2026, not a second of the year 1970."""
+    """`20261018` is 18 October 2026, not a second of 1970."""
     assert _published("20261018") == _published("2026-10-18")
 
 
 @pytest.mark.parametrize("absent", [..., None, ""])
 def test_article_without_time_is_an_article(absent: object) -> None:
-    """A missing, null or empty time of publication is unknown."""
+    """A publication time that is missing, null or empty is unknown."""
     assert _published(absent) is None
 
 
 def test_time_may_be_ahead_by_what_the_settings_allow() -> None:
-    """By default a day; the clock decides."""
+    """The limit is a day by default, measured against the clock."""
     assert _published(_NOW + _DAY) == _NOW + _DAY
     assert _reason(_message(published_at=_NOW + 1001), max_future_seconds=1) is Reason.FUTURE_TIME
 
@@ -263,20 +263,20 @@ def test_time_may_be_ahead_by_what_the_settings_allow() -> None:
 @pytest.mark.parametrize("wild", [_NOW + _DAY + 1, 1000 * _NOW, 2**63 - 1, -(2**62)])
 @pytest.mark.parametrize("value", [_message(published_at=...), None], ids=["article", "withdrawal"])
 def test_timestamp_that_no_message_can_have_is_none(value: bytes | None, wild: int) -> None:
-    """Else the stream's time would go there, and all that is remembered would have expired."""
+    """Otherwise the stream time would jump there, and everything remembered would expire."""
     for timestamp, told in ((wild, None), (_NOW + _DAY, _NOW + _DAY), (_NOW, _NOW)):
         item = _decoder().decode(value, _NOW, replace(_ORIGIN, timestamp_ms=timestamp), key=b"n-1")
         assert item.origin == replace(_ORIGIN, timestamp_ms=told)
 
 
 def test_milliseconds_before_1973_are_taken_for_seconds_of_the_future() -> None:
-    """Numbers under 10^11 are seconds: milliseconds of 1972 come out beyond the clock and are refused."""
+    """Numbers under 10^11 are seconds, so milliseconds of 1972 would lie in the future and are refused."""
     assert _reason(_message(published_at=99_999_999_999)) is Reason.FUTURE_TIME
     assert _published(100_000_000_000) == 100_000_000_000
 
 
 def test_fields_stand_at_dotted_paths() -> None:
-    """The settings say where each field stands, however deep."""
+    """The settings say where each field is, however deep."""
     fields = {"id": "meta.id", "body": "doc.text.plain", "published_at": "meta.time"}
     value = json.dumps({"meta": {"id": 5, "time": _NOW}, "doc": {"text": {"plain": "正文"}}}).encode()
     article = _article(_decoder(fields=fields), value)
@@ -285,7 +285,7 @@ def test_fields_stand_at_dotted_paths() -> None:
 
 @pytest.mark.parametrize("document", [{}, {"doc": None}, {"doc": "正文"}, {"doc": ["正文"]}, {"doc": {"text": None}}])
 def test_path_that_leads_nowhere_is_a_missing_field(document: dict[str, object]) -> None:
-    """Whatever stands where the path should go on, the body is missing, and the path is named."""
+    """Whatever is found where the path should continue, the body is missing, and the error names the path."""
     with pytest.raises(UndecodableError, match=r"doc\.text") as raised:
         _decoder(fields={"body": "doc.text"}).decode(json.dumps(document).encode(), _NOW)
     assert raised.value.reason is Reason.MISSING_FIELD
@@ -293,40 +293,40 @@ def test_path_that_leads_nowhere_is_a_missing_field(document: dict[str, object])
 
 @pytest.mark.parametrize("name", ["body", "title", "url", "source", "unknown"])
 def test_half_of_an_emoji_does_not_cost_the_article(name: str) -> None:
-    """A lone surrogate, which crawlers make by cutting, is borne anywhere but in the id."""
+    """Crawlers cut texts in the middle of surrogate pairs; a lone surrogate is accepted everywhere but in the id."""
     article = _article(_decoder(), _escaped(**{name: "正文\ud83d"}))
     assert article.id == "n-1"
     (article.url + article.source).encode()
 
 
 def test_article_with_half_of_an_emoji_and_no_id_is_named() -> None:
-    """The names after URL and content bear lone surrogates."""
+    """Ids derived from URL and content can be computed despite lone surrogates."""
     assert _decoder().decode(_escaped(id=None, url="u\ud83d"), _NOW).id.startswith("url:")
     assert _decoder().decode(_escaped(id=None, url=None, body="\ud83d正文"), _NOW).id.startswith("content:")
 
 
 @pytest.mark.parametrize("digits", [25, 400, 4000])
 def test_huge_integer_in_an_unknown_field_does_not_cost_the_article(digits: int) -> None:
-    """Fields that are not asked for may hold integers of any size."""
+    """Fields that are not read may hold integers of any size."""
     value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"9" * digits)
     assert _decoder().decode(value, _NOW).id == "n-1"
 
 
 def test_integer_of_5000_digits_in_an_unknown_field_does_not_cost_the_article() -> None:
-    """Nor does one beyond the limit up to which Python turns digits into integers."""
+    """The same holds beyond the number of digits that Python converts to an integer."""
     value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"9" * 5000)
     assert _decoder().decode(value, _NOW).id == "n-1"
 
 
 @pytest.mark.parametrize("digits", [310, 400, 5000])
 def test_huge_time_is_no_crash(digits: int) -> None:
-    """A time of hundreds of digits is refused like any other nonsense."""
+    """A time of hundreds of digits is refused like any other invalid time."""
     value = _message(published_at=0).replace(b'"published_at": 0', b'"published_at": ' + b"9" * digits)
     assert _reason(value) in {Reason.INVALID_TIME, Reason.WRONG_TYPE, Reason.INVALID_JSON}
 
 
 def test_nested_json_of_usual_depth_is_read() -> None:
-    """Fields that are not asked for may be nested some hundred levels deep."""
+    """Fields that are not read may be nested a few hundred levels deep."""
     value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"[" * 500 + b"]" * 500)
     assert _decoder().decode(value, _NOW).id == "n-1"
 
@@ -336,27 +336,27 @@ def test_nested_json_of_usual_depth_is_read() -> None:
     [(b"n-1", "n-1"), (b" n 1\n", "n 1"), ("新闻👍".encode(), "新闻👍"), (b"17", "17"), (b"a" * 512, "a" * 512)],
 )
 def test_message_without_value_withdraws_the_article_of_its_key(key: bytes, name: str) -> None:
-    """The key is the id, blanks around it gone."""
+    """The key is the id, without surrounding whitespace."""
     assert _decoder().decode(None, _NOW, _ORIGIN, key=key) == Withdrawal(name, origin=_ORIGIN)
 
 
 @pytest.mark.parametrize("key", [None, b"", b" \n", "\u3000".encode(), b"\xff\xfe", "新闻".encode("gbk"), b"a" * 513])
 def test_message_without_value_and_id_says_what_is_needed(key: bytes | None) -> None:
-    """Without a key that can be an id, a message without value is dead, and the detail tells which key it takes."""
+    """Without a key that is a valid id, such a message is a dead letter, and the detail says which key is needed."""
     with pytest.raises(UndecodableError, match="its key must be the article's id, 1 to 512 bytes of UTF-8") as raised:
         _decoder().decode(None, _NOW, key=key)
     assert raised.value.reason is Reason.NULL_VALUE
 
 
 def test_key_may_be_as_long_as_an_id() -> None:
-    """The bound is that of ids: `input.max_id_bytes`, after the blanks are gone."""
+    """The limit is that of ids, `input.max_id_bytes`, after whitespace is removed."""
     assert _decoder(max_id_bytes=16).decode(None, _NOW, key=b" " + b"a" * 16 + b" ") == Withdrawal("a" * 16)
     with pytest.raises(UndecodableError, match="1 to 16 bytes"):
         _decoder(max_id_bytes=16).decode(None, _NOW, key=b"a" * 17)
 
 
 def test_key_of_a_message_with_a_value_says_nothing() -> None:
-    """Articles and withdrawals are named by what stands in the value."""
+    """Only the value names an article or a withdrawal."""
     assert _decoder().decode(_message(), _NOW, key=b"other").id == "n-1"
     assert _decoder().decode(_message(deleted=True), _NOW, key=b"other").id == "n-1"
     with pytest.raises(UndecodableError, match="no id and no url"):
@@ -364,7 +364,7 @@ def test_key_of_a_message_with_a_value_says_nothing() -> None:
 
 
 def test_flag_withdraws_the_article_of_the_id() -> None:
-    """A message whose flag is true is a withdrawal, which keeps the URL; whatever else it holds is not looked at."""
+    """A message whose flag is true is a withdrawal and keeps its URL; its other fields are ignored."""
     whole = Withdrawal("n-1", "https://shiqiao.example/1.html", _ORIGIN)
     assert _withdrawn() == whole
     assert _withdrawn(title=..., body=..., source=..., published_at=...) == whole
@@ -374,7 +374,7 @@ def test_flag_withdraws_the_article_of_the_id() -> None:
 
 @pytest.mark.parametrize(("given_id", "name"), [(17, "17"), (2**100, str(2**100)), ("  a b ", "a b")])
 def test_id_of_a_withdrawal_is_read_like_an_articles(given_id: object, name: str) -> None:
-    """Integers of any size are written out, blanks around a string go."""
+    """Integers of any size are converted to text; whitespace around a string is removed."""
     assert _withdrawn(id=given_id) == Withdrawal(name, "https://shiqiao.example/1.html", _ORIGIN)
 
 
@@ -382,7 +382,7 @@ def test_id_of_a_withdrawal_is_read_like_an_articles(given_id: object, name: str
     "url", ["https://shiqiao.example/1.html", "https://shiqiao.example/" + "长" * 3_000, "u\ud83d"]
 )
 def test_withdrawal_without_id_has_the_name_and_url_of_the_article(url: str) -> None:
-    """The same URL gives the article and its withdrawal the same name and the same URL, also where it is cut."""
+    """The same URL gives an article and its withdrawal the same id and URL, even if it is truncated."""
     article = _article(_decoder(), _escaped(id=None, url=url))
     withdrawal = _decoder().decode(_escaped(id=None, url=url, body=None, deleted=True), _NOW)
     assert withdrawal == Withdrawal(article.id, article.url)
@@ -391,12 +391,12 @@ def test_withdrawal_without_id_has_the_name_and_url_of_the_article(url: str) -> 
 
 @pytest.mark.parametrize("absent", [False, None, ...])
 def test_flag_that_is_not_true_leaves_an_article(absent: object) -> None:
-    """A flag that is false, null or missing says nothing."""
+    """A flag that is false, null or missing has no effect."""
     assert _decoded(deleted=absent) == _decoded()
 
 
 def test_flag_stands_at_a_dotted_path() -> None:
-    """The settings say where the flag stands; what stands at the usual place is then a field like any other."""
+    """The settings say where the flag is; the default field is then like any other."""
     decoder = _decoder(fields={"deleted": "meta.gone", "id": "meta.id"})
     assert decoder.decode(b'{"meta": {"gone": true, "id": 5}}', _NOW) == Withdrawal("5")
     assert _article(decoder, _message(deleted="yes", meta={"gone": False, "id": 5})).id == "5"
@@ -405,7 +405,7 @@ def test_flag_stands_at_a_dotted_path() -> None:
 
 
 def test_withdrawal_without_name_says_which_fields_are_missing() -> None:
-    """The detail names the paths of id and URL."""
+    """The detail gives the paths of id and URL."""
     with pytest.raises(UndecodableError, match=r"no meta\.id and no url") as raised:
         _decoder(fields={"id": "meta.id"}).decode(b'{"deleted": true, "id": 5}', _NOW)
     assert raised.value.reason is Reason.MISSING_FIELD
@@ -413,7 +413,7 @@ def test_withdrawal_without_name_says_which_fields_are_missing() -> None:
 
 @pytest.fixture(scope="module")
 def outcome() -> Callable[[bytes], Article | Withdrawal | Reason]:
-    """What becomes of a message: an article, a withdrawal or a reason."""
+    """Return what a message decodes to: an article, a withdrawal or a reason."""
     decoder = _decoder()
 
     def decode(value: bytes) -> Article | Withdrawal | Reason:
@@ -429,7 +429,7 @@ def outcome() -> Callable[[bytes], Article | Withdrawal | Reason]:
 def test_any_bytes_are_an_article_or_have_a_reason(
     outcome: Callable[[bytes], Article | Withdrawal | Reason], value: bytes
 ) -> None:
-    """No bytes make the decoder fail in another way."""
+    """No bytes make the decoder fail in any other way."""
     assert isinstance(outcome(value), (Article, Withdrawal, Reason))
 
 
@@ -437,5 +437,5 @@ def test_any_bytes_are_an_article_or_have_a_reason(
 def test_any_object_is_an_article_or_has_a_reason(
     outcome: Callable[[bytes], Article | Withdrawal | Reason], fields: dict[str, object]
 ) -> None:
-    """Whatever types the fields have, there is an article, a withdrawal or a reason."""
+    """Whatever types the fields have, the result is an article, a withdrawal or a reason."""
     assert isinstance(outcome(json.dumps(fields).encode()), (Article, Withdrawal, Reason))

@@ -1,6 +1,6 @@
-"""Promises of the decoder on Avro, Protobuf and JSON with a schema: what confluent-kafka's serializers write is read.
+"""The decoder reads Avro, Protobuf and JSON Schema messages as written by confluent-kafka's serializers.
 
-Expected values are what was put into the serializers, or bytes made by hand from the formats' specifications.
+Expected values are what was given to the serializers, or bytes built by hand from the formats' specifications.
 """
 
 import json
@@ -47,12 +47,12 @@ def _refused(one: WireDecoder, topic: str, value: bytes) -> UndecodableError:
 
 
 def _nested(levels: int) -> dict[str, Any]:
-    """Return an object in an object and so on."""
+    """Return objects nested this deep."""
     return {"a": _nested(levels - 1)} if levels else {}
 
 
 def _of_one_field(kind: Any, value: object, path: str = "value") -> Article:  # noqa: ANN401  # Avro
-    """Return the article whose `path` of a field is a value of a type of Avro."""
+    """Return the article from a record whose field has this Avro type and value, read at a path."""
     client = mock_registry()
     fields = [{"name": "id", "type": "string"}, {"name": "body", "type": "string"}, {"name": "value", "type": kind}]
     record = {"id": "n-1", "body": BODY, "value": value}
@@ -62,7 +62,7 @@ def _of_one_field(kind: Any, value: object, path: str = "value") -> Article:  # 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_message_is_an_article(name: str) -> None:
-    """Every format gives the same article; its time is that of a logical type, a Timestamp or a text."""
+    """All formats give the same article; its time comes from a logical type, a Timestamp or a string."""
     client = mock_registry()
     found = article(decoder(client), name, sample(client, name))
     assert (found.id, found.title, found.body, found.published_ms) == ("n-1", "夜市重开", BODY, NOON_MS)
@@ -82,7 +82,7 @@ def test_flag_withdraws_and_a_message_without_value_too(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_topics_have_formats_of_their_own(name: str) -> None:
-    """One decoder reads all of them; a topic without a format of its own has that of the others."""
+    """One decoder reads all topics; those without a format of their own use the default."""
     client = mock_registry()
     one = decoder(client, topics=["^news\\..*"], formats={"^news\\..*": name, "news.plain": "json"})
     assert article(one, "news.a", sample(client, name)).id == "n-1"
@@ -93,13 +93,13 @@ def test_topics_have_formats_of_their_own(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [b"", b"\0", b"\0\0\0\0", b'{"id": "n-1"}', b"\x01" + bytes(15), b"\x02" + bytes(20)])
 def test_value_without_a_frame_is_a_dead_letter(name: str, value: bytes) -> None:
-    """Too short, no magic byte, or half a GUID: nothing is asked of the registry."""
+    """If it is too short, or has no magic byte or only half a GUID, the registry is not asked."""
     assert _refused(decoder(mock_registry()), name, value).reason is Reason.INVALID_FRAME
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_unknown_schema_is_a_dead_letter(name: str) -> None:
-    """Neither an id that the registry does not have nor one of another format's schema is decoded."""
+    """An id that the registry does not know, or whose schema is of another format, is refused."""
     client = mock_registry()
     payload = b"{}" if name == "json-schema" else b"\0\0"
     assert _refused(decoder(client), name, struct.pack(">BI", 0, 77) + payload).reason is Reason.UNKNOWN_SCHEMA
@@ -129,7 +129,7 @@ def test_unknown_schema_is_a_dead_letter(name: str) -> None:
     ],
 )
 def test_useless_schema_is_told_by_its_number(name: str, kind: str, text: str) -> None:
-    """Its messages are dead letters that name it, and nothing else comes out."""
+    """Its messages are dead letters that name the schema, and no other error occurs."""
     client = mock_registry()
     key = register(client, kind, text)
     value = struct.pack(">BI", 0, key) + (b'{"id": "a"}' if name == "json-schema" else b"\0\0")
@@ -150,7 +150,7 @@ def test_useless_schema_is_told_by_its_number(name: str, kind: str, text: str) -
     ],
 )
 def test_value_that_is_not_of_its_schema_is_a_dead_letter(name: str, spoil: Any) -> None:  # noqa: ANN401  # a function
-    """Cut off, with bytes behind it, of a branch that a union lacks, no UTF-8, or against a rule."""
+    """Truncated, followed by extra bytes, a union branch that does not exist, invalid UTF-8, or a violated rule."""
     client = mock_registry()
     assert _refused(decoder(client), name, spoil(sample(client, name))).reason is Reason.INVALID_RECORD
 
@@ -158,7 +158,7 @@ def test_value_that_is_not_of_its_schema_is_a_dead_letter(name: str, spoil: Any)
 @given(st.binary(max_size=200), st.sampled_from(NAMES))
 @pytest.mark.slow
 def test_any_bytes_behind_a_frame_are_decoded_or_refused(payload: bytes, name: str) -> None:
-    """Nothing but an article, a withdrawal or a reason comes out."""
+    """The result is an article, a withdrawal or a reason, and nothing else."""
     client = mock_registry()
     frame = sample(client, name)[: 8 if name == "protobuf" else 5]
     try:
@@ -171,7 +171,7 @@ def test_any_bytes_behind_a_frame_are_decoded_or_refused(payload: bytes, name: s
 
 
 def test_bytes_made_by_hand_are_read() -> None:
-    """Magic byte, id, then the record after Avro's specification: unions by index, zigzag lengths, UTF-8."""
+    """Magic byte, id, then the record by Avro's specification: unions by index, zigzag lengths, UTF-8."""
     client = mock_registry()
     key = register(client, "AVRO", json.dumps(AVRO))
     body = BODY.encode()
@@ -197,7 +197,7 @@ def test_each_record_is_read_by_the_schema_it_was_written_with() -> None:
 
 
 def test_schemas_may_refer_to_others() -> None:
-    """Named types come from other subjects, also by two ways; a reference that is missing is told."""
+    """Named types may come from other subjects, even by two routes; a missing reference is reported."""
     client = mock_registry()
     text = {"type": "record", "name": "Text", "namespace": "news", "fields": [{"name": "body", "type": "string"}]}
     page = {"type": "record", "name": "Page", "namespace": "news", "fields": [{"name": "text", "type": "news.Text"}]}
@@ -242,7 +242,7 @@ def _written(schema: Any, record: object) -> bytes:  # noqa: ANN401  # a schema 
     ],
 )
 def test_times_of_avro(kind: object, moment: object, milliseconds: int | None) -> None:
-    """Logical types are times, also those of 1970; local ones and dates are of `input.utc_offset` (+08:00)."""
+    """Logical types are times, even in 1970; local ones and dates are in the zone `input.utc_offset` (+08:00)."""
     assert _of_one_field(kind, moment, "published_at").published_ms == milliseconds
 
 
@@ -256,7 +256,7 @@ def test_times_of_avro(kind: object, moment: object, milliseconds: int | None) -
     ],
 )
 def test_time_that_python_lacks_is_refused_only_where_it_is_read(kind: dict[str, str], value: int) -> None:
-    """The end of all time in another field costs no article; as its own time it is a wrong one."""
+    """A time Python cannot represent does no harm in an unused field; as the publication time it is invalid."""
     client = mock_registry()
     schema = {
         "type": "record",
@@ -283,7 +283,7 @@ def test_time_that_python_lacks_is_refused_only_where_it_is_read(kind: dict[str,
     ],
 )
 def test_names_of_avro(kind: object, name: object, told: str) -> None:
-    """An id may be any type that names something."""
+    """An id may have any type that can name something."""
     assert _of_one_field(kind, name, "id").id == told
 
 
@@ -306,28 +306,28 @@ def test_names_of_avro(kind: object, name: object, told: str) -> None:
     ],
 )
 def test_types_that_do_not_fit_are_told(path: str, kind: object, value: object, reason: Reason) -> None:
-    """A field of another type is never guessed at."""
+    """A field of the wrong type is reported and never converted by guessing."""
     with pytest.raises(UndecodableError) as raised:
         _of_one_field(kind, value, path)
     assert raised.value.reason is reason
 
 
 def test_body_may_be_bytes_of_text() -> None:
-    """Bytes that are UTF-8 are a text."""
+    """Bytes that are valid UTF-8 are accepted as text."""
     client = mock_registry()
     schema = {"type": "record", "name": "A", "fields": [{"name": "body", "type": "bytes"}]}
     assert article(decoder(client), "avro", avro(client, {"body": BODY.encode()}, schema)).body == BODY
 
 
 def test_value_that_is_no_record_is_a_dead_letter() -> None:
-    """A string alone has no fields."""
+    """A bare string has no fields."""
     client = mock_registry()
     key = register(client, "AVRO", '"string"')
     assert _refused(decoder(client), "avro", struct.pack(">BI", 0, key) + b"\x02a").reason is Reason.NOT_AN_OBJECT
 
 
 def test_records_within_records_end_no_process() -> None:
-    """Of a recursive schema some levels are read; a million of them are a dead letter, not a full stack."""
+    """Some levels of a recursive schema are read; a million of them give a dead letter, not a stack overflow."""
     client = mock_registry()
     inner = {"name": "reply", "type": ["null", "Post"]}
     schema = {"type": "record", "name": "Post", "fields": [{"name": "body", "type": "string"}, inner]}
@@ -340,7 +340,7 @@ def test_records_within_records_end_no_process() -> None:
 
 
 def test_schemas_whose_types_are_shared_are_made_ready_in_no_time() -> None:
-    """Thirty types, each of which has the next one twice: their ways through are a thousand million."""
+    """Each of thirty types uses the next one twice, which makes a billion paths; preparation must not follow all."""
     client = mock_registry()
     kind: object = "string"
     for n in range(30):
@@ -356,7 +356,7 @@ def test_schemas_whose_types_are_shared_are_made_ready_in_no_time() -> None:
 
 
 def test_message_is_found_by_its_indexes() -> None:
-    """The frame of the second message in the second one says so: count 2, then 1 and 1, as zigzag varints."""
+    """The frame of the second message nested in the second one is count 2, then 1 and 1, as zigzag varints."""
     client = mock_registry()
     value = sample(client, "protobuf")
     assert value[5:8] == b"\x04\x02\x02"
@@ -370,7 +370,7 @@ def test_message_is_found_by_its_indexes() -> None:
 
 
 def test_first_message_may_be_told_by_a_single_nought() -> None:
-    """Serializers shorten the indexes of the first message to one byte."""
+    """Serializers shorten the index of the first message to a single zero byte."""
     client = mock_registry()
     key = int.from_bytes(sample(client, "protobuf")[1:5], "big")
     value = struct.pack(">BI", 0, key) + b"\0" + b"\x0a\x03abc"  # Other: field 1, a text of 3 bytes
@@ -378,7 +378,7 @@ def test_first_message_may_be_told_by_a_single_nought() -> None:
 
 
 def test_fields_that_are_not_set_are_missing() -> None:
-    """In proto3 nothing tells an empty text, 0 or false from none; a Timestamp and `optional` are there or not."""
+    """In proto3, an empty string, 0 or false is the same as unset; a Timestamp or `optional` field is set or not."""
     client, kind = mock_registry(), message_class()
     found = article(decoder(client), "protobuf", protobuf(client, kind(body=BODY, title="")))
     assert (found.title, found.source, found.published_ms) == ("", "", None)
@@ -390,7 +390,7 @@ def test_fields_that_are_not_set_are_missing() -> None:
 
 
 def test_fields_of_every_kind_are_reached_by_paths() -> None:
-    """Wrappers are their values; messages, maps and Structs are objects; enumerations are names."""
+    """Wrappers count as their values; messages, maps and Structs as objects; enumerations as names."""
     client, kind = mock_registry(), message_class()
     message = kind(id="n-1", labels={"tenant": "甲"}, kind=1, original=kind(body=BODY, id="o-1"))
     message.source.value = "石桥网"
@@ -403,7 +403,7 @@ def test_fields_of_every_kind_are_reached_by_paths() -> None:
 
 
 def test_struct_holds_ids_and_what_is_not_read() -> None:
-    """All its numbers are floats: whole ones are integers. What JSON has no number for is no fault unless read."""
+    """All its numbers are floats; whole ones become integers. One that JSON cannot express matters only if read."""
     client, kind = mock_registry(), message_class()
     message = kind(body=BODY)
     message.meta.update({"id": 7, "titles": ["一", None, {"deep": True}], "nothing": None, "share": 0.5})
@@ -417,7 +417,7 @@ def test_struct_holds_ids_and_what_is_not_read() -> None:
 
 
 def test_timestamp_out_of_bounds_is_a_dead_letter() -> None:
-    """Only where it is asked for."""
+    """This holds only if the field is read."""
     client, kind = mock_registry(), message_class()
     message = kind(id="n-1", body=BODY)
     message.published_at.seconds = 2**60
@@ -427,7 +427,7 @@ def test_timestamp_out_of_bounds_is_a_dead_letter() -> None:
 
 
 def test_files_may_import_others() -> None:
-    """References of the registry are the imports of a file, in any depth."""
+    """References in the registry are a file's imports, at any depth."""
     import base64  # noqa: PLC0415  # here alone
 
     from google.protobuf import descriptor_pb2  # noqa: PLC0415  # the same
@@ -449,7 +449,7 @@ def test_files_may_import_others() -> None:
 
 
 def test_json_is_checked_against_its_schema_unless_told_not_to() -> None:
-    """A fault is told with its place; without checks no schema is asked for, and any id will do."""
+    """A fault is reported with its place; without validation, no schema is fetched, and any schema id is accepted."""
     client = mock_registry()
     value = json_schema(client, {"id": "n-1", "body": BODY})
     wrong = value.replace(b'"n-1"', b"[]")
@@ -463,7 +463,7 @@ def test_json_is_checked_against_its_schema_unless_told_not_to() -> None:
 
 
 def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
-    """References of the registry are followed; an address of a schema is never fetched."""
+    """References in the registry are followed; the URL of a schema is never fetched."""
     client = mock_registry()
     client.register_schema("text", Schema('{"type": "string", "maxLength": 20}', "JSON"))
     whole = {"type": "object", "properties": {"body": {"$ref": "text.json"}}}
@@ -486,7 +486,7 @@ def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
     ids=["deep", "number"],
 )
 def test_rules_that_cannot_be_followed_are_told(rule: dict[str, Any], extra: dict[str, Any]) -> None:
-    """What nests too deeply for a schema that refers to itself, a number beyond all bounds."""
+    """Examples: nesting too deep for a self-referencing schema, and a number beyond any float."""
     client = mock_registry()
     key = register(client, "JSON", json.dumps(rule))
     value = struct.pack(">BI", 0, key) + json.dumps({"id": "n-1", "body": BODY, **extra}).encode()
@@ -496,7 +496,7 @@ def test_rules_that_cannot_be_followed_are_told(rule: dict[str, Any], extra: dic
 
 
 def test_long_integers_stay_what_they_are() -> None:
-    """An id over 64 bits is not made a float."""
+    """An id over 64 bits is not turned into a float."""
     client = mock_registry()
     value = json_schema(client, {"id": 1, "body": BODY}).replace(b'"id":1,', b'"id":%d,' % 2**70)
     assert article(decoder(client), "json-schema", value).id == str(2**70)
@@ -507,7 +507,7 @@ def test_long_integers_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schema_may_stand_in_a_header(name: str) -> None:
-    """Newer producers write a GUID and the indexes into `__value_schema_id`, and leave the value as it is."""
+    """Newer producers write a GUID and the indexes into `__value_schema_id`, and leave the value unframed."""
     client: SchemaRegistryClient = mock_registry()
     value = sample(client, name)
     key = int.from_bytes(value[1:5], "big")

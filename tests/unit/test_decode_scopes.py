@@ -1,4 +1,4 @@
-"""Promises of the decoder on scopes: where they stand, which goes first, and what is none."""
+"""The decoder reads scopes: from where, in which order, and which values are invalid."""
 
 import json
 
@@ -47,18 +47,18 @@ def _refused(value: bytes | None, *headers: Header, **settings: object) -> Undec
     ],
 )
 def test_header_goes_before_the_field(channel: object, headers: list[Header], scope: str) -> None:
-    """The last header of the name is the scope, where it is empty or missing the field; an empty one is none."""
+    """The last header of that name is the scope; if it is empty or missing, the field is; an empty scope is none."""
     assert _decoded(_message(channel), *headers, **_BOTH).scope == scope
 
 
 def test_nothing_is_looked_for_unless_a_setting_says_so() -> None:
-    """By default fields and headers that could be scopes are left alone."""
+    """By default, headers and fields that look like scopes are ignored."""
     value = _message("财经", scope=["no scope"], **{"": "nor this"})
     assert _decoded(value, ("scope", b"a"), ("tenant", b"\xff"), ("", b"a")).scope == ""
 
 
 def test_withdrawals_name_their_scope() -> None:
-    """A tombstone has the scope of its header, a message with the flag that of header or field."""
+    """A tombstone's scope comes from its header, that of a message with the flag from header or field."""
     header = ("tenant", "甲".encode())
     assert _decoded(None, header, **_BOTH) == Withdrawal("n-1", scope="甲")
     assert _decoded(None, **_BOTH) == Withdrawal("n-1")
@@ -88,7 +88,7 @@ def test_what_is_no_scope_has_its_reason(
     said: str,
     deleted: bool,  # noqa: FBT001  # a parameter of the test
 ) -> None:
-    """A scope of another type or out of bounds makes a dead letter that says what is wrong, whatever else it holds."""
+    """A scope of the wrong type or length makes a dead letter that says why, whatever else the message holds."""
     error = _refused(_message(channel, deleted=deleted), *headers, **_BOTH)
     assert error.reason is reason
     assert said in str(error)
@@ -104,6 +104,6 @@ def test_what_is_no_scope_has_its_reason(
 )
 @pytest.mark.parametrize("value", [_message(), _message(""), _message(" "), _message(deleted=True), None])
 def test_missing_scope_can_be_a_dead_letter(settings: dict[str, object], said: str, value: bytes | None) -> None:
-    """Where `scope_missing` is `dead`, articles and withdrawals without a scope are told apart from others."""
+    """If `scope_missing` is `dead`, articles and withdrawals without a scope have a reason of their own."""
     error = _refused(value, scope_missing="dead", **settings)
     assert (error.reason, str(error)) == (Reason.MISSING_SCOPE, said)

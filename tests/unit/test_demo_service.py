@@ -1,4 +1,4 @@
-"""Promises of the demonstration's command that asks its service."""
+"""The demo's command for querying its service."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from deploy.demo.service import command_to_ask
 
 @pytest.mark.slow
 def test_command_asks_with_the_settings_of_the_service(tmp_path: Path) -> None:
-    """Whatever is asked, and whatever stands in a setting, the command is `stream-dedup` with these settings."""
+    """For any query and any characters in the settings, the command is `stream-dedup` with these settings."""
     folder = tmp_path / "a folder; with 'signs"
     folder.mkdir()
     ask = command_to_ask(folder / "ask", ["--set", f"state.directory={folder}", "--set", "input.topics=one,two"])

@@ -1,4 +1,4 @@
-"""The documents hold together: links lead somewhere, modules exist, examples run, both languages tell one figure."""
+"""The documents are consistent: links and module names are valid, examples run, figures agree in both languages."""
 
 import re
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ def _text(page: Path) -> str:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Return the anchors that a forge gives to the headings of a page."""
+    """Return the anchors that a forge gives to a page's headings."""
     headings = re.findall(r"^#+ (.*)$", _BLOCK.sub("", _text(page)), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _broken(page: Path) -> Iterator[str]:
-    """Yield the links of a page to files or anchors of this repository that are not there."""
+    """Yield a page's links to files or anchors of this repository that do not exist."""
     for link in re.findall(r"\]\(([^)\s]+)\)", _BLOCK.sub("", _text(page))):
         path, _, anchor = link.partition("#")
         target = page.parent / path if path else page
@@ -39,20 +39,20 @@ def _broken(page: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", _PAGES, ids=_of_page)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Files and headings that a page points to are there."""
+    """Files and headings that a page links to exist."""
     assert not [*_broken(page)]
 
 
 @pytest.mark.parametrize("page", [page for page in _PAGES if page.name != "CHANGELOG.md"], ids=_of_page)
 def test_modules_that_are_named_exist(page: Path) -> None:
-    """A module that a page or one of its drawings names is a file whose path ends so."""
+    """A module named on a page or in its diagrams matches the end of a file's path."""
     named = {name.strip("./") for name in re.findall(r"[\w./-]+\.py\b", _text(page))}
     assert not [name for name in named if not any(file.endswith("/" + name) for file in _FILES)]
 
 
 @pytest.mark.parametrize("page", [_ENGLISH, _CHINESE], ids=_of_page)
 def test_python_of_the_first_page_runs(page: Path) -> None:
-    """What is told of embedding holds, with its assertions."""
+    """The example for embedding runs, including its assertions."""
     examples = re.findall(r"^```python\n(.*?)^```$", _text(page), re.DOTALL | re.MULTILINE)
     assert examples
     for example in examples:
@@ -60,13 +60,13 @@ def test_python_of_the_first_page_runs(page: Path) -> None:
 
 
 def test_the_chinese_page_has_no_figures_of_its_own() -> None:
-    """Each number in it stands in the English page as well: a figure that was measured anew changes in both."""
+    """Every number in it is also in the English page, so that a new measurement changes both."""
     numbers = [set(re.findall(r"\d[\d,.]*\d|\d", _text(page))) for page in (_CHINESE, _ENGLISH)]
     assert not numbers[0] - numbers[1]
 
 
 def test_the_chart_asks_for_the_cpu_that_the_first_page_tells() -> None:
-    """What a thousand articles take is measured once."""
+    """The CPU time per thousand articles is measured only once."""
     chart = _ROOT / "deploy" / "helm" / "stream-dedup" / "README.md"
     told = [set(re.findall(r"([\d.]+) s of CPU for 1,000", _text(page))) for page in (chart, _ENGLISH)]
     assert told[0] == told[1] != set()

@@ -1,4 +1,4 @@
-"""Promises of the drift: bits that move with the weights, of the newest articles, however they came in batches."""
+"""Drift counts the fingerprint bits that the weights move in the newest articles, however batches are cut."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ _MANY = 100_000
 
 
 def _epoch(number: int, counts: dict[int, int]) -> Epoch:
-    """Return an epoch of many articles in which some word hashes have these counts."""
+    """Return an epoch of many articles in which these word hashes have these counts."""
     live = DocumentCounts(1000)
     live.add(_MANY, np.array(list(counts.items()), COUNT_DTYPE))
     return live.freeze(number)
@@ -31,7 +31,7 @@ def _features(fingerprinter: Fingerprinter, bodies: list[str]) -> Features:
 
 
 def _terms(*articles: list[int]) -> Terms:
-    """Return terms that are alike in all but their hashes: their weights follow idf alone."""
+    """Return terms that differ only in their hashes, so that their weights depend on idf alone."""
     hashes = [value for article in articles for value in article]
     alike = np.ones(len(hashes), np.int64)
     return Terms(
@@ -46,7 +46,7 @@ def _terms(*articles: list[int]) -> Terms:
 
 @pytest.fixture(scope="module")
 def texts_of_300(fingerprinter: Fingerprinter, bodies: list[str]) -> tuple[Features, U64]:
-    """Features and fingerprints of the halves of 150 texts."""
+    """Return the features and fingerprints of both halves of 150 texts."""
     halves = [half for body in bodies[:150] for half in (body[: len(body) // 2], body[len(body) // 2 :])]
     features = _features(fingerprinter, halves)
     return features, fingerprinter.fingerprints(features, Epoch())[0]
@@ -54,7 +54,7 @@ def texts_of_300(fingerprinter: Fingerprinter, bodies: list[str]) -> tuple[Featu
 
 @pytest.fixture(scope="module")
 def paper_fingerprinter() -> Fingerprinter:
-    """A fingerprinter with the weights of the 2020 paper."""
+    """Return a fingerprinter with the weights of the 2020 paper."""
     return Fingerprinter(EngineSettings.model_validate({"weights": {"profile": "paper2020"}}))
 
 
@@ -64,9 +64,9 @@ def _sampled(fingerprinter: Fingerprinter, features: Features, epoch: Epoch) -> 
 
 
 def test_bit_of_two_words_follows_the_rarer_one(fingerprinter: Fingerprinter) -> None:
-    """Bit 0 is in both words, bit 1 in one alone: that bit turns where the other word becomes the rarer one.
+    """Bit 0 is set in both words, bit 1 in only one: it flips when the other word becomes the rarer one.
 
-    So the first article moves by 1 bit, and the second, which has one word only, by none.
+    So the first article moves by 1 bit, and the second, which has only one word, by none.
     """
     features = replace(_features(fingerprinter, ["甲", "乙"]), terms=_terms([0b11, 0b01], [0b11]))
     before, after = _epoch(1, {0b01: _MANY // 2}), _epoch(2, {0b11: _MANY // 2})
@@ -77,7 +77,7 @@ def test_bit_of_two_words_follows_the_rarer_one(fingerprinter: Fingerprinter) ->
 
 
 def test_equal_counts_move_nothing(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
-    """Under another number, the same counts are the same weights: every distance is 0."""
+    """The same counts under another number are the same weights, so every distance is 0."""
     features = _features(fingerprinter, bodies[:50])
     sample = _sampled(fingerprinter, features, _epoch(3, {int(features.terms.hashes[0]): 7}))
     drift = sample.drift(fingerprinter, _epoch(4, {int(features.terms.hashes[0]): 7}))
@@ -86,12 +86,12 @@ def test_equal_counts_move_nothing(fingerprinter: Fingerprinter, bodies: list[st
 
 
 def test_nothing_sampled_has_no_drift(fingerprinter: Fingerprinter) -> None:
-    """Without an article there is nothing to measure, and no 0 that would look like a measurement."""
+    """Without articles there is no value, rather than a 0 that would look like a measurement."""
     assert DriftSample().drift(fingerprinter, Epoch()) is None
 
 
 def test_texts_without_words_and_giants_are_left_out(fingerprinter: Fingerprinter) -> None:
-    """An article without terms cannot move, one of too many would cost too much; one at the bound is taken."""
+    """An article without terms cannot move, and one with too many costs too much; one at the limit is used."""
     features = _features(fingerprinter, ["甲", "乙", "丙", "丁"])
     sizes = (0, SAMPLE_WORDS + 1, SAMPLE_WORDS, 3)
     terms = _terms(*(list(range(1, size + 1)) for size in sizes))
@@ -106,7 +106,7 @@ def test_texts_without_words_and_giants_are_left_out(fingerprinter: Fingerprinte
 def test_sample_is_the_newest_articles_however_they_were_cut(
     fingerprinter: Fingerprinter, texts_of_300: tuple[Features, U64], cuts: list[int], unique: list[int]
 ) -> None:
-    """Whatever the batches, the distances are those of the newest unique articles, each compared by itself."""
+    """However batches are cut, the distances are those of the newest unique articles, each computed alone."""
     features, fingerprints = texts_of_300
     sample = DriftSample()
     for start, stop in pairwise([0, *cuts, 300]):
@@ -122,7 +122,7 @@ def test_sample_is_the_newest_articles_however_they_were_cut(
 
 
 def test_titles_count_where_the_profile_weighs_them(paper_fingerprinter: Fingerprinter, bodies: list[str]) -> None:
-    """With the title factor of the 2020 paper the fingerprints of the sample are those with their titles."""
+    """With the 2020 paper's title factor, the sample's fingerprints include the titles."""
     articles = [Article(str(place), body, title=body[:12]) for place, body in enumerate(bodies[:40])]
     features = paper_fingerprinter.features(articles)
     before, after = Epoch(), _epoch(1, dict.fromkeys(features.terms.hashes[:200].tolist(), 9))

@@ -1,4 +1,4 @@
-"""Promises of the outputs' formats: what goes out is read by confluent-kafka's own deserializers, with every field."""
+"""Encoded outputs are read by confluent-kafka's own deserializers, with every field."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -61,7 +61,7 @@ def _encoder(client: SchemaRegistryClient, name: str, *, register: bool = True) 
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields that are not null, with times as ISO 8601."""
+    """Return the fields that are not null, with times as ISO 8601."""
 
     def shown(value: Any) -> Any:  # noqa: ANN401  # whatever a field holds
         if isinstance(value, datetime):
@@ -74,7 +74,7 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["avro", "json-schema"])
 @pytest.mark.parametrize("fields", [*LINKS.values(), *CLUSTERS.values()], ids=[*LINKS, *CLUSTERS])
 def test_outputs_are_read_by_deserializers_of_their_own(name: str, fields: dict[str, Any]) -> None:
-    """Each field that JSON has, with the same value; what JSON has as null, or has not, is null or missing."""
+    """Each JSON field has the same value; fields that are null or missing in JSON are null or missing here too."""
     client, is_link = mock_registry(), "id" in fields
     encoder = _encoder(client, name)
     value = encoder.link(fields) if is_link else encoder.cluster(fields)
@@ -84,7 +84,7 @@ def test_outputs_are_read_by_deserializers_of_their_own(name: str, fields: dict[
 
 @pytest.mark.parametrize("fields", [*LINKS.values(), *CLUSTERS.values()], ids=[*LINKS, *CLUSTERS])
 def test_outputs_are_read_as_messages_of_protobuf(fields: dict[str, Any]) -> None:
-    """So too for a reader that has nothing but the descriptor out of the registry."""
+    """The same holds for a reader that has only the descriptor from the registry."""
     client, is_link = mock_registry(), "id" in fields
     encoder = _encoder(client, "protobuf")
     value = encoder.link(fields) if is_link else encoder.cluster(fields)
@@ -104,14 +104,14 @@ def test_outputs_are_read_as_messages_of_protobuf(fields: dict[str, Any]) -> Non
 
 
 def _moment(name: str, value: Any) -> Any:  # noqa: ANN401  # of any field
-    """Protobuf leaves out the milliseconds of a whole second."""
+    """Return the value without the milliseconds of a whole second, as Protobuf writes it."""
     return datetime.fromisoformat(value) if name.endswith(("_at", "_seen")) else value
 
 
 @pytest.mark.parametrize("name", ["json", *NAMES])
 @pytest.mark.parametrize("fields", LINKS.values(), ids=LINKS)
 def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every format just the fields that JSON has; also in those of before, with a registry at hand."""
+    """In every format the fields are those of JSON; with a registry, links in formerly used formats are read too."""
     client, told = mock_registry(), orjson.loads(JsonEncoder.link(fields))
     monkeypatch.setattr(registry_client, "make_client", lambda _: client)
     flags = [f"output.format={name}", "registry.url=http://registry"]
@@ -129,14 +129,14 @@ def test_service_reads_its_own_links(name: str, fields: dict[str, Any], monkeypa
 
 @pytest.mark.parametrize("value", [b"{", b"{}", b"{no json}", b'{"id": "a"}'])
 def test_what_begins_as_a_link_and_is_none(value: bytes) -> None:
-    """Whoever may write to the topic may write anything: it is told, so that a reader can leave it out."""
+    """Anyone may write to the topic, so an invalid link raises an error that lets a reader skip it."""
     with pytest.raises(ValueError, match=r"unexpected|a link must have an id"):
         Formats(Settings()).link_reader()(value)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schemas_are_registered_by_topic_and_only_once(name: FormatName) -> None:
-    """The subjects are TOPIC-value; a second start finds what the first one registered, also without leave to do so."""
+    """The subjects are TOPIC-value; a second start reuses what the first registered, even if it may not register."""
     client = mock_registry()
     first = _encoder(client, name).link(LINKS["link"])
     assert sorted(client.get_subjects()) == ["articles.clusters-value", "articles.duplicates-value"]
@@ -157,7 +157,7 @@ def test_schemas_are_not_registered_where_that_is_not_allowed(name: FormatName) 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_printed_schema_is_the_one_that_is_registered(name: FormatName) -> None:
-    """Whoever registers what `config --schema` prints may run without leave to register."""
+    """After registering what `config --schema` prints, the service runs without permission to register."""
     client = mock_registry()
     _encoder(client, name)
     for shape, topic in ((LINK, "articles.duplicates"), (CLUSTER, "articles.clusters")):
@@ -166,7 +166,7 @@ def test_printed_schema_is_the_one_that_is_registered(name: FormatName) -> None:
 
 
 def test_shapes_have_the_fields_of_json() -> None:
-    """No field of JSON is left out of the schemas, and none of theirs is unknown to JSON."""
+    """The schemas have exactly the fields of the JSON."""
     told = {name for fields in LINKS.values() for name in fields}
     assert {field.name for field in LINK.fields} == told
     assert {field.name for field in CLUSTER.fields} - {"scope"} == set(CLUSTERS["of one source"])

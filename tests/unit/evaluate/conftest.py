@@ -1,4 +1,4 @@
-"""What the tests of the evaluation share: texts of all kinds that edits are tried on."""
+"""Fixtures shared by the evaluation tests: texts of all kinds to apply edits to."""
 
 import pytest
 
@@ -10,7 +10,7 @@ _LONG_CHARS = 20_000
 
 @pytest.fixture(scope="session")
 def sample_texts(texts: list[BaseText]) -> dict[str, Text]:
-    """Return a text of each kind, with newlines, names of places, digits, English words and quotation marks."""
+    """Return one text of each kind, with newlines, place names, digits, English words and quotation marks."""
     news = "\n".join(text.body for text in texts if text.title)
     return {
         "news": Text(
@@ -38,7 +38,7 @@ def sample_texts(texts: list[BaseText]) -> dict[str, Text]:
 
 @pytest.fixture(scope="session")
 def donor() -> Text:
-    """Return an article to borrow from, in Chinese; none of its sentences stands in another text."""
+    """Return a Chinese article to borrow sentences from; none of them occurs in another text."""
     return Text(
         "河道清淤",
         "".join(f"第{number}段河道清淤工程已完工，居民{number}户受益。" for number in range(3, 1_500)),
@@ -47,7 +47,7 @@ def donor() -> Text:
 
 @pytest.fixture(scope="session")
 def english_donor() -> Text:
-    """Return an article to borrow from, in English."""
+    """Return an English article to borrow sentences from."""
     return Text(
         "Canal", "".join(f"Section {number} of the canal was dredged last month. " for number in range(3, 1_500))
     )

@@ -1,4 +1,4 @@
-"""An algorithm and a segmenter whose answers are known beforehand."""
+"""A fake algorithm and a fake segmenter with known answers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from stream_dedup.article import Article
 from stream_dedup.evaluate.algorithm import F32, Features
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 
-CALLS: Counter[str] = Counter()  # how often an algorithm took features of the whole set
+CALLS: Counter[str] = Counter()  # how often each algorithm computed features of the whole set
 
 
 @dataclass
 class Table:
-    """Similarities as a table says."""
+    """An algorithm whose similarities come from a table."""
 
     name: str
     rows: tuple[tuple[float, ...], ...]
@@ -33,23 +33,23 @@ class Table:
         return Features(None, len(articles))
 
     def similarities(self, features: Features, rows: slice) -> F32:
-        """Look them up."""
+        """Return these rows of the table."""
         assert features.size == len(self.rows)
         return np.array(self.rows, np.float32)[rows]
 
 
 @dataclass
 class Broken(Table):
-    """Breaks while it compares."""
+    """An algorithm that fails when it compares."""
 
     def similarities(self, features: Features, rows: slice) -> F32:
-        """Break."""
+        """Raise an error."""
         raise ArithmeticError(f"no similarities of {features.size} articles from {rows.start} on")
 
 
 @dataclass
 class Letters:
-    """Cuts texts into letters, unless something is missing."""
+    """A segmenter that splits texts into letters, unless it has a reason to be unavailable."""
 
     name: str = "letters"
     source: str = "the alphabet"
@@ -58,17 +58,17 @@ class Letters:
     asked: list[int] = field(default_factory=list)
 
     def missing(self) -> str | None:
-        """Say what."""
+        """Return the reason, if any."""
         return self.reason
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """Cut."""
+        """Split the texts into letters."""
         self.asked.append(len(texts))
         return [list(text) for text in texts]
 
 
 def five() -> LabelledSet:
-    """Return five articles: a story with two copies, made by two edits, and two that stand alone and overlap."""
+    """Return five articles: a story with two copies made by two edits, and two unrelated ones that overlap."""
     articles = [
         LabelledArticle(Article("a", "第一条新闻说的是春天。"), "a"),
         LabelledArticle(Article("a1", "第一条新闻说的是春天！"), "a", "a", "punct"),
@@ -79,7 +79,7 @@ def five() -> LabelledSet:
     return LabelledSet("five", articles, np.array([[3, 4]]))
 
 
-# a-a1 0.9, a-a2 0.4, a1-a2 0.6, a-b 0.7, b-c 0.8 (overlapping: does not count), all others 0.1.
+# a-a1 0.9, a-a2 0.4, a1-a2 0.6, a-b 0.7, b-c 0.8 (overlapping: not counted), all others 0.1.
 FIVE = (
     (1.0, 0.9, 0.4, 0.7, 0.1),
     (0.9, 1.0, 0.6, 0.1, 0.1),

@@ -1,4 +1,4 @@
-"""Results as a run would have them, made by hand."""
+"""Hand-made evaluation results."""
 
 from stream_dedup.evaluate.quality import KindRecall, Score, Stability
 from stream_dedup.evaluate.results import (
@@ -17,7 +17,7 @@ from stream_dedup.evaluate.results import (
 
 
 def score(threshold: float, precision: float, recall: float) -> Score:
-    """Return a score; its counts are of 100 copies."""
+    """Return a score with counts out of 100 copies."""
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     right = round(100 * recall)
     return Score(
@@ -31,11 +31,11 @@ def measured(
     """Return a result.
 
     Args:
-        name: of the algorithm.
-        precision: at its own threshold.
-        recall: at its own threshold.
-        best: precision and recall at the best threshold; the same as its own if not said.
-        swept: whether there are other thresholds.
+        name: name of the algorithm.
+        precision: at the algorithm's own threshold.
+        recall: at the algorithm's own threshold.
+        best: precision and recall at the best threshold; if None, the same as at its own.
+        swept: whether other thresholds were tried.
     """
     segmenter, feature, measure = (*name.split("/"), "", "")[:3]
     family = segmenter if not swept else measure.partition("-")[0]
@@ -55,7 +55,7 @@ def measured(
 
 
 def replaced(*correlations: float) -> ReplacementExperiment:
-    """Return the experiment with these correlations for K = 2, 3, ..."""
+    """Return an experiment with these correlations for K = 2, 3, ..."""
     shares = (0.05, 0.5, 0.95)
     curves = [ReplacedCurve(k, shares, (0.9, 0.5, 0.1), one) for k, one in enumerate(correlations, 2)]
     return ReplacementExperiment(3, 10_000, tuple(curves))
@@ -66,7 +66,7 @@ def evaluation(
     experiment: ReplacementExperiment | None = None,
     unmeasured: tuple[AlgorithmWithoutResult, ...] = (),
 ) -> Evaluation:
-    """Return a run with these results."""
+    """Return an evaluation with these results."""
     kinds = (KindCount("错字", 0.05, 10), KindCount("retitle", None, 4))
     articles = SetSummary("新闻 <b>", "0123456789abcdef", 1234, 1000, 300, 5, kinds)
     return Evaluation(articles, results, unmeasured, experiment, "stream-dedup evaluate run '<x>.jsonl'", "1.2.3")

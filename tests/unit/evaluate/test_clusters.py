@@ -1,4 +1,4 @@
-"""Promises of scores of clusters: those of all pairs, the overlapping ones left out."""
+"""Cluster scores count all pairs except the overlapping ones."""
 
 from itertools import combinations
 
@@ -18,7 +18,7 @@ _NUMBERS = st.integers(2, 12).flatmap(
 
 
 def test_components_join_over_others() -> None:
-    """Links join directly and over others; what has no link is alone."""
+    """Links connect directly and through others; an article without links is alone."""
     numbers = components(5, np.array([[1, 0], [2, 1]]))
     assert len(set(numbers[:3].tolist())) == 1
     assert len(set(numbers.tolist())) == 3
@@ -26,7 +26,7 @@ def test_components_join_over_others() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
 def test_components_are_those_of_the_graph(links: list[tuple[int, int]]) -> None:
-    """Networkx finds the same components."""
+    """The components are the same as those of networkx."""
     numbers = components(10, np.array(links, np.int64).reshape(-1, 2))
     graph = nx.Graph(links)
     graph.add_nodes_from(range(10))
@@ -36,7 +36,7 @@ def test_components_are_those_of_the_graph(links: list[tuple[int, int]]) -> None
 
 @given(_NUMBERS)
 def test_scores_count_pairs(numbers: tuple[list[int], list[int]]) -> None:
-    """Scikit-learn's pair confusion matrix, which has each pair twice, says the same."""
+    """The counts match scikit-learn's pair confusion matrix, which counts each pair twice."""
     found, true = map(np.array, numbers)
     score = score_of_clusters(found, true, _NONE, 0.5)
     (_, wrong), (missed, right) = pair_confusion_matrix(true, found) // 2
@@ -45,7 +45,7 @@ def test_scores_count_pairs(numbers: tuple[list[int], list[int]]) -> None:
 
 @given(_NUMBERS, st.data())
 def test_overlapping_pairs_do_not_count(numbers: tuple[list[int], list[int]], data: st.DataObject) -> None:
-    """Pairs that overlap are as if they were not there: plain Python counts the others."""
+    """Overlapping pairs are ignored; the rest are counted in plain Python."""
     found, true = map(np.array, numbers)
     pairs = list(combinations(range(len(found)), 2))
     skipped = data.draw(st.sets(st.sampled_from(pairs)))
@@ -57,12 +57,12 @@ def test_overlapping_pairs_do_not_count(numbers: tuple[list[int], list[int]], da
 
 
 def test_precision_recall_and_f1() -> None:
-    """Of {0, 1, 2} {3} found and {0, 1} {2, 3} true: one pair right, two wrong, one missed."""
+    """With {0, 1, 2} {3} found and {0, 1} {2, 3} true, one pair is right, two are wrong and one is missed."""
     score = score_of_clusters(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), _NONE, 0.5)
     assert (score.precision, score.recall, score.f1) == pytest.approx((1 / 3, 1 / 2, 2 / 5))
 
 
 def test_nothing_found_is_nothing_wrong() -> None:
-    """Precision of no pair is 1, as in the scores of similarities."""
+    """If no pair is found, precision is 1, as in the scores of similarities."""
     score = score_of_clusters(np.array([0, 1]), np.array([0, 0]), _NONE, 0.5)
     assert (score.precision, score.recall, score.f1) == (1.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""The corpora's readers on small texts of the same form."""
+"""The corpus readers work on small texts in the format of the real ones."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _TAGGED = f"""\
 
 
 def test_articles_begin_where_headlines_follow_a_paragraph() -> None:
-    """Tags and brackets go, headlines in a row are one title, a caption in brackets begins nothing."""
+    """Tags and brackets are removed, consecutive headlines form one title, a bracketed caption starts no article."""
     paragraph = "本报讯图书馆开放。" * 20
     first, second = people(_TAGGED)
     assert first == RawArticle("people-00000", "新馆开放读者称赞", f"{paragraph}\n（附图片１张）\n{paragraph}")
@@ -27,19 +27,19 @@ def test_articles_begin_where_headlines_follow_a_paragraph() -> None:
 
 
 def test_posts_are_as_long_as_posts() -> None:
-    """30 to 140 characters, no more and no less; ids tell the line."""
+    """Posts of 30 to 140 characters are kept; their ids contain the line number."""
     assert [post.id for post in posts(["好" * 29, "好" * 30, "好" * 140, "好" * 141])] == ["post-00001", "post-00002"]
 
 
 def test_long_reports_are_long() -> None:
-    """Articles in a row are joined until there are 20,000 characters; the rest is left."""
+    """Consecutive articles are joined until they reach 20,000 characters; a shorter remainder is dropped."""
     made = reports([RawArticle(str(number), "标题", "文" * 3_000) for number in range(15)])
     assert len(made) == 2
     assert all(20_000 <= len(report.body) < 23_010 for report in made)
 
 
 def test_mixed_texts_have_both_languages() -> None:
-    """Reviews with enough English stay, and Chinese paragraphs alternate with English sentences."""
+    """Reviews with enough English are kept, and Chinese paragraphs alternate with English sentences."""
     chinese = [RawArticle("c", "标题", "第一段。\n第二段。")]
     foreign = english(["The first sentence is here. The second sentence follows. " + "More words come. " * 10])
     review = "这台 laptop computer 的 keyboard 很好用，screen 也不错，推荐购买它"
@@ -49,7 +49,7 @@ def test_mixed_texts_have_both_languages() -> None:
 
 
 def test_the_halves_part_the_corpus(tmp_path: Path) -> None:
-    """Each article is in one file, chosen by its id alone, and times ascend."""
+    """Each article is in exactly one file, chosen by its id alone, and times ascend."""
     articles = [RawArticle(f"x-{number}", "", "正文") for number in range(40)]
     write("x", articles, tmp_path)
     lines = {

@@ -1,4 +1,4 @@
-"""Promises of the engine as an algorithm: it is asked as the service asks it, and scored by its clusters."""
+"""The engine as an algorithm: it is called as the service calls it, and scored by its clusters."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def _shared_fingerprinter(
 
 
 def _stream(bodies: list[str]) -> LabelledSet:
-    """Return three texts, a copy of the first with a line behind a month later, and a false label on the third."""
+    """Return three texts, a copy of the first a month later with a line added, and a false label on the third."""
     first, second, third = bodies[:3]
     articles = [
         LabelledArticle(Article("a", first, published_ms=0), "a"),
@@ -35,7 +35,7 @@ def _stream(bodies: list[str]) -> LabelledSet:
 
 
 def test_copies_of_the_engine_are_scored(bodies: list[str]) -> None:
-    """It finds the one copy, also beyond the window of the service, and not the one that the labels make up."""
+    """The real copy is found, even beyond the service's window, and the falsely labelled one is not."""
     measured = measure_engine(configurations()["engine/default"], _stream(bodies))
     score = measured.given.score
     assert (score.true_positives, score.false_positives, score.false_negatives) == (1, 0, 1)
@@ -45,7 +45,7 @@ def test_copies_of_the_engine_are_scored(bodies: list[str]) -> None:
 
 
 def test_answers_are_those_of_the_engine(bodies: list[str]) -> None:
-    """Links name the places of what `Deduplicator.add_batch` links."""
+    """The links are those that `Deduplicator.add_batch` makes, as positions of articles."""
     articles = [one.article for one in _stream(bodies).articles]
     settings = configurations()["engine/default"].settings
     with Deduplicator(settings=settings) as engine:
@@ -56,14 +56,14 @@ def test_answers_are_those_of_the_engine(bodies: list[str]) -> None:
 
 
 def test_overlapping_links_do_not_count(bodies: list[str]) -> None:
-    """A link between articles that overlap is neither right nor wrong: none is left."""
+    """A link between overlapping articles counts neither as right nor as wrong, so no link remains."""
     labelled = _stream(bodies)
     overlapping = LabelledSet("four", labelled.articles, np.array([[0, 3]]))
     assert measure_engine(configurations()["engine/default"], overlapping).links is None
 
 
 def test_configurations_differ_in_what_they_say() -> None:
-    """Each configuration is valid, and only the named settings differ from the defaults."""
+    """Each configuration is valid and differs from the defaults only in the groups it names."""
     for name, configuration in configurations().items():
         default, own = EngineSettings().model_dump(), configuration.settings.model_dump()
         changed = {group for group in own if own[group] != default[group]} - {"window"}
@@ -71,6 +71,6 @@ def test_configurations_differ_in_what_they_say() -> None:
 
 
 def test_thresholds_are_those_of_their_names() -> None:
-    """`engine/threshold-0.3` takes 0.3 for Jaccard and containment."""
+    """`engine/threshold-0.3` uses 0.3 for Jaccard and containment."""
     verify = configurations()["engine/threshold-0.3"].settings.verify
     assert (verify.near_jaccard, verify.min_containment) == (0.3, 0.3)

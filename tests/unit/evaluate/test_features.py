@@ -1,4 +1,4 @@
-"""Promises of the weights: scikit-learn's TF-IDF, networkx's PageRank, the 2020 paper's formula, the engine itself."""
+"""Weights match scikit-learn's TF-IDF, networkx's PageRank, the 2020 paper's formula and the engine itself."""
 
 from collections import Counter
 from functools import cache
@@ -28,7 +28,7 @@ from stream_dedup.text.texts import Texts as NormalTexts
 from stream_dedup.text.weights import PAPER_2020
 
 _WORDS = ["甲", "乙", "丙", "丁", "戊", "己"]
-# Each round leaves 0.85 of the error; all rounds to come add up to 0.85 / 0.15 of the last one's change.
+# Each round reduces the error to 0.85 of it; all remaining rounds add up to 0.85 / 0.15 of the last change.
 _RANK_ERROR = TOLERANCE * DAMPING / (1 - DAMPING) * len(_WORDS)
 _TEXTS = st.lists(st.lists(st.sampled_from(_WORDS), max_size=15), min_size=1, max_size=5)
 _NEWS = [
@@ -57,14 +57,14 @@ def _by_hash(weights: dict[str, float]) -> dict[int, float]:
 
 @given(_TEXTS)
 def test_without_weights_every_distinct_word_weighs_1(texts: list[list[str]]) -> None:
-    """Each distinct word of a text weighs 1, however often it occurs."""
+    """Each distinct word of a text has the weight 1, however often it occurs."""
     bags = _extract("none", texts)
     for i, words in enumerate(texts):
         assert _weights(bags, i) == _by_hash(dict.fromkeys(words, 1.0))
 
 
 def test_bags_leave_the_texts_alone() -> None:
-    """Counting words, some of them twice in a text, changes neither the words nor where texts begin."""
+    """Counting words, some of them repeated in a text, modifies neither the words nor the start of each text."""
     words = words_in_order([["甲", "乙", "甲"], ["乙"]])
     words.counted()
     assert words.offsets.tolist() == [0, 3, 4]
@@ -73,7 +73,7 @@ def test_bags_leave_the_texts_alone() -> None:
 
 @given(_TEXTS)
 def test_frequency_is_relative(texts: list[list[str]]) -> None:
-    """A word weighs its occurrences divided by the words of its text."""
+    """A word's weight is its number of occurrences divided by the number of words in the text."""
     bags = _extract("frequency", texts)
     for i, words in enumerate(texts):
         expected = {word: count / len(words) for word, count in Counter(words).items()}
@@ -82,7 +82,7 @@ def test_frequency_is_relative(texts: list[list[str]]) -> None:
 
 @given(_TEXTS.filter(any))
 def test_tf_idf_is_that_of_scikit_learn_but_for_its_smoothing(texts: list[list[str]]) -> None:
-    """Tf x log(N / (df + 1)); scikit-learn's idf is log((N + 1) / (df + 1)) + 1, so the rest is added here."""
+    """Tf x log(N / (df + 1)); scikit-learn's idf is log((N + 1) / (df + 1)) + 1, so the test adds the difference."""
     vectorizer = CountVectorizer(analyzer=list)
     counts = vectorizer.fit_transform(texts)
     sklearn_idf = TfidfTransformer(norm=None, smooth_idf=True).fit(counts).idf_
@@ -95,7 +95,7 @@ def test_tf_idf_is_that_of_scikit_learn_but_for_its_smoothing(texts: list[list[s
 
 
 def _graph(words: list[str]) -> "nx.Graph[str]":
-    """Return the words, joined where they differ and stand within a window."""
+    """Return a graph of the words; different words within one window of each other are connected."""
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(words)
     for i, word in enumerate(words):
@@ -105,23 +105,23 @@ def _graph(words: list[str]) -> "nx.Graph[str]":
 
 @given(_TEXTS)
 def test_text_rank_is_page_rank_of_the_graph_of_words(texts: list[list[str]]) -> None:
-    """Each text's ranks are networkx's, times its words: PageRank shares 1 among them, TextRank starts each with 1."""
+    """Ranks are networkx's times the number of words: PageRank ranks add up to 1, TextRank starts each word at 1."""
     bags = _extract("textrank", texts)
     for i, words in enumerate(texts):
         graph = _graph(words)
-        if len(graph) > 1:  # a word on its own has no neighbours: see below
+        if len(graph) > 1:  # a single word has no neighbours: see below
             ranks = nx.pagerank(graph, alpha=DAMPING, tol=1e-10, max_iter=1000)
             expected = {word: rank * len(graph) for word, rank in ranks.items()}
             assert _weights(bags, i) == pytest.approx(_by_hash(expected), abs=_RANK_ERROR)
 
 
 def test_text_rank_of_a_word_without_neighbours_is_1_less_d() -> None:
-    """Nothing flows into it: WS = 1 - d = 0.15."""
+    """A word that no other points to has WS = 1 - d = 0.15."""
     assert _weights(_extract("textrank", [["甲", "甲", "甲"]]), 0) == pytest.approx(_by_hash({"甲": 0.15}))
 
 
 def test_text_rank_of_a_chain_by_hand() -> None:
-    """甲 between 乙 and 丙, too far from each other: WS(甲) = .15 + .85 x 2 WS(乙), WS(乙) = .15 + .85 WS(甲) / 2."""
+    """With 乙 and 丙 at either side of 甲: WS(甲) = .15 + .85 x 2 WS(乙), WS(乙) = .15 + .85 WS(甲) / 2."""
     words = ["乙", "甲", "甲", "甲", "甲", "丙"]
     centre = (0.15 + 0.85 * 2 * 0.15) / (1 - 0.85**2)
     leaf = 0.15 + 0.85 * centre / 2
@@ -146,11 +146,11 @@ _POS = {
     "前景": 3,
     "看好": 2,
     "投资": 2,
-}  # dict.txt of jieba
+}  # jieba's dict.txt
 
 
 def _paper_weight(text: int, word: str, factors: set[str]) -> float:
-    """Return the weight of a word by the formula of the 2020 paper with some of its factors."""
+    """Return a word's weight by the formula of the 2020 paper with only some of its factors."""
     kept = [[word for word in words if word not in _stop_words()] for words in _NEWS]
     tf = kept[text].count(word) / len(kept[text])
     idf = log(len(kept) / sum(word in words for words in kept) + 0.01) if "idf" in factors else 1.0
@@ -176,7 +176,7 @@ _VARIANTS = {
 
 @pytest.mark.parametrize(("name", "factors"), _VARIANTS.items())
 def test_improved_weights_are_those_of_the_paper(name: str, factors: set[str]) -> None:
-    """Each variant has just its factors of tf x log(N / df + 0.01) x (1 + pos + len + marker + title), no stop word."""
+    """Each has just its factors of tf x log(N / df + 0.01) x (1 + pos + len + marker + title), no stop words."""
     bags = _extract(name, _NEWS, _TITLES)
     for i, words in enumerate(_NEWS):
         expected = {word: _paper_weight(i, word, factors) for word in set(words) - _stop_words()}
@@ -184,12 +184,12 @@ def test_improved_weights_are_those_of_the_paper(name: str, factors: set[str]) -
 
 
 def test_all_variants_of_the_improved_weights_are_tested() -> None:
-    """No other improved weights are offered."""
+    """All variants that are offered are tested above."""
     assert {name for name in features() if name.startswith("improved")} == _VARIANTS.keys()
 
 
 def test_worked_weight_of_the_paper() -> None:
-    """Tf 0.1, N = 1000, df = 10, a noun, length 3 of 1 to 5, in the title, no marker: 4.37501."""
+    """Tf 0.1, N = 1000, df = 10, a noun, length 3 (of 1 to 5), in the title, no marker: 4.37501."""
     text = ["企业家", "猪", "社会主义者", *(["猪"] * 7)]
     others = [["企业家"] if i < 9 else ["羊"] for i in range(999)]
     bags = _extract("improved", [text, *others], ["企业家说", *[""] * 999])
@@ -197,7 +197,7 @@ def test_worked_weight_of_the_paper() -> None:
 
 
 def test_improved_simhash_is_that_of_the_engine(bodies: list[str]) -> None:
-    """With the profile paper2020, no titles, and the same counts the engine has the same fingerprints."""
+    """With the profile paper2020, no titles and the same counts, the engine computes the same fingerprints."""
     settings = EngineSettings.model_validate(
         {"weights": {"profile": "paper2020"}, "text": {"strip_boilerplate": False}}
     )

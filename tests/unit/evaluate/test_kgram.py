@@ -1,4 +1,4 @@
-"""Promises of the K-gram improved Jaccard: the paper's worked example, and a plain version."""
+"""The K-gram improved Jaccard matches the paper's worked example and a plain implementation."""
 
 import numpy as np
 import pytest
@@ -19,14 +19,14 @@ def test_worked_example_of_the_paper() -> None:
 
 @given(_TEXTS, st.integers(2, 7))
 def test_agrees_with_a_plain_version(texts: list[str], k: int) -> None:
-    """Random texts have the similarities of the formula written down in plain Python."""
+    """For random texts, similarities equal those of the formula written in plain Python."""
     expected = np.array([[kgram_improved(x, y, k) for y in texts] for x in texts])
     found = similarities(f"chars/{k}-grams/kgram-improved", [[text] for text in texts])
     assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_single_shared_gram_gives_1() -> None:
-    """It is normalised by what is shared: one K-gram in common, once in each of two texts of one length, gives 1."""
+    """It is normalised by the shared K-grams, so a single one, once in each of two equally long texts, gives 1."""
     assert similarities("chars/3-grams/kgram-improved", [["甲乙丙天地玄丁戊己"], ["庚辛壬癸天地玄子丑"]])[0, 1] == 1
 
 

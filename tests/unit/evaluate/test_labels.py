@@ -1,4 +1,4 @@
-"""Labelled files are read as they are meant, written so that they read back equal, and refused with the line."""
+"""Labelled files are read correctly, survive a round trip, and errors name the line."""
 
 import gzip
 from dataclasses import replace
@@ -18,19 +18,19 @@ _INPUT = InputSettings()
 
 
 def write_lines(path: Path, *objects: object) -> Path:
-    """Write a file of JSON lines."""
+    """Write a JSON Lines file."""
     path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in objects))
     return path
 
 
 def four_articles(path: Path) -> Path:
-    """Write articles a, b, c, d without any label."""
+    """Write the articles a, b, c and d without labels."""
     return write_lines(path, *({"id": name, "body": f"正文{name}"} for name in "abcd"))
 
 
 @pytest.fixture
 def case() -> LabelledSet:
-    """A set with everything that a label can say."""
+    """Return a set that uses every kind of label."""
     return LabelledSet(
         "case",
         [
@@ -46,7 +46,7 @@ def case() -> LabelledSet:
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
 @pytest.mark.parametrize("fields", [FieldSettings(), FieldSettings(id="doc.id", body="doc.content", title="t")])
 def test_a_set_reads_back_equal(case: LabelledSet, suffix: str, fields: FieldSettings, tmp_path: Path) -> None:
-    """Articles, clusters, edits and overlaps survive, packed or not, under any names of the fields."""
+    """Articles, clusters, edits and overlaps survive, compressed or not, under any field names."""
     path = tmp_path / f"case{suffix}"
     write_labelled(case, path, fields)
     again = read_labelled(path, InputSettings(fields=fields))
@@ -55,7 +55,7 @@ def test_a_set_reads_back_equal(case: LabelledSet, suffix: str, fields: FieldSet
 
 
 def test_scopes_are_written_where_they_are_read(case: LabelledSet, tmp_path: Path) -> None:
-    """Under the path of the settings; what had no scope has none. What no algorithm compares is not written."""
+    """Scopes, if any, are written under the configured path; fields that no algorithm compares are not written."""
     scoped = [
         replace(each, article=replace(each.article, scope=scope))
         for each, scope in zip(case.articles, ("甲", "", "甲", "甲"), strict=True)
@@ -70,14 +70,14 @@ _SCOPED = InputSettings(fields=FieldSettings(scope="scope"))
 
 
 def _in_scopes(path: Path, **labels: str) -> Path:
-    """Write articles a and b in each of two scopes, b with labels, and c in the second."""
+    """Write the articles a and b in each of two scopes, b with labels, and c in the second."""
     pairs = [{"id": name, "body": f"正文{name}", "scope": scope} for scope in ("甲", "乙") for name in "ab"]
     rows = [row | labels if row["id"] == "b" else row for row in pairs]
     return write_lines(path, *rows, {"id": "c", "body": "正文c", "scope": "乙"})
 
 
 def test_ids_and_clusters_are_those_of_a_scope(tmp_path: Path) -> None:
-    """One id stands for an article in each scope; what a label names is in the scope of its article."""
+    """The same id is a different article in each scope; labels refer to articles of their own scope."""
     path = _in_scopes(tmp_path / "a.jsonl", cluster="a", original="a", kind="drop")
     labelled = read_labelled(path, _SCOPED)
     assert labelled.positives().tolist() == [[0, 1], [2, 3]]
@@ -88,7 +88,7 @@ def test_ids_and_clusters_are_those_of_a_scope(tmp_path: Path) -> None:
 
 
 def test_pairs_have_a_scope_where_their_ids_are_of_several(tmp_path: Path) -> None:
-    """An id that is of one article alone needs none; articles of two scopes are no pair."""
+    """An id that occurs in one scope needs no scope in a pair; a pair across scopes is refused."""
     articles = _in_scopes(tmp_path / "a.jsonl")
     pairs = write_lines(tmp_path / "pairs.jsonl", {"scope": "乙", "id": "b", "repost_of": "a"})
     labelled = read_labelled(articles, _SCOPED, [pairs])
@@ -103,7 +103,7 @@ def test_pairs_have_a_scope_where_their_ids_are_of_several(tmp_path: Path) -> No
 
 
 def test_a_packed_file_is_packed(case: LabelledSet, tmp_path: Path) -> None:
-    """What the suffix promises is what other tools find, and the same set gives the same bytes."""
+    """Other tools can decompress a .gz file, and the same set gives the same bytes."""
     paths = [tmp_path / "one.jsonl.gz", tmp_path / "two.jsonl.gz", tmp_path / "plain.jsonl"]
     for path in paths:
         write_labelled(case, path, FieldSettings())
@@ -113,7 +113,7 @@ def test_a_packed_file_is_packed(case: LabelledSet, tmp_path: Path) -> None:
 
 
 def test_clusters_of_a_file_are_taken_as_they_are(tmp_path: Path) -> None:
-    """Equal names, strings or integers, are a cluster; an article without one is in the cluster called by its id."""
+    """Equal cluster names, strings or integers, form a cluster; an article without one is in the cluster of its id."""
     path = write_lines(
         tmp_path / "f.jsonl",
         {"id": "a", "body": "一"},
@@ -125,7 +125,7 @@ def test_clusters_of_a_file_are_taken_as_they_are(tmp_path: Path) -> None:
 
 
 def test_pairs_make_connected_components(tmp_path: Path) -> None:
-    """With d a copy of c and c one of a, b alone is apart. Kinds are those of the pairs."""
+    """If d is a copy of c and c of a, only b is apart. Each copy has the kind of its own pair."""
     truth = write_lines(
         tmp_path / "truth.jsonl",
         {"id": "c", "repost_of": "a", "kind": "boiler"},
@@ -142,14 +142,14 @@ def test_pairs_make_connected_components(tmp_path: Path) -> None:
 
 
 def test_ids_of_pairs_are_trimmed_as_those_of_articles_are(tmp_path: Path) -> None:
-    """What stands around them is no part of them."""
+    """Whitespace around the ids is ignored."""
     truth = write_lines(tmp_path / "truth.jsonl", {"id": " b ", "repost_of": "a\n"})
     read = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
     assert [each.cluster for each in read.articles] == ["a", "a", "c", "d"]
 
 
 def test_several_files_of_pairs_are_joined(tmp_path: Path) -> None:
-    """Pairs without direction join what pairs with one leave apart."""
+    """Undirected pairs join clusters that directed pairs left separate."""
     truth = write_lines(tmp_path / "truth.jsonl", {"id": "b", "repost_of": "a", "kind": "boiler"})
     natural = write_lines(tmp_path / "natural.jsonl", {"a": "d", "b": "b", "jaccard": 0.9})
     labelled = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth, natural])
@@ -157,7 +157,7 @@ def test_several_files_of_pairs_are_joined(tmp_path: Path) -> None:
 
 
 def test_articles_that_name_each_other_overlap_once(tmp_path: Path) -> None:
-    """A pair that counts twice would be taken off the wrong ones twice."""
+    """Otherwise the pair would be subtracted twice from the false positives."""
     path = write_lines(
         tmp_path / "f.jsonl",
         {"id": "a", "body": "一", "overlaps": ["c", "c"]},
@@ -201,7 +201,7 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
     ],
 )
 def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_path: Path) -> None:
-    """The error tells the line, the value, and what is allowed."""
+    """The error names the line, the value and what is allowed."""
     path = write_lines(tmp_path / "f.jsonl", _GOOD, second)
     with pytest.raises(LabelError, match=message):
         read_labelled(path, _INPUT)
@@ -222,14 +222,14 @@ def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_pat
     ],
 )
 def test_a_wrong_pair_is_named(pairs: list[object], message: str, tmp_path: Path) -> None:
-    """So it is for pairs."""
+    """Errors in files of pairs name them likewise."""
     truth = write_lines(tmp_path / "truth.jsonl", *pairs)
     with pytest.raises(LabelError, match=message):
         read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
 
 
 def test_what_is_no_json_is_named(tmp_path: Path) -> None:
-    """The line is told for broken JSON too."""
+    """Broken JSON is reported with its line as well."""
     path = tmp_path / "f.jsonl"
     path.write_text('{"id": "a", "body": "一"}\n{"id": \n', "utf-8")
     with pytest.raises(LabelError, match=r"f.jsonl, line 2: not a JSON"):
@@ -244,7 +244,7 @@ def test_what_is_no_json_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_labels_that_cannot_be_kept_are_named(label: str, message: str, tmp_path: Path) -> None:
-    """JSON has numbers beyond all bounds and halves of characters, results have neither."""
+    """JSON allows infinite numbers and lone surrogates, results do not."""
     path = tmp_path / "f.jsonl"
     path.write_text(f'{{"id": "a", "body": "一", {label}}}\n', "utf-8")
     with pytest.raises(LabelError, match=f"f.jsonl, line 1: {message}"):
@@ -252,7 +252,7 @@ def test_labels_that_cannot_be_kept_are_named(label: str, message: str, tmp_path
 
 
 def test_overlaps_hold_ids_as_they_are_read(tmp_path: Path) -> None:
-    """Integers, and what stands around an id, as in the other labels."""
+    """Integer ids and surrounding whitespace are handled as in the other labels."""
     path = write_lines(
         tmp_path / "f.jsonl",
         {"id": 1, "body": "一"},
@@ -263,7 +263,7 @@ def test_overlaps_hold_ids_as_they_are_read(tmp_path: Path) -> None:
 
 
 def test_records_are_read_as_the_engine_reads_them(tmp_path: Path) -> None:
-    """Halves of emoji, integers of any length, and columns of CSV that say false."""
+    """Lone surrogates, integers of any length and the word "false" in a CSV column are read alike."""
     lines = tmp_path / "f.jsonl"
     lines.write_text(
         '{"id": 123456789012345678901234567890, "body": "一\\ud83d", "cluster": "x"}\n'
@@ -279,7 +279,7 @@ def test_records_are_read_as_the_engine_reads_them(tmp_path: Path) -> None:
 
 
 def test_a_faulty_row_is_named(tmp_path: Path) -> None:
-    """By what is wrong with the row, which is no JSON in any case."""
+    """The error describes the row's own fault and does not call it invalid JSON."""
     path = tmp_path / "f.csv"
     path.write_text("id,body,cluster\na,一,x\nb,二,x,too many\n", "utf-8")
     with pytest.raises(LabelError, match=r"f.csv, line 2: (?!not a JSON)"):
@@ -287,7 +287,7 @@ def test_a_faulty_row_is_named(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_written_are_refused(case: LabelledSet, tmp_path: Path) -> None:
-    """Another suffix, or fields that take the names of labels."""
+    """Unknown suffixes are refused, and so are field names reserved for labels."""
     with pytest.raises(ValueError, match=r"labelled sets are written to .jsonl, .jsonl.gz or .jsonl.zst"):
         write_labelled(case, tmp_path / "case.csv", FieldSettings())
     with pytest.raises(ValueError, match="the field 'kind' has the name of a label"):

@@ -1,4 +1,4 @@
-"""Each edit operator changes what it says, as much as its strength says, and nothing else."""
+"""Each edit operator changes what it claims to, as much as its strength says, and nothing else."""
 
 import re
 from collections import Counter
@@ -27,14 +27,14 @@ _GRAPHIC = re.compile(r"\s+")
 
 
 def edit(name: str, text: Text, donor: Text, strength: float = STRENGTHLESS, seed: int = 1) -> Text:
-    """Make a copy; it has to be possible."""
+    """Make a copy; fail if the edit is impossible."""
     copy = OPERATORS[name].edit(text, Random(seed), donor, strength)
     assert copy is not None
     return copy
 
 
 def words_of(text: str) -> str:
-    """Return the word characters of a text's normal form: what the engine compares."""
+    """Return the word characters of a text's normal form, which are what the engine compares."""
     return "".join(character for character in Normaliser()(text).text if character.isalnum())
 
 
@@ -43,7 +43,7 @@ def words_of(text: str) -> str:
 def test_a_copy_is_another_text_by_the_seed_alone(
     operator: Operator, strength: float, kind: str, sample_texts: Texts, donor: Text, english_donor: Text
 ) -> None:
-    """The same seed gives the same copy, the copy is not blank, and but for `verbatim` it is not the text itself."""
+    """The same seed gives the same copy; copies are not blank and, except for `verbatim`, differ from the text."""
     text = sample_texts[kind]
     other = donor if is_chinese(text) else english_donor
     copies = [operator.edit(text, Random(7), other, strength) for _ in range(2)]
@@ -57,7 +57,7 @@ def test_a_copy_is_another_text_by_the_seed_alone(
 def test_every_edit_can_be_made_of_a_common_article(
     operator: Operator, strength: float, sample_texts: Texts, donor: Text
 ) -> None:
-    """An article of 20,000 characters is beyond no edit at no default strength."""
+    """Every edit can be made at every default strength of an article of 20,000 characters."""
     assert operator.edit(sample_texts["long"], Random(3), donor, strength) is not None
 
 
@@ -79,13 +79,13 @@ def test_every_edit_can_be_made_of_a_common_article(
     ],
 )
 def test_what_cannot_be_had_is_refused(name: str, kind: str, strength: float, sample_texts: Texts, donor: Text) -> None:
-    """A tenth of one sentence, or traditional English: the operator says that it cannot, and makes nothing up."""
+    """Impossible edits, such as a tenth of one sentence or traditional English, are refused, and nothing is made up."""
     assert OPERATORS[name].edit(sample_texts[kind], Random(1), donor, strength) is None
 
 
 @given(st.text(alphabet="天地玄黄ab1。！？.!?…”\"' \n", max_size=60))
 def test_sentences_joined_are_the_text(body: str) -> None:
-    """Splitting loses nothing and makes no empty sentence."""
+    """Splitting loses nothing and yields no empty sentence."""
     pieces = sentences(body)
     assert "".join(pieces) == body
     assert all(pieces)
@@ -102,14 +102,14 @@ def test_sentences_joined_are_the_text(body: str) -> None:
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(body: str, expected: list[str]) -> None:
-    """Closing quotes belong to the sentence; abbreviations and decimal points end none; lines end one."""
+    """Closing quotes belong to the sentence; abbreviations and decimal points end none; newlines end one."""
     assert sentences(body) == expected
 
 
 @pytest.mark.parametrize("kind", ["news", "english", "long"])
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 def test_drop_keeps_the_order_and_drops_that_share(kind: str, share: float, sample_texts: Texts, donor: Text) -> None:
-    """What stays is a subsequence of the sentences, and the share that goes is exact to half a sentence."""
+    """The remaining sentences are a subsequence, and the share that is dropped is exact to half a sentence."""
     text = sample_texts[kind]
     own, kept = sentences(text.body), sentences(edit("drop", text, donor, share).body)
     assert abs((len(own) - len(kept)) - share * len(own)) <= 0.5
@@ -119,7 +119,7 @@ def test_drop_keeps_the_order_and_drops_that_share(kind: str, share: float, samp
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
 def test_cut_copies_are_parts_of_the_text(share: float, sample_texts: Texts, donor: Text) -> None:
-    """A truncated text is a prefix of the wanted length, a teaser that and a mark, an excerpt a run from inside."""
+    """A truncated text is a prefix of the right length, a teaser that plus a mark, an excerpt a run from the middle."""
     text = sample_texts["long"]
     beginning = edit("truncate", text, donor, share).body
     assert text.body.startswith(beginning)
@@ -133,7 +133,7 @@ def test_cut_copies_are_parts_of_the_text(share: float, sample_texts: Texts, don
 def test_another_order_is_a_permutation(
     name: str, strength: float, kind: str, sample_texts: Texts, donor: Text
 ) -> None:
-    """The sentences are the same ones as often as before, in another order."""
+    """The same sentences occur equally often, in another order."""
     text = sample_texts[kind]
     before = [sentence.strip() for sentence in sentences(text.body)]
     after = [sentence.strip() for sentence in sentences(edit(name, text, donor, strength).body)]
@@ -142,7 +142,7 @@ def test_another_order_is_a_permutation(
 
 
 def test_blocks_stay_whole(sample_texts: Texts, donor: Text) -> None:
-    """Three blocks in another order break at most two of the places where sentences meet."""
+    """Reordering three blocks separates at most two pairs of adjacent sentences."""
     before = [sentence.strip() for sentence in sentences(sample_texts["news"].body)]
     after = [sentence.strip() for sentence in sentences(edit("blocks", sample_texts["news"], donor, 3).body)]
     neighbours = set(pairwise(before))
@@ -151,7 +151,7 @@ def test_blocks_stay_whole(sample_texts: Texts, donor: Text) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
 def test_insertion_adds_that_share_of_foreign_sentences(share: float, sample_texts: Texts, donor: Text) -> None:
-    """All own sentences stay in order, and the foreign ones are as many as the strength says."""
+    """The text's own sentences stay in order, and the strength determines the number of foreign ones."""
     text = sample_texts["news"]
     own, foreign = (Counter(sentence.strip() for sentence in sentences(each.body)) for each in (text, donor))
     after = [sentence.strip() for sentence in sentences(edit("insert", text, donor, share).body)]
@@ -163,7 +163,7 @@ def test_insertion_adds_that_share_of_foreign_sentences(share: float, sample_tex
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_merged_article_holds_both(seed: int, sample_texts: Texts, donor: Text) -> None:
-    """The text stands in it whole, with the whole sentences of the other's beginning that fit into what was asked."""
+    """The whole text is in the copy, with as many whole sentences from the start of the other article as fit."""
     text = sample_texts["news"]
     merged = edit("merge", text, donor, 0.6, seed).body
     assert text.body in merged
@@ -177,7 +177,7 @@ def test_a_merged_article_holds_both(seed: int, sample_texts: Texts, donor: Text
 def test_misprints_change_that_share_of_the_characters(
     share: float, kind: str, sample_texts: Texts, donor: Text
 ) -> None:
-    """Length and marks stay; the letters and Han characters that differ are as many as the strength says, to one."""
+    """Length and punctuation are kept; the strength sets the number of letters and Han characters that differ."""
     text = sample_texts[kind]
     copy = edit("misprint", text, donor, share)
     assert len(copy.body) == len(text.body)
@@ -192,12 +192,12 @@ def test_misprints_change_that_share_of_the_characters(
     [("中国人民", 1.0, "zhongguorenmin"), ("图书馆，开放", 1.0, "tushuguan，kaifang")],
 )
 def test_pinyin_is_that_of_a_dictionary(body: str, share: float, expected: str, donor: Text) -> None:
-    """Characters become their syllables without tones; marks stay."""
+    """Han characters become their toneless syllables; punctuation is kept."""
     assert edit("pinyin", Text("", body), donor, share).body == expected
 
 
 def test_pinyin_changes_that_share(sample_texts: Texts, donor: Text) -> None:
-    """A tenth of the Han characters goes, to one."""
+    """A tenth of the Han characters is replaced, to one."""
     text = sample_texts["long"]
     before, after = (len(HAN.findall(body)) for body in (text.body, edit("pinyin", text, donor, 0.1).body))
     assert abs((before - after) - 0.1 * before) <= 1
@@ -210,7 +210,7 @@ def test_numerals_are_read_digit_by_digit(donor: Text) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_other_places_stand_where_places_stood(count: int, sample_texts: Texts, donor: Text) -> None:
-    """So many names are gone, so many others that were not there have come, and the rest of the text is the same."""
+    """The right number of place names is replaced by as many new ones, and the rest of the text is unchanged."""
     text = sample_texts["news"]
     copy = edit("places", text, donor, count)
     names = phrases().chinese.places
@@ -223,7 +223,7 @@ def test_other_places_stand_where_places_stood(count: int, sample_texts: Texts, 
 @pytest.mark.parametrize("name", ["width", "punct", "zero-width", "spaces", "wrap", "markup", "references"])
 @pytest.mark.parametrize("kind", ["news", "english", "mixed", "long"])
 def test_other_ways_to_write_leave_the_words(name: str, kind: str, sample_texts: Texts, donor: Text) -> None:
-    """The word characters of the normal text are those of the original: these edits are none to the engine."""
+    """The normal form has the same word characters as the original's, so for the engine these edits change nothing."""
     operator, text = OPERATORS[name], sample_texts[kind]
     for strength in operator.levels or (STRENGTHLESS,):
         copy = operator.edit(text, Random(2), donor, strength)
@@ -233,7 +233,7 @@ def test_other_ways_to_write_leave_the_words(name: str, kind: str, sample_texts:
 
 
 def test_traditional_characters_come_back(sample_texts: Texts, donor: Text) -> None:
-    """Normal text is the original's, but for a character in a thousand: OpenCC writes phrases (瞭解 for 了解)."""
+    """The normal form is the original's but for one character in a thousand: OpenCC converts phrases (瞭解, 了解)."""
     for kind in ("news", "post", "mixed", "long"):
         before = words_of(sample_texts[kind].body)
         after = words_of(edit("traditional", sample_texts[kind], donor).body)
@@ -244,7 +244,7 @@ def test_traditional_characters_come_back(sample_texts: Texts, donor: Text) -> N
 
 @pytest.mark.parametrize(("name", "kept"), [("emoji", "words"), ("zero-width", "characters"), ("spaces", "characters")])
 def test_what_is_scattered_is_all_that_is_added(name: str, kept: str, sample_texts: Texts, donor: Text) -> None:
-    """Without what was put in the text is as before; its share of the characters is exact."""
+    """Removing the inserted characters restores the text, and their share is exact."""
     text = sample_texts["news"]
     copy = edit(name, text, donor, 1.0)
     if kept == "words":
@@ -255,14 +255,14 @@ def test_what_is_scattered_is_all_that_is_added(name: str, kept: str, sample_tex
 
 
 def test_taiwan_has_words_of_its_own(donor: Text) -> None:
-    """A word becomes the one that Taiwan uses, not only its traditional characters."""
+    """A word is replaced by the one used in Taiwan, not just written in traditional characters."""
     assert edit("taiwan", Text("", "这个软件用鼠标"), donor).body == "這個軟體用滑鼠"
 
 
 @pytest.mark.parametrize("name", ["boiler", "editor", "dateline", "original-title", "hashtags", "chain"])
 @pytest.mark.parametrize("kind", ["news", "english"])
 def test_a_frame_leaves_the_text_whole(name: str, kind: str, sample_texts: Texts, donor: Text) -> None:
-    """What a site or a user puts around a text adds to it; the text itself stands in it unchanged."""
+    """What a site or a user puts around a text leaves the text itself whole and unchanged."""
     operator, text = OPERATORS[name], sample_texts[kind]
     strength = operator.levels[-1] if operator.levels else STRENGTHLESS
     copy = edit(name, text, donor, strength)
@@ -278,7 +278,7 @@ def test_boilerplate_has_so_many_lines(lines: int, sample_texts: Texts, donor: T
 
 
 def test_another_headline_leaves_the_body(sample_texts: Texts, donor: Text) -> None:
-    """Only the headline changes; with the 原标题 line the old one stands in the body."""
+    """Only the headline changes; the 原标题 line quotes the old one in the body."""
     text = sample_texts["news"]
     copy = edit("retitle", text, donor)
     assert copy.body == text.body
@@ -287,7 +287,7 @@ def test_another_headline_leaves_the_body(sample_texts: Texts, donor: Text) -> N
 
 
 def test_a_chain_is_written_as_weibo_writes_it(sample_texts: Texts, donor: Text) -> None:
-    """Three reposts: three comments, each before the `//@user:` of whom it answers, the post at the end."""
+    """Three reposts give three comments, each before the `//@user:` it replies to, with the post at the end."""
     post = sample_texts["post"]
     links = re.findall(r"([^/@]*)//@([^:]+):", edit("chain", post, donor, 3).body.removesuffix(post.body))
     assert len(links) == 3
@@ -296,7 +296,7 @@ def test_a_chain_is_written_as_weibo_writes_it(sample_texts: Texts, donor: Text)
 
 @pytest.mark.parametrize(("name", "pattern"), [("mentions", r"@[^\s@]+ ?"), ("hashtags", r"\s?#[^#\s]+#\s?")])
 def test_names_and_tags_are_as_many_as_asked(name: str, pattern: str, sample_texts: Texts, donor: Text) -> None:
-    """Three are found, and without them the post is as before."""
+    """Three are found, and removing them restores the post."""
     post = sample_texts["post"]
     copy = edit(name, post, donor, 3)
     assert len(re.findall(pattern, copy.body)) == 3
@@ -304,19 +304,19 @@ def test_names_and_tags_are_as_many_as_asked(name: str, pattern: str, sample_tex
 
 
 def test_a_headline_is_made_of_whole_clauses() -> None:
-    """A long first sentence is cut at a clause, a short one is taken without its full stop."""
+    """A long first sentence is cut at a clause; a short one is used without its full stop."""
     assert lead("图书馆今天开放。明天闭馆。") == "图书馆今天开放"
     assert lead("图" * 30 + "，" + "书" * 30 + "。") == "图" * 30
 
 
 def test_the_pools_are_wide_enough() -> None:
-    """Each purpose has ten phrases or more in each language: a pool of three would be learnt, not measured."""
+    """Each purpose has at least ten phrases per language: the engine would learn a pool of three as site frames."""
     for pool in (*dict(phrases().chinese).values(), *dict(phrases().english).values(), phrases().emoji):
         assert len(set(pool)) == len(pool) >= 10
 
 
 def test_strengths_out_of_bounds_are_refused() -> None:
-    """The message says what is allowed, also for an operator that has no strength."""
+    """The message says what is allowed, even for an operator without a strength."""
     with pytest.raises(
         ValueError, match=r"drop cannot have the strength 1.5: share of the sentences dropped, above 0, up to 0.9"
     ):
@@ -329,7 +329,7 @@ def test_strengths_out_of_bounds_are_refused() -> None:
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 def test_every_operator_explains_itself(operator: Operator) -> None:
-    """It has a line of description, and its default strengths are ones that it takes."""
+    """Each operator has a one-line description, and accepts its own default strengths."""
     assert operator.description.endswith(".")
     for level in operator.levels or (None,):
         operator.check(level)

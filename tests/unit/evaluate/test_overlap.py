@@ -1,4 +1,4 @@
-"""Overlaps are found exactly, as sets of plain strings find them."""
+"""The overlaps found are exactly those found with sets of plain strings."""
 
 from itertools import combinations
 
@@ -15,7 +15,7 @@ _OTHER = "今夜有雷阵雨气温下降六到八度请注意添衣并关好门�
 
 
 def plain_pairs(bodies: list[str], least: float) -> list[list[int]]:
-    """Return the pairs that plain sets of substrings say overlap."""
+    """Return the pairs that overlap according to plain sets of substrings."""
     letters = ["".join(character for character in body if character.isalnum()) for body in bodies]
     grams = [{text[i : i + 5] for i in range(max(1, len(text) - 4))} if text else set() for text in letters]
     return [
@@ -30,19 +30,19 @@ def plain_pairs(bodies: list[str], least: float) -> list[list[int]]:
     st.sampled_from([0.1, 0.35, 0.5, 1.0]),
 )
 def test_the_pairs_are_those_of_plain_sets(bodies: list[str], least: float) -> None:
-    """Over any texts and any bound: also short ones, equal ones and ones of punctuation alone."""
+    """The pairs are the same for any texts and bound, including short and equal texts and pure punctuation."""
     assert overlapping(bodies, least).tolist() == plain_pairs(bodies, least)
 
 
 def test_more_texts_than_a_block_of_the_product() -> None:
-    """The first and the last of 1,300 texts are compared like neighbours."""
+    """Texts in different blocks are compared too, such as the first and last of 1,300."""
     bodies = [f"第{number:05d}号公告第{number:05d}条" for number in range(1_300)]
     bodies[-1] = bodies[0]
     assert [0, 1_299] in overlapping(bodies, 1.0).tolist()
 
 
 def test_of_texts_that_overlap_the_first_stays() -> None:
-    """A copy of a copy that is no copy of what stayed, stays: what was left out takes nobody along."""
+    """An article is left out only if it overlaps one that was kept, not if it overlaps one that was left out."""
     first, last = _STORY, _OTHER
     middle = _STORY[-20:] + _OTHER[:20]
     articles = [Article(name, body) for name, body in zip("abc", (first, middle, last), strict=True)]
@@ -51,7 +51,7 @@ def test_of_texts_that_overlap_the_first_stays() -> None:
 
 
 def test_only_pairs_that_labels_do_not_explain_are_noted() -> None:
-    """Copies of one cluster are no overlap; what was noted before stays."""
+    """Copies within a cluster are not overlaps; overlaps noted before are kept."""
     bodies = {"a": _STORY, "b": _STORY, "c": _STORY, "d": _OTHER}
     clusters = {"a": "one", "b": "one", "c": "two", "d": "three"}
     articles = [LabelledArticle(Article(name, body), clusters[name]) for name, body in bodies.items()]

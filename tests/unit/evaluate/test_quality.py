@@ -1,4 +1,4 @@
-"""Promises of the qualities: worked by hand, scikit-learn on random data, blocks that add up to the whole."""
+"""Quality scores match hand-worked examples and scikit-learn, and can be added up over blocks."""
 
 import random
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def _truth(clusters: list[int], overlapping: list[tuple[int, int]] | None = None
 
 
 def _similarities(size: int, pairs: dict[tuple[int, int], float]) -> F32:
-    """Return the similarities of texts, 0 but for some pairs and of each with itself."""
+    """Return similarities that are 0 except for the given pairs and the diagonal."""
     block = np.eye(size, dtype=np.float32)
     for (first, second), value in pairs.items():
         block[first, second] = block[second, first] = value
@@ -41,7 +41,7 @@ def _judged(truth: Truth, block: F32, threshold: float) -> Quality:
 
 
 def _random(seed: int, step: int = BINS) -> tuple[list[int], F32]:
-    """Return random clusters of 25 articles, and similarities that know a little of them, multiples of 1 / step."""
+    """Return random clusters of 25 articles, and similarities weakly related to them, in multiples of 1 / step."""
     generator = random.Random(seed)
     clusters = [generator.randrange(8) for _ in range(25)]
     pairs = {
@@ -57,7 +57,7 @@ def _upper(block: F32) -> list[float]:
 
 
 def _components(block: F32, threshold: float) -> list[int]:
-    """Return the cluster of each article if pairs at or above the threshold connect, by networkx."""
+    """Return each article's cluster if pairs at or above the threshold are connected, by networkx."""
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(len(block)))
     graph.add_edges_from(np.argwhere(block >= np.float32(threshold)).tolist())
@@ -66,26 +66,26 @@ def _components(block: F32, threshold: float) -> list[int]:
 
 
 def test_scores_by_hand() -> None:
-    """Copies {0, 1, 2} and {3, 4}: of 4 pairs 3 are at 0.5 or above, with one false one. P = 3/4, R = 3/4, F1 = 3/4."""
+    """Copies {0, 1, 2} and {3, 4}: 3 of 4 pairs are at 0.5 or above, and one false pair. P = 3/4, R = 3/4, F1 = 3/4."""
     block = _similarities(5, {(0, 1): 0.9, (0, 2): 0.5, (1, 2): 0.4, (3, 4): 0.8, (2, 3): 0.6})
     quality = _judged(_truth([0, 0, 0, 1, 1]), block, 0.5)
     given = quality.given
     assert (given.true_positives, given.false_positives, given.false_negatives) == (3, 1, 1)
     assert (given.precision, given.recall, given.f1) == (0.75, 0.75, 0.75)
-    # At 0.4 all are found and one more: F1 = 8/9, the best.
+    # At 0.4 all are found and one too many: F1 = 8/9, the best.
     assert quality.best.threshold == 0.4
     assert quality.best.f1 == pytest.approx(8 / 9)
 
 
 def test_ari_by_hand() -> None:
-    """The worked example of scikit-learn: ARI of [0, 0, 1, 1] and [0, 0, 1, 2] is 0.57."""
+    """Scikit-learn's worked example: the ARI of [0, 0, 1, 1] and [0, 0, 1, 2] is 0.57."""
     quality = _judged(_truth([0, 0, 1, 1]), _similarities(4, {(0, 1): 0.9, (2, 3): 0.3}), 0.5)
     assert quality.given_ari == pytest.approx(4 / 7)
     assert quality.best_ari == 1
 
 
 def test_threshold_counts_itself() -> None:
-    """A pair exactly at the threshold is found, whatever single precision makes of it; one below it is not."""
+    """A pair exactly at the threshold is found, despite single precision; one just below it is not."""
     for value in (0.1, 0.3, 0.7, 0.9, 1 - 3 / 64, 1 - 3 / 32, 77 / 128):
         quality = _judged(_truth([0, 0]), _similarities(2, {(0, 1): value}), value)
         assert quality.given.recall == 1
@@ -94,7 +94,7 @@ def test_threshold_counts_itself() -> None:
 
 @given(_SEEDS, st.sampled_from([10, 64, 1000]), st.data())
 def test_scores_are_those_of_scikit_learn(seed: int, step: int, data: st.DataObject) -> None:
-    """At any threshold precision, recall, F1 and ARI are scikit-learn's, of all pairs and of networkx's components."""
+    """Precision, recall and F1 over all pairs, and ARI over networkx's components, match scikit-learn everywhere."""
     clusters, block = _random(seed, step)
     threshold = data.draw(st.integers(0, step)) / step
     quality = _judged(_truth(clusters), block, threshold)
@@ -106,10 +106,10 @@ def test_scores_are_those_of_scikit_learn(seed: int, step: int, data: st.DataObj
     assert quality.given_ari == pytest.approx(adjusted_rand_score(clusters, _components(block, threshold)))
 
 
-@settings(max_examples=12)  # scikit-learn takes its time for each threshold
+@settings(max_examples=12)  # scikit-learn is slow, and runs once per threshold
 @given(_SEEDS)
 def test_best_threshold_has_the_largest_f1(seed: int) -> None:
-    """No threshold of the similarities that occur has a larger F1 by scikit-learn; of equals the highest is taken."""
+    """No occurring similarity gives a larger F1 as a threshold, by scikit-learn; of equal ones the highest is taken."""
     clusters, block = _random(seed, 20)
     true = [clusters[i] == clusters[k] for i in range(25) for k in range(i + 1, 25)]
     values = _upper(block)
@@ -121,7 +121,7 @@ def test_best_threshold_has_the_largest_f1(seed: int) -> None:
 
 @given(_SEEDS, st.lists(st.integers(1, 24), unique=True))
 def test_blocks_in_any_order_add_up(seed: int, cuts: list[int]) -> None:
-    """Blocks that workers count on their own, merged in another order, give what the whole gives at once."""
+    """Merging blocks counted separately by workers, in any order, gives the same result as counting all at once."""
     clusters, block = _random(seed, 50)
     truth = _truth(clusters, [(0, 9), (3, 4)])
     edges = [0, *sorted(cuts), 25]
@@ -130,10 +130,10 @@ def test_blocks_in_any_order_add_up(seed: int, cuts: list[int]) -> None:
     assert judge(reduce(Tally.merge, parts), 0.5) == _judged(truth, block, 0.5)
 
 
-@settings(max_examples=20)  # the same
+@settings(max_examples=20)  # likewise
 @given(_SEEDS)
 def test_forest_connects_what_the_pairs_connect(seed: int) -> None:
-    """At every threshold the forest of fewer than n edges has the components of all pairs."""
+    """A forest of fewer than n edges has the same components as all pairs, at every threshold."""
     clusters, block = _random(seed, 10)
     tally = Tally.empty(_truth(clusters))
     for start in range(0, 25, 5):
@@ -145,7 +145,7 @@ def test_forest_connects_what_the_pairs_connect(seed: int) -> None:
 
 
 def test_overlapping_pairs_count_neither_way() -> None:
-    """They are neither found nor missed nor wrong, and connect no clusters."""
+    """They count neither as found nor as missed or wrong, and connect no clusters."""
     block = _similarities(4, {(0, 1): 0.9, (1, 2): 0.9, (2, 3): 0.9})
     without = _judged(_truth([0, 0, 1, 1]), block, 0.5)
     assert (without.given.false_positives, without.given_ari < 1) == (1, True)
@@ -156,7 +156,7 @@ def test_overlapping_pairs_count_neither_way() -> None:
 
 
 def test_recall_by_kind_is_of_originals_and_their_copies() -> None:
-    """Each pair of an original and its copy counts for the edit that made the copy; copies of one original do not."""
+    """Each pair of an original and its copy counts for the edit that made the copy; pairs of copies do not count."""
     original = LabelledArticle(Article("a", "文"), "a")
     copies = [
         LabelledArticle(Article("b", "文"), "a", "a", "drop", 0.1),
@@ -175,14 +175,14 @@ def test_recall_by_kind_is_of_originals_and_their_copies() -> None:
 
 
 def _spread(values: list[float]) -> tuple[Truth, F32]:
-    """Return an article with copies of these similarities, all pairs of copies left out."""
+    """Return an article with copies at these similarities, excluding all pairs of copies."""
     size = len(values) + 1
     others = [(i, k) for k in range(1, size) for i in range(1, k)]
     return _truth([0] * size, others), _similarities(size, {(0, i + 1): value for i, value in enumerate(values)})
 
 
 def test_stability_of_an_even_curve_and_of_a_step() -> None:
-    """Recall that falls evenly has the slope 1; one that falls from 1 to 0 within a twentieth sqrt(20)."""
+    """Recall that falls evenly has a slope of 1; falling from 1 to 0 within a twentieth gives sqrt(20)."""
     even = _judged(*_spread([i / 40 + 1 / 80 for i in range(40)]), threshold=0.5).stability
     assert even.recall_slope == pytest.approx(1, abs=0.01)
     step = _judged(*_spread([0.52] * 40), threshold=0.5).stability
@@ -191,13 +191,13 @@ def test_stability_of_an_even_curve_and_of_a_step() -> None:
 
 
 def test_stable_range_is_that_of_nearly_the_best_f1() -> None:
-    """All copies at 0.8, all others at 0.3: F1 is 1 from just above 0.3 up to 0.8, and less below and above."""
+    """With copies at 0.8 and all others at 0.3, F1 is 1 from just above 0.3 up to 0.8, and lower outside."""
     block = _similarities(6, {(0, 1): 0.8, (2, 3): 0.8, (4, 5): 0.8, (1, 2): 0.3, (3, 4): 0.3})
     stability = _judged(_truth([0, 0, 1, 1, 2, 2]), block, 0.5).stability
     assert stability.lowest == pytest.approx(0.3, abs=2 / BINS)
     assert stability.highest == pytest.approx(0.8)
     assert stability.width == pytest.approx(0.5, abs=2 / BINS)
-    # F1 is 6/18 at 0 alone, 6/8 up to 0.3, 1 up to 0.8, and 0 from there.
+    # F1 is 6/18 at 0 only, 6/8 up to 0.3, 1 up to 0.8, and 0 above.
     assert stability.mean_f1 == pytest.approx(0.3 * 6 / 8 + 0.5, abs=0.001)
 
 
@@ -210,7 +210,7 @@ def test_curve_goes_from_0_to_1_in_hundredths() -> None:
 
 
 def test_nothing_found_is_precise() -> None:
-    """Where nothing is found precision is 1, recall and F1 are 0; without any copies recall is 1."""
+    """If nothing is found, precision is 1 and recall and F1 are 0; if there are no copies, recall is 1."""
     given = _judged(_truth([0, 0]), _similarities(2, {}), 0.5).given
     assert (given.precision, given.recall, given.f1) == (1, 0, 0)
     given = _judged(_truth([0, 1]), _similarities(2, {}), 0.5).given
@@ -219,7 +219,7 @@ def test_nothing_found_is_precise() -> None:
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
 def test_similarities_that_are_none_are_refused(wrong: float) -> None:
-    """A similarity below 0, above 1 or not a number is an error of the algorithm, said so."""
+    """A similarity below 0, above 1 or NaN is reported as a fault of the algorithm."""
     with pytest.raises(ValueError, match="must be between 0 and 1"):
         Tally.empty(_truth([0, 0])).add(0, _similarities(2, {(0, 1): wrong}))
 
@@ -240,6 +240,6 @@ def _half(truth: Truth) -> Tally:
     ],
 )
 def test_what_cannot_be_judged_is_said(make: Callable[[Truth], Tally], threshold: float, message: str) -> None:
-    """A threshold out of range, or a tally that lacks rows, is refused."""
+    """A threshold out of range and a tally with missing rows are refused."""
     with pytest.raises(ValueError, match=message):
         judge(make(_truth([0, 0])), threshold)

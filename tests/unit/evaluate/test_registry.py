@@ -1,4 +1,4 @@
-"""Promises of the registry: names, what is run by default, and clear answers to names that do not exist."""
+"""The registry of algorithms: names, the default selection, and helpful errors for unknown names."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def _every() -> dict[str, Algorithm]:
 
 
 def test_names_tell_the_parts() -> None:
-    """A name is segmenter/feature/similarity, with `chars` for no segmenter; each algorithm says where it is from."""
+    """A name is segmenter/feature/similarity, with `chars` for no segmenter; each algorithm names its source."""
     for name, algorithm in _every().items():
         segmenter, feature, _ = name.split("/")
         assert algorithm.name == name
@@ -24,7 +24,7 @@ def test_names_tell_the_parts() -> None:
 
 
 def test_all_of_the_literature_is_there() -> None:
-    """Every feature and similarity of the two studies and of the 2020 paper has its name."""
+    """Every feature and similarity of the two studies and of the 2020 paper has a name."""
     wanted = [
         *(f"ik-smart/none/{name}" for name in ("jaccard", "jaccard-shorter", "minhash-128", "minhash-one-128")),
         *(
@@ -40,12 +40,12 @@ def test_all_of_the_literature_is_there() -> None:
 
 
 def test_sets_know_no_weights() -> None:
-    """A measure on sets is offered once a segmenter, not once a weight: the outcome would be the same."""
+    """A set measure is offered once per segmenter and not once per weight, since weights make no difference."""
     assert [name for name in _every() if name.startswith("ik-smart/t") and "jaccard" in name] == []
 
 
 def test_thresholds_are_those_of_the_sources() -> None:
-    """Sets count as copies from 0.5 on, SimHash from a distance of 3 down."""
+    """By default, sets count as copies from 0.5 up, SimHash from a distance of 3 down."""
     every = _every()
     assert every["ik-smart/none/jaccard"].threshold == 0.5
     assert every["ik-smart/none/simhash64-hamming"].threshold == 1 - 3 / 64
@@ -53,7 +53,7 @@ def test_thresholds_are_those_of_the_sources() -> None:
 
 
 def test_default_is_what_the_studies_compare() -> None:
-    """Some 40 algorithms: segmenters by plain SimHash, features and similarities by one segmenter, K = 2 to 7."""
+    """Some 40 algorithms: segmenters with plain SimHash, features and similarities with one segmenter, K = 2 to 7."""
     chosen = select(algorithms(_SEGMENTERS))
     assert 35 <= len(chosen) <= 45
     plain = [name.split("/")[0] for name in chosen if name.endswith("/none/simhash32-hamming")]
@@ -67,7 +67,7 @@ def test_default_is_what_the_studies_compare() -> None:
 
 
 def test_selection_by_pattern_and_by_parts() -> None:
-    """Patterns choose by whole names, lists by parts, both together what fits both; in the registry's order."""
+    """Patterns select by full name, lists by parts, both together their intersection, in the registry's order."""
     every = algorithms(_SEGMENTERS)
     assert list(select(every, ["chars/[67]-grams/kgram*"])) == [
         "chars/6-grams/kgram-improved",
@@ -82,7 +82,7 @@ def test_selection_by_pattern_and_by_parts() -> None:
 
 
 def test_unknown_names_are_answered_with_close_ones() -> None:
-    """A pattern that matches nothing, in whole or in part, is named with names that are like it."""
+    """A pattern or part that matches nothing is named in the error, with similar names."""
     every = algorithms(_SEGMENTERS)
     with pytest.raises(ValueError, match=r"'jacard' matches none of the \d+ names.* jaccard"):
         select(every, similarities=["jacard"])
@@ -91,6 +91,6 @@ def test_unknown_names_are_answered_with_close_ones() -> None:
 
 
 def test_parts_that_do_not_go_together_are_refused() -> None:
-    """TF-IDF and Jaccard both exist, but not together: the answer says what was asked for."""
+    """TF-IDF and Jaccard exist but do not combine; the error names the requested combination."""
     with pytest.raises(ValueError, match=r"no algorithm matches all of \[\['tfidf'\], \['jaccard'\]\]"):
         select(algorithms(_SEGMENTERS), features=["tfidf"], similarities=["jaccard"])

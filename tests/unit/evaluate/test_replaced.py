@@ -1,4 +1,4 @@
-"""Promises of the experiment on replaced characters."""
+"""The experiment on replaced characters."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ _HAN = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_si
 
 @given(_HAN, st.sampled_from(SHARES))
 def test_as_many_characters_are_replaced(text: str, share: float) -> None:
-    """The share says how many places differ, and what stands there is nowhere in the text."""
+    """The share determines how many characters change, and the new ones occur nowhere in the text."""
     edited = with_replaced(text, share, np.random.default_rng(1))
     changed = [new for old, new in zip(text, edited, strict=True) if old != new]
     assert len(changed) == round(share * len(text))
@@ -28,12 +28,12 @@ def test_as_many_characters_are_replaced(text: str, share: float) -> None:
 
 
 def test_shares_are_those_of_the_study() -> None:
-    """5 to 95% in steps of 5."""
+    """5% to 95% in steps of 5."""
     assert [round(100 * share) for share in SHARES] == list(range(5, 100, 5))
 
 
 def test_texts_are_cut_and_joined() -> None:
-    """Long bodies are cut to the length, short ones joined until they have it, the longest first."""
+    """Long bodies are cut to the length; short ones are joined until they reach it, the longest first."""
     options = ReplacedOptions(texts=3, characters=4)
     assert long_texts(["甲", "乙乙", "丙丙丙丙丙", "丁丁丁"], options) == ["丙丙丙丙", "丁丁丁乙"]
     assert long_texts(["丙" * 9] * 9, options) == ["丙丙丙丙"] * 3
@@ -41,7 +41,7 @@ def test_texts_are_cut_and_joined() -> None:
 
 
 def test_similarity_is_that_to_the_original() -> None:
-    """The first row of the measure, without the text itself, for each K."""
+    """The result is the first row of the measure, without the text itself, for each K."""
     row = tuple(round(1 - place / 100, 2) for place in range(20))
     found = similarities_to_edited({2: Table("two", (row,) * 20)}, "新闻" * 20, (1, 1))
     assert found.shape == (1, 19)
@@ -49,7 +49,7 @@ def test_similarity_is_that_to_the_original() -> None:
 
 
 def test_correlation_is_pearsons() -> None:
-    """A similarity that is the share kept has 1, one that never changes 0, and noise what numpy says."""
+    """If the similarity equals the share kept, it is 1; if it is constant, 0; for noise, what numpy computes."""
     kept = 1 - np.array(SHARES, np.float32)
     noise = np.random.default_rng(1).random(19).astype(np.float32)
     curves = replacement_experiment([2, 3, 4], ["新闻"], [np.stack([kept, np.full(19, 0.5, np.float32), noise])]).curves
@@ -58,7 +58,7 @@ def test_correlation_is_pearsons() -> None:
 
 
 def test_curves_are_means_over_texts() -> None:
-    """Two texts of similarity 1 and 0.5 have 0.75."""
+    """Two texts with similarities 1 and 0.5 average 0.75."""
     rows = [np.full((1, 19), value, np.float32) for value in (1.0, 0.5)]
     replaced = replacement_experiment([2], ["新闻", "消息"], rows)
     assert replaced.curves[0].similarity == pytest.approx((0.75,) * 19)

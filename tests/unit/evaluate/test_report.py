@@ -1,4 +1,4 @@
-"""Promises of reports: every number is there, no data is taken for markup, and a page needs nothing beside it."""
+"""Reports contain every number, escape all data, and their page needs no other files."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ _FAILED = AlgorithmWithoutResult(measured("x/y/z").named, "KeyError: '<script>|'
 
 @pytest.fixture(scope="module")
 def whole() -> Evaluation:
-    """A run with all that a report shows."""
+    """Return an evaluation that uses everything a report can show."""
     results = [
         measured("engine/default", 0.99, 0.98, swept=False),
         measured("engine/threshold-0.3", 0.9, 0.99, swept=False),
@@ -38,13 +38,13 @@ def whole() -> Evaluation:
 
 
 def test_cells_as_a_reader_sees_them() -> None:
-    """Digits, thousands, a dash for nothing, and words and names of numbers as they are."""
+    """Digits, thousands separators, and a dash for no value; words and names made of digits are unchanged."""
     cells = [(0.12345, 4), (12345.678, 1), (None, 2), ("word", None), (3.0, None), (0.05, None)]
     assert [shown(*cell) for cell in cells] == ["0.1235", "12,345.7", "-", "word", "3", "0.05"]
 
 
 def test_table_has_every_number(whole: Evaluation) -> None:
-    """A row holds what the result does, in the order of the columns."""
+    """A row has the values of the result, in the order of the columns."""
     table = algorithms_table(whole)
     row = dict(zip([column.heading for column in table.columns], table.rows[-1], strict=True))
     own = {"at": 0.5, "precision": 0.7, "recall": 0.6, "F1": pytest.approx(0.84 / 1.3), "ARI": 0.7, "links": None}
@@ -60,7 +60,7 @@ def test_recall_by_edit_has_a_column_an_algorithm(whole: Evaluation) -> None:
 
 
 def test_csv_is_read_back(whole: Evaluation, tmp_path: Path) -> None:
-    """CSV files hold the bare numbers, in UTF-8."""
+    """CSV files contain the unformatted numbers, in UTF-8."""
     write_files(whole, tmp_path)
     with (tmp_path / "algorithms.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -72,7 +72,7 @@ def test_csv_is_read_back(whole: Evaluation, tmp_path: Path) -> None:
 
 
 def test_page_stands_alone(whole: Evaluation) -> None:
-    """Nothing is fetched: no link, script, style sheet or picture from elsewhere."""
+    """The page loads no script, style sheet, picture or other resource from elsewhere."""
     page = page_of(whole)
     assert not re.search(r"<script|<link|<img|@import|url\(http", page)
     assert {"algorithms", "findings", "kinds", "replaced", "thresholds-jaccard", "unmeasured"} <= set(
@@ -81,7 +81,7 @@ def test_page_stands_alone(whole: Evaluation) -> None:
 
 
 def test_page_takes_data_for_text(whole: Evaluation) -> None:
-    """Names, reasons and commands are escaped; Chinese stays as it is."""
+    """Names, reasons and commands are escaped; Chinese stays readable."""
     page = page_of(whole)
     assert "新闻 &lt;b&gt;" in page
     assert "<x>.jsonl" not in page
@@ -90,7 +90,7 @@ def test_page_takes_data_for_text(whole: Evaluation) -> None:
 
 @pytest.mark.parametrize("experiment", [None, replaced(0.9, 0.8)])
 def test_empty_run_has_a_report(experiment: ReplacementExperiment | None, tmp_path: Path) -> None:
-    """A run without any result can be shown as well."""
+    """An evaluation without any results can be reported."""
     empty = evaluation(experiment=experiment)
     write_files(empty, tmp_path)
     write_markdown(empty, tmp_path)
@@ -98,7 +98,7 @@ def test_empty_run_has_a_report(experiment: ReplacementExperiment | None, tmp_pa
 
 
 def test_plots_are_small_and_sound(whole: Evaluation) -> None:
-    """Each is well-formed SVG below 100 kB, with its legend as words; the same run gives the same bytes."""
+    """Each plot is well-formed SVG under 100 kB with a text legend, and the same evaluation gives the same bytes."""
     plots = {plot.name: plot for plot in plots_of(whole)}
     assert set(plots) == {"thresholds-engine", "thresholds-jaccard", "thresholds-cosine", "kinds", "replaced"}
     for plot in plots.values():
@@ -111,7 +111,7 @@ def test_plots_are_small_and_sound(whole: Evaluation) -> None:
 
 
 def test_plots_show_the_best_few(whole: Evaluation) -> None:
-    """Eight lines a family; of the engine its runs at several thresholds are one line."""
+    """At most eight lines per family; the engine's runs at several thresholds form one line."""
     lines = lines_by_family(whole)
     assert [line.name for line in lines["jaccard"]] == [f"seg{n}/none/jaccard" for n in range(8)]
     assert [[score.recall for score in line.scores] for line in lines["engine"]] == [[0.99, 0.97]]
@@ -123,7 +123,7 @@ def test_plots_show_the_best_few(whole: Evaluation) -> None:
 
 
 def test_markdown_has_tables_and_plots(whole: Evaluation, tmp_path: Path) -> None:
-    """The plots it shows lie beside it, and what is in a cell neither ends it nor is HTML."""
+    """Plots are linked as files beside it, and the contents of a cell neither end it nor become HTML."""
     report = write_markdown(whole, tmp_path).read_text(encoding="utf-8")
     for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", report):
         assert (tmp_path / name).is_file()
@@ -133,7 +133,7 @@ def test_markdown_has_tables_and_plots(whole: Evaluation, tmp_path: Path) -> Non
 
 
 def test_terminal_takes_data_for_text(whole: Evaluation) -> None:
-    """The name of an edit, which comes with the labels, moves no cursor and colours nothing."""
+    """An edit's name, which comes from the labels, cannot move the cursor or set colours."""
     kinds = (KindCount("[bold]x[/nope]\x1b[31m\n", None, 3),)
     console = Console(width=200, record=True, color_system="truecolor", force_terminal=True, file=io.StringIO())
     for table in tables_on_terminal(replace(whole, articles=replace(whole.articles, kinds=kinds))):
@@ -142,7 +142,7 @@ def test_terminal_takes_data_for_text(whole: Evaluation) -> None:
 
 
 def test_tables_fit_a_terminal(whole: Evaluation) -> None:
-    """On 80 characters no number is cut off."""
+    """At 80 columns, no number is cut off."""
     console = Console(width=80, file=None, record=True, quiet=False, force_terminal=False)
     with console.capture() as captured:
         for table in tables_on_terminal(whole):

@@ -1,4 +1,4 @@
-"""The labels of made reposts are right, and the settings are kept."""
+"""Generated reposts have correct labels, and the settings are respected."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,12 +29,12 @@ def articles(texts: list[BaseText]) -> list[Article]:
 
 @pytest.fixture(scope="module")
 def made(articles: list[Article]) -> LabelledSet:
-    """Return reposts of all of them, three each, half of them chains."""
+    """Return reposts of all of them, three each, half of the later ones chained."""
     return with_reposts(articles, RepostSettings(seed=3, share=1, copies=3, chain=0.5))
 
 
 def test_the_same_seed_makes_the_same_set(articles: list[Article], made: LabelledSet) -> None:
-    """A set is repeatable, and another seed makes another."""
+    """A set is reproducible, and another seed gives a different one."""
     settings = RepostSettings(seed=3, share=1, copies=3, chain=0.5)
     assert with_reposts(articles, settings).articles == made.articles
     other = settings.model_copy(update={"seed": 4})
@@ -42,7 +42,7 @@ def test_the_same_seed_makes_the_same_set(articles: list[Article], made: Labelle
 
 
 def test_a_copy_is_of_the_cluster_of_what_it_was_made_from(made: LabelledSet) -> None:
-    """Chains included: the original of a cluster gives it its name, and every copy descends from it."""
+    """A cluster is named after its original, and every copy descends from it, even in chains."""
     by_id = {labelled.article.id: labelled for labelled in made.articles}
     assert len(by_id) == len(made.articles)
     for labelled in made.articles:
@@ -54,7 +54,7 @@ def test_a_copy_is_of_the_cluster_of_what_it_was_made_from(made: LabelledSet) ->
 
 
 def test_a_copy_comes_later_within_bounds(made: LabelledSet) -> None:
-    """The order is that of time, and a copy comes five minutes to three days after what it was made from."""
+    """Articles are in order of time; a copy follows its source by five minutes to three days."""
     times = {each.article.id: each.article.published_ms or 0 for each in made.articles}
     assert list(times.values()) == sorted(times.values())
     delays = [times[each.article.id] - times[each.original] for each in made.articles if each.original]
@@ -63,7 +63,7 @@ def test_a_copy_comes_later_within_bounds(made: LabelledSet) -> None:
 
 
 def test_each_edit_is_used_about_equally_often(made: LabelledSet) -> None:
-    """Strengths that fit all texts differ by a few uses at most, so every row of a table has enough copies."""
+    """Use counts of strengths that fit all texts differ by only a few, so every row of a table has enough copies."""
     used = Counter((each.kind, each.strength) for each in made.articles if each.original)
     posts_too = [(name, level) for name in ("chain", "hashtags", "mentions") for level in OPERATORS[name].levels]
     counts = [used[edit] for edit in posts_too]
@@ -72,7 +72,7 @@ def test_each_edit_is_used_about_equally_often(made: LabelledSet) -> None:
 
 
 def test_posts_get_no_edits_of_articles(made: LabelledSet) -> None:
-    """Neither a text of up to 140 characters nor a repost of it, which may be longer, gets an edit for articles."""
+    """A text of up to 140 characters gets no edit meant for articles, nor does a repost of it, which may be longer."""
     by_id = {labelled.article.id: labelled.article for labelled in made.articles}
     for labelled in made.articles:
         if labelled.original and len(by_id[labelled.cluster].body) <= POST_CHARS:
@@ -80,7 +80,7 @@ def test_posts_get_no_edits_of_articles(made: LabelledSet) -> None:
 
 
 def test_chains_are_as_frequent_as_asked(articles: list[Article], made: LabelledSet) -> None:
-    """Half of all copies but the first of each article come from copies; none where the chance is 0."""
+    """Of all copies after an article's first, half are made from copies; none if the probability is 0."""
     copies = [each for each in made.articles if each.original]
     later = len(copies) - len({each.cluster for each in copies})
     chained = sum(each.original != each.cluster for each in copies)
@@ -90,7 +90,7 @@ def test_chains_are_as_frequent_as_asked(articles: list[Article], made: Labelled
 
 
 def test_the_share_of_articles_that_get_copies_is_exact(articles: list[Article]) -> None:
-    """A fifth is a fifth of what is left of the articles, one copy each where the average is one."""
+    """A share of 0.2 is a fifth of the remaining articles, with one copy each if the average is one."""
     labelled = with_reposts(articles, RepostSettings(share=0.2, copies=1)).articles
     originals = sum(each.original is None for each in labelled)
     copied = [each.cluster for each in labelled if each.original]
@@ -98,7 +98,7 @@ def test_the_share_of_articles_that_get_copies_is_exact(articles: list[Article])
 
 
 def test_overlaps_between_clusters_are_noted_exactly(made: LabelledSet) -> None:
-    """Those who lent sentences to a copy are noted where plain sets of 5-grams say that the two overlap."""
+    """An article that lent sentences to a copy is noted as overlapping if plain sets of 5-grams agree."""
     clusters = made.clusters()
     inserted = [place for place, each in enumerate(made.articles) if each.kind in {"insert", "merge"}]
     noted = {tuple(pair) for pair in made.overlapping.tolist()}
@@ -112,7 +112,7 @@ def test_overlaps_between_clusters_are_noted_exactly(made: LabelledSet) -> None:
 
 
 def test_articles_that_overlap_before_any_edit_are_left_out(articles: list[Article]) -> None:
-    """An article that comes twice under two ids would be a copy without a label: the second is not in the set."""
+    """An article that occurs under two ids would be an unlabelled copy, so the second is left out."""
     twin = replace(articles[0], id="twin", published_ms=_HOUR_MS * 1_000)
     labelled = with_reposts([*articles, twin], RepostSettings()).articles
     assert "twin" not in {each.article.id for each in labelled}
@@ -120,7 +120,7 @@ def test_articles_that_overlap_before_any_edit_are_left_out(articles: list[Artic
 
 
 def test_articles_without_a_time_come_in_their_order(articles: list[Article]) -> None:
-    """The originals of a file without times stay in the order of the file."""
+    """Without times, the originals keep the order of the file."""
     timeless = [replace(article, published_ms=None) for article in articles]
     labelled = with_reposts(timeless, RepostSettings(share=0.1)).articles
     order = [each.article.id for each in labelled if each.original is None]
@@ -128,12 +128,12 @@ def test_articles_without_a_time_come_in_their_order(articles: list[Article]) ->
 
 
 def test_a_copy_has_no_url_of_the_original(made: LabelledSet) -> None:
-    """Another text under the same URL would be a revision, and no copy."""
+    """Another text under the same URL would be a revision, not a copy."""
     assert not any(each.article.url for each in made.articles if each.original)
 
 
 def test_copies_of_copies_are_made_of_what_a_page_shows(articles: list[Article]) -> None:
-    """A copy of a page with tags is one of its text: no entity is written in full width."""
+    """A copy of a page with tags is made from its text, so that no entity ends up in full width."""
     settings = RepostSettings(share=1, copies=3, chain=1, edits=("references:1", "width"))
     made = with_reposts(articles, settings).articles
     kinds = {each.article.id: each.kind for each in made}
@@ -144,7 +144,7 @@ def test_copies_of_copies_are_made_of_what_a_page_shows(articles: list[Article])
 
 @pytest.mark.parametrize(("least", "made"), [(24, False), (5, True)])
 def test_a_scrap_is_no_copy(least: int, made: bool) -> None:  # noqa: FBT001  # a parameter of the test
-    """Half of two sentences of ten characters is too short for the one bound, and long enough for the other."""
+    """Half of two ten-character sentences is too short for one minimum and long enough for the other."""
     bodies = ["图书馆昨日向市民开放。首日接待万余名读者。", "今夜有雷阵雨请添衣物。明日转晴气温将回升。"]
     articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
     labelled = with_reposts(articles, RepostSettings(share=1, edits=("drop:0.5",), least_chars=least)).articles
@@ -152,7 +152,7 @@ def test_a_scrap_is_no_copy(least: int, made: bool) -> None:  # noqa: FBT001  # 
 
 
 def test_no_copy_is_left_without_a_word() -> None:
-    """Where half of two sentences goes, and one is a page's left-over, the one with words is what stays."""
+    """If one of two sentences is dropped and one is left-over HTML, the one with words is kept."""
     bodies = [f"&nbsp;\n{words}。" for words in ("图书馆昨日向市民开放", "今夜有雷阵雨请添衣", "海雁队三比二获胜")]
     settings = RepostSettings(share=1, copies=1, edits=("drop:0.5",))
     articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
@@ -171,7 +171,7 @@ def test_no_copy_is_left_without_a_word() -> None:
     ],
 )
 def test_edits_that_there_are_not_are_refused(edit: str, message: str) -> None:
-    """The message says which there are, and the settings refuse what the parser refuses."""
+    """The message lists the known edits, and the settings refuse whatever the parser refuses."""
     with pytest.raises(ValueError, match=message):
         parse_edit(edit)
     with pytest.raises(ValidationError, match=message):
@@ -179,14 +179,14 @@ def test_edits_that_there_are_not_are_refused(edit: str, message: str) -> None:
 
 
 def test_edits_are_parsed_with_their_strengths() -> None:
-    """A bare name means all default strengths; given ones replace them."""
+    """A bare name means all default strengths; explicit ones replace them."""
     assert [edit.strength for edit in parse_edit("drop:0.15,0.4")] == [0.15, 0.4]
     assert [edit.strength for edit in parse_edit("drop")] == list(OPERATORS["drop"].levels)
     assert [edit.strength for edit in parse_edit("shuffle")] == [None]
 
 
 def test_impossible_inputs_are_refused(articles: list[Article]) -> None:
-    """One id for two articles, one article alone, and delays the wrong way round."""
+    """Two articles with one id, a single article, and reversed delays are refused."""
     with pytest.raises(ValueError, match="the id '1' belongs to two articles"):
         with_reposts([articles[0], articles[0]], RepostSettings())
     with pytest.raises(ValueError, match="1 article that does not overlap others: reposts are made from two or more"):

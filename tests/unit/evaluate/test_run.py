@@ -1,4 +1,4 @@
-"""Promises of a run: the numbers are those of the pairs, what is done is kept, and one that breaks stops no other."""
+"""An evaluation scores the right pairs, keeps finished results, and survives the failure of one algorithm."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,24 +25,24 @@ Run = Callable[[Plan], Evaluation]
 
 
 class Heard:
-    """Writes down what it hears."""
+    """A listener that records its calls."""
 
     def __init__(self) -> None:
         self.stages: dict[str, int] = {}
         self.told: list[tuple[str, str]] = []
 
     def begin(self, stage: str, jobs: int) -> None:
-        """Write it down."""
+        """Record the call."""
         self.stages[stage] = jobs
 
     def done(self, name: str, note: str) -> None:
-        """Write it down."""
+        """Record the call."""
         self.told.append((name, note))
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run a plan on the five articles, in a directory of the test's own."""
+    """Return a function that runs a plan on the five articles, in the test's own directory."""
     CALLS.clear()
     return lambda plan: evaluate(plan, five(), tmp_path / "out", Heard())
 
@@ -52,7 +52,7 @@ def _plan(*algorithms: Table, **options: object) -> Plan:
 
 
 def test_scores_are_those_of_the_pairs(run: Run) -> None:
-    """At 0.5 three pairs are found, two of them right, of three copies; the overlapping pair counts neither way."""
+    """At 0.5, three pairs are found: two of the three copies, and one wrong; the overlapping pair does not count."""
     measured = run(_plan(Table("table", FIVE))).measured[0]
     score = measured.given.score
     assert (score.true_positives, score.false_positives, score.false_negatives) == (2, 1, 1)
@@ -63,7 +63,7 @@ def test_scores_are_those_of_the_pairs(run: Run) -> None:
 
 
 def test_articles_of_two_scopes_are_no_question(tmp_path: Path) -> None:
-    """However alike they are: nobody compares them, and one id may stand for an article in each."""
+    """Articles of different scopes are never compared, however similar, and may share an id."""
     scopes = ("甲", "甲", "乙", "乙", "乙")
     ids = ("one", "two", "one", "two", "three")
     articles = [
@@ -78,7 +78,7 @@ def test_articles_of_two_scopes_are_no_question(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_engine_is_asked_within_scopes(bodies: list[str], tmp_path: Path) -> None:
-    """Reposts of the same articles in two scopes: each is found in its own, by its own name."""
+    """Reposts of the same articles in two scopes are each found in their own scope, under their own names."""
     texts = sorted(bodies, key=len)[-4:]
     articles = [Article(str(n), body, scope=scope) for scope in ("甲", "乙") for n, body in enumerate(texts)]
     made = with_reposts(articles, RepostSettings(edits=("boiler:2",), share=1.0))
@@ -89,7 +89,7 @@ def test_engine_is_asked_within_scopes(bodies: list[str], tmp_path: Path) -> Non
 
 
 def test_best_threshold_is_looked_for(run: Run) -> None:
-    """From 0.4 on all copies and one other are found: F1 = 2 x 3 / (2 x 3 + 1), more than at any other threshold."""
+    """From 0.4 up, all copies and one wrong pair are found: F1 = 2 x 3 / (2 x 3 + 1), the highest at any threshold."""
     measured = run(_plan(Table("table", FIVE))).measured[0]
     assert measured.best.score.f1 == pytest.approx(6 / 7)
     assert 0.1 < measured.best.score.threshold <= 0.4
@@ -97,20 +97,20 @@ def test_best_threshold_is_looked_for(run: Run) -> None:
 
 
 def test_threshold_of_the_user_counts(run: Run) -> None:
-    """From 0.85 on one pair is found, which is right."""
+    """From 0.85 up, one pair is found, and it is right."""
     score = run(_plan(Table("table", FIVE), threshold=0.85)).measured[0].given.score
     assert (score.true_positives, score.false_positives) == (1, 0)
 
 
 def test_best_comes_first(run: Run) -> None:
-    """The order of results is that of their best F1."""
+    """Results are ordered by their best F1."""
     unlike = tuple(tuple(float(i == k) for k in range(5)) for i in range(5))
     evaluation = run(_plan(Table("blind", unlike), Table("table", FIVE)))
     assert [one.named.name for one in evaluation.measured] == ["table", "blind"]
 
 
 def test_one_that_breaks_stops_no_other(run: Run) -> None:
-    """A broken algorithm is reported as failed with its message; the others have results."""
+    """A failing algorithm is reported as failed with its message; the others have results."""
     evaluation = run(_plan(Broken("broken", FIVE), Table("table", FIVE)))
     assert [one.named.name for one in evaluation.measured] == ["table"]
     failure = evaluation.unmeasured[0]
@@ -119,7 +119,7 @@ def test_one_that_breaks_stops_no_other(run: Run) -> None:
 
 
 def test_missing_segmenter_is_no_failure(run: Run) -> None:
-    """What wants a segmenter that is not installed is not available, with the reason; it is not run."""
+    """An algorithm whose segmenter is not installed is reported as unavailable, with the reason, and is not run."""
     segmenter = Letters(reason="letters not installed: learn to read")
     evaluation = run(_plan(Table("table", FIVE, segmenter="letters"), segmenters={"letters": segmenter}))
     assert [(one.reason, one.failed) for one in evaluation.unmeasured] == [(segmenter.reason, False)]
@@ -127,14 +127,14 @@ def test_missing_segmenter_is_no_failure(run: Run) -> None:
 
 
 def test_results_are_kept(run: Run) -> None:
-    """The same run again computes nothing, and gives the same results."""
+    """Running the same evaluation again computes nothing and gives the same results."""
     first, second = run(_plan(Table("table", FIVE))), run(_plan(Table("table", FIVE)))
     assert CALLS["table"] == 1
     assert first == second
 
 
 def test_only_what_is_new_is_computed(run: Run) -> None:
-    """Another selection, or another threshold, computes what it has not, and words are cut once."""
+    """Another selection or threshold computes only what is missing, and segments the words only once."""
     letters = Letters()
     cutting = {"segmenters": {"letters": letters}}
     run(_plan(Table("table", FIVE, segmenter="letters"), **cutting))
@@ -147,7 +147,7 @@ def test_only_what_is_new_is_computed(run: Run) -> None:
 
 
 def test_other_code_computes_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result of other sources is not taken for one of these."""
+    """A result of other source code is not reused."""
     run(_plan(Table("table", FIVE)))
     monkeypatch.setattr(run_module, "digest_of_code", lambda: "other")
     run(_plan(Table("table", FIVE)))
@@ -155,7 +155,7 @@ def test_other_code_computes_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_directory_of_other_articles_is_refused(run: Run, tmp_path: Path) -> None:
-    """A directory holds one labelled set; the message says what to do."""
+    """A directory belongs to one labelled set; the message says what to do."""
     run(_plan(Table("table", FIVE)))
     other = five()
     other = type(other)("other", other.articles[:4], other.overlapping[:0])
@@ -164,7 +164,7 @@ def test_directory_of_other_articles_is_refused(run: Run, tmp_path: Path) -> Non
 
 
 def test_scopes_make_other_articles(run: Run, tmp_path: Path) -> None:
-    """The engine compares within a scope alone: its answers to the same articles in scopes are others."""
+    """The engine compares only within a scope, so the same articles with scopes are another set."""
     run(_plan(Table("table", FIVE)))
     scoped = replace(five(), articles=[_of_scope(one, str(n)) for n, one in enumerate(five().articles)])
     with pytest.raises(OtherRunError, match="evaluation of other articles"):
@@ -176,7 +176,7 @@ def _of_scope(one: LabelledArticle, scope: str) -> LabelledArticle:
 
 
 def test_a_set_that_was_written_is_the_same_one(bodies: list[str], tmp_path: Path) -> None:
-    """What `evaluate make` wrote goes on in the directory of a run that made it itself."""
+    """A set written by `evaluate make` can continue in the directory of a run that generated the same set itself."""
     long = sorted(bodies, key=len)[-4:]
     articles = [Article(str(n), body) for n, body in enumerate(long)]
     made = with_reposts(articles, RepostSettings(edits=("boiler", "drop:0.2")))
@@ -187,14 +187,14 @@ def test_a_set_that_was_written_is_the_same_one(bodies: list[str], tmp_path: Pat
 
 
 def test_directory_of_other_things_is_refused(tmp_path: Path) -> None:
-    """Nothing is written beside files that are not a run's."""
+    """Nothing is written next to files that are not part of a run."""
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(OtherRunError, match="not the directory of an evaluation"):
         evaluate(_plan(), five(), tmp_path, Heard())
 
 
 def test_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
-    """After Ctrl-C the directory has the results so far, and the next run goes on from there."""
+    """After Ctrl-C, the directory has the results so far, and the next run resumes from them."""
     CALLS.clear()
 
     class Interrupting(Heard):
@@ -214,7 +214,7 @@ def test_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:
 
 
 def test_killed_run_leaves_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can be done about it: so results are kept every while, and from the first moment on which are wanted."""
+    """A kill cannot be handled, so results are saved periodically, and the list of pending ones at the start."""
     monkeypatch.setattr(run_module, "_KEPT_SECONDS", 0.0)
     seen: list[tuple[int, int]] = []
 
@@ -233,7 +233,7 @@ def test_killed_run_leaves_what_is_done(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_listener_hears_every_job(tmp_path: Path) -> None:
-    """A stage says how many jobs it has, and each of them is told of once."""
+    """Each stage announces its number of jobs, and each job is reported once."""
     heard = Heard()
     evaluate(_plan(Table("table", FIVE), Broken("broken", FIVE)), five(), tmp_path, heard)
     assert heard.stages["algorithms"] == 2
@@ -242,7 +242,7 @@ def test_listener_hears_every_job(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_give_the_same_as_one(tmp_path: Path) -> None:
-    """Two processes find what one does."""
+    """Two processes give the same results as one."""
     tables = {name: Table(name, FIVE) for name in ("first", "second", "third")}
     one, two = (evaluate(Plan(tables, jobs=jobs), five(), tmp_path / str(jobs), Heard()) for jobs in (1, 2))
     assert [(m.named, m.given, m.swept) for m in one.measured] == [(m.named, m.given, m.swept) for m in two.measured]
@@ -250,7 +250,7 @@ def test_processes_give_the_same_as_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_engine_is_measured_beside_others(run: Run) -> None:
-    """A configuration of the engine is an algorithm like others, but without a sweep."""
+    """A configuration of the engine is an algorithm like any other, except that it has no sweep."""
     engine = {"engine/default": configurations()["engine/default"]}
     evaluation = run(_plan(Table("table", FIVE), configurations=engine))
     measured = evaluation.result("engine/default")
@@ -260,7 +260,7 @@ def test_engine_is_measured_beside_others(run: Run) -> None:
 
 
 def test_replaced_characters_are_measured_once(run: Run) -> None:
-    """The experiment on long texts is part of the run, and kept as well."""
+    """The experiment on long texts is part of the run, and is kept as well."""
     row = tuple(round(1 - place / 20, 2) for place in range(20))
     measures = {2: Table("two", (row,) * 20)}
     options = {"measures": measures, "replaced": ReplacedOptions(texts=1, characters=20)}

@@ -1,4 +1,4 @@
-"""Promises of the evaluation's segmenters: their libraries' words, whole texts, plain answers where one is absent."""
+"""The segmenters give their libraries' words, keep the whole text, and say clearly if a library is missing."""
 
 import pickle
 import re
@@ -42,12 +42,12 @@ _ANY_TEXT = st.text(st.sampled_from("中国人民的石桥ab12 .,%+#&\n，。�
     ],
 )
 def test_examples_of_the_jieba_readme(name: str, text: str, expected: str) -> None:
-    """Each mode gives the words that jieba's README shows, without the comma; so does its Rust port."""
+    """Each mode gives the words shown in jieba's README, without the comma; so does its Rust port."""
     assert words(name, text) == expected.split("/")
 
 
 def test_full_mode_of_rjieba_has_the_words_of_jiebas_and_single_characters() -> None:
-    """The two full modes differ by single characters alone: jieba leaves out those that a longer word covers."""
+    """The two full modes differ only in single characters: jieba omits those covered by a longer word."""
     text = "我来到北京清华大学"
     full = words("rjieba-full", text)
     assert set(words("jieba-full", text)) <= set(full)
@@ -55,7 +55,7 @@ def test_full_mode_of_rjieba_has_the_words_of_jiebas_and_single_characters() -> 
 
 
 def test_rjieba_cuts_nearly_as_jieba_does(bodies: list[str]) -> None:
-    """With the hidden Markov model 99 of 100 words of the hand-written articles are those of jieba itself."""
+    """With the hidden Markov model, 99% of the words of the hand-written articles are the same as jieba's."""
     normal = Normaliser()
     same = both = 0
     for body in bodies:
@@ -66,7 +66,7 @@ def test_rjieba_cuts_nearly_as_jieba_does(bodies: list[str]) -> None:
 
 
 def spans(cut: list[str]) -> set[tuple[int, int]]:
-    """Return where each word begins and ends, counted in letters."""
+    """Return where each word starts and ends, counted in letters."""
     ends = [0, *accumulate(len(letters(word)) for word in cut)]
     return set(pairwise(ends))
 
@@ -74,14 +74,14 @@ def spans(cut: list[str]) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("name", _WHOLE)
 @given(text=_ANY_TEXT)
 def test_words_put_together_are_the_text_without_punctuation(name: str, text: str) -> None:
-    """No letter, digit or Han character of any text is lost, doubled or moved; lone surrogates are no letters."""
+    """No letter, digit or Han character is lost, repeated or moved; lone surrogates do not count as letters."""
     assert letters("".join(words(name, text))) == letters(text)
 
 
 @pytest.mark.parametrize("name", _OVERLAPPING)
 @given(text=_ANY_TEXT)
 def test_words_that_overlap_all_occur_in_the_text(name: str, text: str) -> None:
-    """Each word is a piece of the text, its halves of emoji replaced, and has a letter, a digit or a Han character."""
+    """Each word is a substring of the text (with surrogates replaced) and has a letter, a digit or a Han character."""
     there = letters(text) if name.startswith("grams") else re.sub("[\ud800-\udfff\uffff]", "\ufffd", text)
     for word in words(name, text):
         assert word in there
@@ -90,13 +90,13 @@ def test_words_that_overlap_all_occur_in_the_text(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", [*_WHOLE, *_OVERLAPPING])
 def test_long_text_is_cut(name: str) -> None:
-    """100,000 characters are no special case."""
+    """A text of 100,000 characters needs no special treatment."""
     assert len(words(name, "中国人民的石桥，" * 12_500)) >= 12_500
 
 
 @pytest.mark.parametrize("name", [*_WHOLE, *_OVERLAPPING])
 def test_texts_of_no_words_have_none(name: str) -> None:
-    """An empty text, blanks, punctuation, emoji and halves of emoji give no words."""
+    """Empty texts, whitespace, punctuation, emoji and lone surrogates give no words."""
     texts = ["", " \n\t\u3000", "，。！…", string.punctuation, "👍🏽🎉", "\ud83d"]
     assert get(name).cut(texts) == [[]] * len(texts)
 
@@ -113,12 +113,12 @@ def test_texts_of_no_words_have_none(name: str) -> None:
     ],
 )
 def test_grams_run_over_punctuation(n: int, text: str, expected: list[str]) -> None:
-    """N-grams are taken after punctuation and blanks are removed; a text that is shorter is one n-gram."""
+    """N-grams are taken after punctuation and whitespace are removed; a shorter text is a single n-gram."""
     assert words(f"grams{n}", text) == expected
 
 
 def test_names_are_stable() -> None:
-    """Names stand in results and on command lines: they stay."""
+    """Names occur in results and on command lines, so they must not change."""
     assert list(segmenters()) == [
         *("jieba-precise", "jieba-full", "jieba-search", "rjieba", "rjieba-full", "rjieba-search"),
         *(f"grams{n}" for n in range(1, 8)),
@@ -130,34 +130,34 @@ def test_names_are_stable() -> None:
 
 
 def test_each_names_its_source() -> None:
-    """Each segmenter has its own name, and says where it comes from."""
+    """Each segmenter has a unique name and cites its source."""
     for name, segmenter in segmenters().items():
         assert segmenter.name == name
         assert segmenter.source
 
 
 def test_unknown_name_is_answered_with_those_there_are() -> None:
-    """A wrong name is named, and all that are allowed."""
+    """The message gives the unknown name and lists the allowed ones."""
     with pytest.raises(ValueError, match=r"'jeiba' is not a segmenter; choose from jieba-precise, .*, jieba-fast"):
         get("jeiba")
 
 
 @pytest.mark.parametrize("name", list(segmenters()))
 def test_segmenters_can_be_pickled(name: str) -> None:
-    """A worker process is sent the segmenter, before and after it has been used here."""
+    """A segmenter can be sent to a worker process, both before and after being used here."""
     segmenter = get(name)
     assert pickle.loads(pickle.dumps(segmenter)) == segmenter  # noqa: S301  # our own bytes
 
 
 def test_used_segmenter_can_be_pickled() -> None:
-    """What it has loaded stays behind in the process that loaded it."""
+    """What a segmenter has loaded is not pickled with it."""
     used = get("jieba-precise")
     used.cut(["天气"])
     assert pickle.loads(pickle.dumps(used)).cut(["今天天气"]) == [["今天天气"]]  # noqa: S301  # our own bytes
 
 
 def test_what_is_not_installed_is_said_with_what_to_do() -> None:
-    """A segmenter whose package is absent names it and the command that installs it, and does not cut."""
+    """Without its package, a segmenter names it and the command that installs it, and refuses to cut."""
     absent = CuttingSegmenter("far", "nowhere", f"{_HERE}.far:cut", ("farseg", "re"), "pip install farseg")
     assert absent.missing() == "farseg not installed: pip install farseg"
     with pytest.raises(NotAvailable, match="far: farseg not installed: pip install farseg"):
@@ -165,7 +165,7 @@ def test_what_is_not_installed_is_said_with_what_to_do() -> None:
 
 
 def test_what_is_installed_but_does_not_work_says_why() -> None:
-    """Of a library that wants a model, or fails otherwise, the reason is passed on, asked or used."""
+    """If a library needs a model or fails otherwise, the reason is passed on, both by the check and in use."""
     broken = CuttingSegmenter("broken", "nowhere", "builtins:nothing_of_that_name", (), "mend it", tried=True)
     reason = broken.missing()
     assert reason is not None

@@ -1,4 +1,4 @@
-"""Promises of the adapters: each calls its library as its documentation has it. The libraries here are stand-ins."""
+"""Each adapter calls its library as documented. The libraries here are stand-ins."""
 
 import sys
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _WORDS = ["今天", "天气", "好"]
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Put a module with some names among those that are imported already."""
+    """Register a module with these attributes as if it had been imported."""
 
     def put(name: str, **names: object) -> None:
         module = ModuleType(name)
@@ -27,12 +27,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def cut_of(expected: str) -> Callable[[str], list[str]]:
-    """Return what stands for a library's function: it knows one text."""
+    """Return a stand-in for a library's function, which knows one text."""
     return {expected: list(_WORDS)}.__getitem__
 
 
 def test_jieba_fast_is_called_as_jieba(install: Install) -> None:
-    """`lcut` gives the words; its log is quiet, its dictionary is loaded at once."""
+    """`lcut` returns the words; logging is silenced and the dictionary loaded at once."""
     called: list[object] = []
     install("jieba_fast", lcut=cut_of(_TEXT), setLogLevel=called.append, initialize=lambda: called.append("loaded"))
     assert installed.jieba_fast()(_TEXT) == _WORDS
@@ -40,7 +40,7 @@ def test_jieba_fast_is_called_as_jieba(install: Install) -> None:
 
 
 def test_thulac_gives_pairs_and_prints_nothing(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
-    """`cut` gives pairs of a word and its empty tag; what it prints when it loads is swallowed."""
+    """`cut` returns pairs of a word and an empty tag; what the library prints while loading is suppressed."""
 
     def thulac(*, seg_only: bool) -> object:
         print("Model loaded succeed")  # noqa: T201  # as the library does
@@ -53,7 +53,7 @@ def test_thulac_gives_pairs_and_prints_nothing(install: Install, capsys: pytest.
 
 
 def test_nlpir_is_opened_and_asked_without_tags(install: Install) -> None:
-    """NLPIR is opened once, and `segment` called without part of speech."""
+    """NLPIR is opened once, and `segment` is called without parts of speech."""
     opened: list[bool] = []
 
     def segment(text: str, *, pos_tagging: bool) -> list[str]:
@@ -67,7 +67,7 @@ def test_nlpir_is_opened_and_asked_without_tags(install: Install) -> None:
 
 
 def test_lac_runs_in_its_segmenting_mode(install: Install) -> None:
-    """`LAC(mode="seg").run` gives a list of words; an empty text is not handed to it."""
+    """`LAC(mode="seg").run` returns a list of words; an empty text is not passed to it."""
     install("LAC", LAC=lambda *, mode: SimpleNamespace(run=cut_of(_TEXT)) if mode == "seg" else None)
     cut = installed.lac()
     assert cut(_TEXT) == _WORDS
@@ -75,14 +75,14 @@ def test_lac_runs_in_its_segmenting_mode(install: Install) -> None:
 
 
 def test_pkuseg_is_the_fork_that_is_kept(install: Install) -> None:
-    """`pkuseg().cut` gives a list of words."""
+    """`pkuseg().cut` returns a list of words."""
     install("spacy_pkuseg", pkuseg=lambda: SimpleNamespace(cut=cut_of(_TEXT)))
     assert installed.pkuseg()(_TEXT) == _WORDS
 
 
 @pytest.fixture
 def ltp_by_character(install: Install, monkeypatch: pytest.MonkeyPatch) -> Cut:
-    """Return LTP's adapter over a model that cuts into characters, and refuses pieces that are too long for it."""
+    """Return LTP's adapter over a model that splits into characters and refuses pieces that are too long."""
 
     def pipeline(pieces: list[str], *, tasks: list[str]) -> object:
         assert tasks == ["cws"]
@@ -100,5 +100,5 @@ def ltp_by_character(install: Install, monkeypatch: pytest.MonkeyPatch) -> Cut:
     ids=len,
 )
 def test_ltp_sees_every_character_in_pieces_that_it_can_take(ltp_by_character: Cut, text: str) -> None:
-    """A text is cut at the ends of sentences, or after 500 characters, and nothing of it is lost."""
+    """A text is split at ends of sentences, or after 500 characters, and nothing is lost."""
     assert "".join(ltp_by_character(text)) == text

@@ -1,4 +1,4 @@
-"""Promises of a selection: patterns say what is run, and a name that is none is told with what is close to it."""
+"""Patterns select what is run, and errors for unknown names suggest similar ones."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from stream_dedup.evaluate.selection import WantedPatterns, selected
 
 
 def test_all_of_the_engine_by_default() -> None:
-    """Who asks for nothing gets the documented selection, with every configuration of the engine."""
+    """The default is the documented selection with every configuration of the engine."""
     selection = selected(WantedPatterns())
     assert set(selection.configurations) == set(configurations())
     assert {*needed()} <= set(selection.algorithms)
@@ -24,20 +24,20 @@ def test_patterns_of_names() -> None:
 
 
 def test_patterns_of_parts() -> None:
-    """Segmenters, features and similarities together say which; the engine has none of these."""
+    """Segmenters, features and similarities restrict each other; the engine has none of these."""
     selection = selected(WantedPatterns(segmenters=["rjieba", "ik-*"], features=["none"], similarities=["jaccard"]))
     assert set(selection.algorithms) == {f"{name}/none/jaccard" for name in ("rjieba", "ik-fine", "ik-smart")}
     assert not selection.configurations
 
 
 def test_findings_add_what_they_take() -> None:
-    """What the findings are checked with is run beside what was asked for."""
+    """The algorithms that findings need are run in addition to the selected ones."""
     selection = selected(WantedPatterns(["rjieba/none/jaccard"], findings=True))
     assert set(selection.algorithms) == {"rjieba/none/jaccard", *needed()}
 
 
 def test_unknown_names_are_told_with_close_ones() -> None:
-    """A misspelt name is no algorithm; the message has the right one."""
+    """A misspelt name is refused; the message suggests the right one."""
     with pytest.raises(ValueError, match="'engine/defalt' matches no algorithm; closest: engine/default"):
         selected(WantedPatterns(["engine/defalt"]))
     with pytest.raises(ValueError, match="jieba-precise"):
@@ -45,11 +45,11 @@ def test_unknown_names_are_told_with_close_ones() -> None:
 
 
 def test_slow_ones_are_known() -> None:
-    """An algorithm on the words of a slow segmenter is slow."""
+    """An algorithm that uses a slow segmenter is slow."""
     assert selected(WantedPatterns(["thulac/none/jaccard", "rjieba/none/jaccard"])).slow() == ["thulac/none/jaccard"]
 
 
 def test_k_grams_of_the_study() -> None:
-    """The experiment takes the K-gram measure for K from 2 to 7."""
+    """The experiment uses the K-gram measure for K from 2 to 7."""
     measures = selected(WantedPatterns(["engine/default"])).measures
     assert {k: one.name for k, one in measures.items()} == {k: f"chars/{k}-grams/kgram-improved" for k in range(2, 8)}

@@ -1,4 +1,4 @@
-"""Promises of the measures on sets: worked examples, plain Python's sets, and datasketch."""
+"""Set measures match worked examples, plain Python sets, and datasketch."""
 
 import pickle
 import random
@@ -23,13 +23,13 @@ def _all_pairs(texts: list[list[str]], measure: object) -> list[list[float]]:
 
 
 def _long_texts(shared: int, own: int) -> list[list[str]]:
-    """Two texts of distinct words, so many of them in both."""
+    """Return two texts of distinct words, this many of them shared."""
     both = [f"b{i}" for i in range(shared)]
     return [both + [f"{name}{i}" for i in range(own)] for name in "xy"]
 
 
 def test_worked_example_of_the_shorter_text() -> None:
-    """500 words wholly inside 1,500 give 1 on the shorter text, and 1/3 by plain Jaccard."""
+    """500 words that all occur among 1,500 give 1 relative to the shorter text, and 1/3 by plain Jaccard."""
     long = [f"w{i}" for i in range(1500)]
     texts = [long, long[700:1200]]
     assert similarities("words/none/jaccard-shorter", texts)[0, 1] == 1
@@ -38,7 +38,7 @@ def test_worked_example_of_the_shorter_text() -> None:
 
 @given(_TEXTS)
 def test_jaccard_is_that_of_plain_sets(texts: list[list[str]]) -> None:
-    """Both measures are those of Python's sets; a text without words is like none, not even itself."""
+    """Both measures equal those of Python sets; a text without words is similar to none, not even itself."""
     for name, measure in (("jaccard", plain.jaccard), ("jaccard-shorter", plain.jaccard_shorter)):
         expected = np.array(_all_pairs(texts, measure))
         assert similarities(f"words/none/{name}", texts) == pytest.approx(expected, abs=1e-6)
@@ -46,14 +46,14 @@ def test_jaccard_is_that_of_plain_sets(texts: list[list[str]]) -> None:
 
 @given(_TEXTS, st.sampled_from([2, 4, 10]))
 def test_shingles_are_runs_of_words(texts: list[list[str]], length: int) -> None:
-    """Jaccard of w-shingles is that of the sets of runs of w words in order."""
+    """The Jaccard of w-shingles is that of the sets of runs of w words in order."""
     expected = np.array(_all_pairs([plain.runs(text, length) for text in texts], plain.jaccard))
     assert similarities(f"words/{length}-shingles/jaccard", texts) == pytest.approx(expected, abs=1e-6)
 
 
 @given(_TEXTS, st.integers(2, 7))
 def test_grams_are_runs_of_characters(texts: list[list[str]], length: int) -> None:
-    """Jaccard and containment of character n-grams are those of the sets of the text's substrings."""
+    """Jaccard and containment of character n-grams are those of the texts' sets of substrings."""
     grams = [plain.runs(text, length) for text in texts]
     for name, measure in (("jaccard", plain.jaccard), ("jaccard-shorter", plain.jaccard_shorter)):
         expected = np.array(_all_pairs(grams, measure))
@@ -61,12 +61,12 @@ def test_grams_are_runs_of_characters(texts: list[list[str]], length: int) -> No
 
 
 def test_grams_leave_out_blanks_punctuation_and_symbols() -> None:
-    """Punctuated, spaced or in full width, a text has the same n-grams."""
+    """Punctuation, spaces and full width do not change a text's n-grams."""
     assert similarities("chars/5-grams/jaccard", [["ABC，经济 发展！☆"], ["ａｂｃ经济发展"]])[0, 1] == 1
 
 
 def test_shingles_of_other_order_are_others() -> None:
-    """The same words backwards share no shingle."""
+    """The same words in reverse share no shingle."""
     words = [f"w{i}" for i in range(30)]
     assert similarities("words/2-shingles/jaccard", [words, words[::-1]])[0, 1] == 0
     assert similarities("words/none/jaccard", [words, words[::-1]])[0, 1] == 1
@@ -75,9 +75,9 @@ def test_shingles_of_other_order_are_others() -> None:
 @pytest.mark.parametrize(("shared", "own"), [(300, 20), (200, 100), (60, 200)])
 @pytest.mark.parametrize("name", ["minhash-128", "minhash-one-128", "minhash-32", "minhash-one-32"])
 def test_min_hashes_estimate_jaccard(name: str, shared: int, own: int) -> None:
-    """The estimate is within four standard errors of what it estimates.
+    """The estimate is within four standard errors of the exact value.
 
-    That is sqrt(J (1 - J) / n) with many functions, and no more with the n smallest hashes of one.
+    The standard error is sqrt(J (1 - J) / n) with many functions, and at most that with the n smallest hashes of one.
     """
     texts = _long_texts(shared, own)
     true = plain.jaccard(*texts)
@@ -87,7 +87,7 @@ def test_min_hashes_estimate_jaccard(name: str, shared: int, own: int) -> None:
 
 
 def test_min_hash_with_many_functions_is_as_good_as_datasketch() -> None:
-    """Over 40 pairs of random sets both estimate Jaccard with about the same error, sqrt(J (1 - J) / n)."""
+    """Over 40 pairs of random sets, both estimate Jaccard with about the same error, sqrt(J (1 - J) / n)."""
     generator = random.Random(1)
     ours, theirs, expected = [], [], []
     for _ in range(40):
@@ -108,13 +108,13 @@ def test_min_hash_with_many_functions_is_as_good_as_datasketch() -> None:
 @pytest.mark.parametrize("name", ["minhash-one-32", "minhash-one-128"])
 @given(texts=_TEXTS)
 def test_one_function_on_short_texts_is_jaccard(name: str, texts: list[list[str]]) -> None:
-    """Where all hashes are among the smallest ones the sets are the texts' own."""
+    """If the sketch holds all hashes, the sets are the texts' own."""
     expected = np.array(_all_pairs(texts, plain.jaccard))
     assert similarities(f"words/none/{name}", texts) == pytest.approx(expected, abs=1e-6)
 
 
 def test_sampled_shingles_estimate_jaccard() -> None:
-    """One shingle in four estimates the Jaccard of all within four standard errors."""
+    """One shingle in four estimates the Jaccard of all, within four standard errors."""
     texts = _long_texts(900, 300)
     true = plain.jaccard(*(plain.runs(text, 4) for text in texts))
     error = (true * (1 - true) / (1500 / 4)) ** 0.5
@@ -125,7 +125,7 @@ def test_sampled_shingles_estimate_jaccard() -> None:
 
 @pytest.mark.parametrize("name", registry.algorithms(["words"]))
 def test_every_algorithm_compares_in_blocks(name: str) -> None:
-    """Blocks of rows put together are the similarities of all: symmetric, from 0 to 1, and 1 of a text with itself."""
+    """Combined blocks of rows are the full matrix: symmetric, from 0 to 1, and 1 on the diagonal."""
     generator = random.Random(2)
     words = [[f"w{generator.randrange(60)}" for _ in range(40)] for _ in range(11)]
     articles = [Article(str(i), "".join(text)) for i, text in enumerate(words)]
@@ -142,7 +142,7 @@ def test_every_algorithm_compares_in_blocks(name: str) -> None:
 
 @pytest.mark.parametrize("name", registry.algorithms(["words"]))
 def test_texts_without_anything_are_like_none(name: str) -> None:
-    """A text without words, or without characters that count, has similarity 0 to all, also to another such text."""
+    """A text without words, or without characters that count, has similarity 0 to all, including another such text."""
     texts = [["经济", "发展"], [], []]
     assert not similarities(name, texts)[1:].any()
     assert not similarities(name, texts)[:, 1:].any()

@@ -1,4 +1,4 @@
-"""Promises of what a run is made on: labels where a file has some, reposts where it has none."""
+"""The input of a run: labels if the file has any, otherwise generated reposts."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ from stream_dedup.settings import FieldSettings, InputSettings
 
 @pytest.fixture
 def articles(tmp_path: Path, bodies: list[str]) -> Path:
-    """Twelve articles without labels, a record that is none, and a redelivery."""
+    """Return twelve articles without labels, an invalid record, and a redelivery."""
     rows = [{"id": str(n), "body": body} for n, body in enumerate(sorted(bodies, key=len)[-12:])]
     path = tmp_path / "news.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "x"}, rows[0]]))
@@ -28,7 +28,7 @@ def _source(path: Path, *pairs: Path, limit: int | None = None, lenient: bool = 
 
 
 def test_reposts_are_made_where_no_label_is(articles: Path) -> None:
-    """The set holds reposts of the file's articles by the edits that were asked for; what is none is counted."""
+    """The set holds reposts of the file's articles by the requested edits; invalid records are counted."""
     taken = take(_source(articles))
     assert (taken.made, taken.skipped, taken.labelled.name) == (True, 2, "news")
     kinds = {one.kind for one in taken.labelled.articles if one.original is not None}
@@ -36,7 +36,7 @@ def test_reposts_are_made_where_no_label_is(articles: Path) -> None:
 
 
 def test_ids_are_those_of_a_scope(articles: Path) -> None:
-    """An article of another scope under the same id, or with the same text, is no redelivery and no copy."""
+    """An article of another scope with the same id or text is neither a redelivery nor a copy."""
     rows = [json.loads(line) for line in articles.read_text().splitlines()[:12]]
     scoped = [row | {"scope": scope} for scope in ("甲", "乙") for row in rows]
     articles.write_text("".join(json.dumps(row) + "\n" for row in scoped))
@@ -48,13 +48,13 @@ def test_ids_are_those_of_a_scope(articles: Path) -> None:
 
 
 def test_limit_counts_records(articles: Path) -> None:
-    """Only so many of the file's articles are taken."""
+    """At most this many of the file's articles are used."""
     originals = [one for one in take(_source(articles, limit=5)).labelled.articles if one.original is None]
     assert len(originals) <= 5
 
 
 def test_labels_are_taken(tmp_path: Path) -> None:
-    """A field `cluster` makes it a labelled file, and no repost is made; `make` makes some all the same."""
+    """With a `cluster` field, the file counts as labelled and gets no reposts; `make` generates some regardless."""
     rows = [{"id": name, "body": f"{name}的一条新闻说的是春天的事情。" * 3, "cluster": "k"} for name in "甲乙丙"]
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -63,7 +63,7 @@ def test_labels_are_taken(tmp_path: Path) -> None:
 
 
 def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
-    """An article without a cluster is of the one called by its id, so that copies alone may have a label."""
+    """An article without a cluster is in the one named by its id, so labelling only the copies is enough."""
     rows = [{"id": str(n), "body": f"第{n}条新闻"} for n in range(1_200)]
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "c", "body": "七", "cluster": "7"}]))
@@ -72,7 +72,7 @@ def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
 
 
 def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
-    """A file of pairs labels articles without clusters."""
+    """A file of pairs labels articles that have no clusters."""
     lines = articles.read_text().splitlines()[:12]
     articles.write_text("\n".join(lines))
     pairs = tmp_path / "pairs.jsonl"
@@ -82,7 +82,7 @@ def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
 
 
 def test_lenient_sets_overlaps_aside(tmp_path: Path, bodies: list[str]) -> None:
-    """Articles of two clusters that are the same text count neither way, if that was asked for."""
+    """On request, pairs of equal texts in different clusters are left out of the scores."""
     body = max(bodies, key=len)
     rows = [{"id": str(n), "body": body, "cluster": cluster} for n, cluster in enumerate("kkl")]
     path = tmp_path / "labelled.jsonl"
@@ -100,14 +100,14 @@ def test_file_without_articles_is_told(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_told(tmp_path: Path, articles: Path) -> None:
-    """Also one of pairs."""
+    """The same holds for a file of pairs."""
     for source in (_source(tmp_path / "none.jsonl"), _source(articles, tmp_path / "none.jsonl")):
         with pytest.raises(FileFormatError, match="there is no such file"):
             take(source)
 
 
 def test_faulty_records_are_skipped(tmp_path: Path, bodies: list[str]) -> None:
-    """Broken JSON, and a row with too many fields, count as what is no article: reposts are made of the others."""
+    """Broken JSON and rows with too many fields are skipped and counted; reposts are made of the others."""
     one, other = sorted(bodies, key=len)[-2:]
     lines, table = tmp_path / "news.jsonl", tmp_path / "news.csv"
     lines.write_text(f'{json.dumps({"body": one})}\n{{"body"\n{json.dumps({"body": other})}\n', "utf-8")
@@ -120,7 +120,7 @@ def test_faulty_records_are_skipped(tmp_path: Path, bodies: list[str]) -> None:
 
 
 def test_faulty_record_among_labels_is_told(tmp_path: Path) -> None:
-    """With its number: what it says of copies would be missing in the scores."""
+    """The error names its number: skipping it would silently remove its labels from the scores."""
     path = tmp_path / "broken.jsonl"
     path.write_text('{"id"\n{"id": "a", "body": "新闻", "cluster": "k"}\n')
     with pytest.raises(LabelError, match="line 1"):

@@ -1,4 +1,4 @@
-"""Promises of cosine and SimHash: scikit-learn, ten lines of Python, the worked example of Charikar's steps."""
+"""Cosine and SimHash match scikit-learn, ten lines of Python, and Charikar's worked steps."""
 
 import random
 
@@ -17,7 +17,7 @@ _MATRICES = st.lists(st.lists(st.integers(-2, 9), min_size=6, max_size=6), min_s
 
 
 def _random_bags(seed: int) -> Bags:
-    """Return 30 bags of weighted members with hashes of 64 random bits."""
+    """Return 30 bags of weighted members with random 64-bit hashes."""
     generator = random.Random(seed)
     keys = [generator.getrandbits(64) for _ in range(80)]
     sizes = [generator.randrange(1, 60) for _ in range(30)]
@@ -44,7 +44,7 @@ def test_worked_example_of_charikar() -> None:
 
 
 def test_worked_hamming_distance() -> None:
-    """10101 and 00110 differ in 3 bits: similarity 1 - 3/64, and 1 - 3/32 of 32 bits."""
+    """10101 and 00110 differ in 3 bits: similarity 1 - 3/64, or 1 - 3/32 with 32 bits."""
     values = np.array([0b10101, 0b00110], np.uint64)
     assert simhash.hamming(values, slice(0, 2), bits=64).tolist() == [[1, 1 - 3 / 64], [1 - 3 / 64, 1]]
     assert simhash.hamming(values, slice(0, 1), bits=32).tolist() == [[1, 1 - 3 / 32]]
@@ -52,7 +52,7 @@ def test_worked_hamming_distance() -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_hamming_is_that_of_the_engine(bits: int) -> None:
-    """Fingerprints and distances are those of the engine; 32 bits are its lower half."""
+    """Fingerprints and distances are the engine's; the 32-bit variant uses the lower half."""
     words = _random_bags(bits)
     expected, _ = engine.simhash(words.offsets(), words.members(), words.matrix.data)
     values = [int(value) & (1 << bits) - 1 for value in expected]
@@ -62,7 +62,7 @@ def test_hamming_is_that_of_the_engine(bits: int) -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_simhash_cosine_is_that_of_the_engine(bits: int) -> None:
-    """The cosine of the sums before the sign is taken; below 0 it counts as 0."""
+    """It is the cosine of the sums before the signs are taken; below 0 it counts as 0."""
     words = _random_bags(bits)
     _, sums = engine.simhash(words.offsets(), words.members(), words.matrix.data)
     expected = [[max(0.0, engine.cosine(a[:bits], b[:bits])) for b in sums] for a in sums]

@@ -1,4 +1,4 @@
-"""Promises of workers: a job's calls are made and answered in order, and what breaks is told to it alone."""
+"""Workers make and answer a job's calls in order, and a failure affects only its own job."""
 
 import os
 import signal
@@ -60,7 +60,7 @@ def test_jobs_get_their_results_in_order(processes: int) -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.slow
 def test_errors_are_the_jobs_own(processes: int) -> None:
-    """One that breaks is yielded as its error, one that handles it has a result, others go on."""
+    """A failing job is yielded as its error, a job that handles the error has a result, and the others continue."""
     jobs = {"bad": _calling(_fail, "why"), "forgiving": _forgiving(), "good": _squares(1)}
     with workers(processes) as team:
         outcomes = dict(run_jobs(jobs, team, 3))
@@ -69,7 +69,7 @@ def test_errors_are_the_jobs_own(processes: int) -> None:
 
 @pytest.mark.slow
 def test_killed_worker_is_replaced() -> None:
-    """A job whose process is killed says so, and those after it have processes again."""
+    """A job whose process is killed reports it, and the jobs after it get new processes."""
     jobs = {"killed": _calling(_die), "after": _squares(1)}
     with workers(2) as team:
         outcomes = dict(run_jobs(jobs, team, 1))
@@ -80,7 +80,7 @@ def test_killed_worker_is_replaced() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_call_in_this_process_is_finished_before_a_signal_ends_the_run(number: signal.Signals) -> None:
-    """Amid its compiled loops an exception would be lost, or end in a crash: it is raised behind them."""
+    """Inside compiled loops an exception would be lost or crash the process, so it is raised after them."""
     finished: list[bool] = []
 
     def signalled() -> int:
@@ -114,7 +114,7 @@ with cleaning_up_on_signals(), workers(1) as team:
 
 @pytest.mark.slow
 def test_second_signal_does_not_wait_for_the_call() -> None:
-    """It may take minutes: who asks again has the end at once."""
+    """The call may take minutes, so a second signal ends the run immediately."""
     command = [sys.executable, "-c", _HELD]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -132,7 +132,7 @@ def test_second_signal_does_not_wait_for_the_call() -> None:
 
 @pytest.mark.slow
 def test_run_that_ends_amid_many_calls_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of them than processes are given at a time: loky broke at those that were dropped, with a traceback."""
+    """With more calls than processes, ending the run must not make loky print a traceback about the dropped ones."""
     broken: list[object] = []
     monkeypatch.setattr(threading, "excepthook", broken.append)
 
@@ -151,7 +151,7 @@ def test_run_that_ends_amid_many_calls_is_silent(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_more_begin_than_are_allowed() -> None:
-    """Of many jobs, only so many have begun while none has ended."""
+    """Of many jobs, at most this many are started before the first ends."""
     begun: list[int] = []
 
     def job(number: int) -> Job[int]:
@@ -165,6 +165,6 @@ def test_no_more_begin_than_are_allowed() -> None:
 
 
 def test_no_jobs_are_none() -> None:
-    """Nothing to do ends at once."""
+    """With nothing to do, it ends at once."""
     with workers(1) as team:
         assert list(run_jobs({}, team, 2)) == []

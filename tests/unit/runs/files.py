@@ -1,6 +1,6 @@
-"""Run files for the tests: written in a directory, opened, damaged.
+"""Run files for the tests: written to a directory, opened, damaged.
 
-Knows how a run is written and opened; knows nothing of what a test expects.
+Knows how a run is written and opened; does not know what a test expects.
 """
 
 import os
@@ -13,11 +13,11 @@ import numpy as np
 from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
 from stream_dedup.index.runs.run import Run, RunWriter, bounds_of, open_run
 
-DETAIL_BYTES = (0, 1, 8)  # of the kinds that the index has
+DETAIL_BYTES = (0, 1, 8)  # those of the kinds in the index
 
 
 def write_run(path: Path, first: int, stop: int, sections: Sequence[Sequence[KeyedPostings]]) -> None:
-    """Write a run whose sections have these parts and carry 0, 1 and 8 bytes."""
+    """Write a run with these parts of sections, whose postings carry 0, 1 and 8 bytes."""
     with path.open("wb") as file:
         writer = RunWriter(file, first, stop)
         for parts, detail_bytes in zip(sections, DETAIL_BYTES, strict=False):
@@ -30,7 +30,7 @@ def write_run(path: Path, first: int, stop: int, sections: Sequence[Sequence[Key
 
 @contextmanager
 def opened(path: Path, *, shared: bool = False) -> Iterator[Run]:
-    """Open a run and close it."""
+    """Open a run, and close it afterwards."""
     run = open_run(path.name, os.open(path, os.O_RDONLY), shared=shared)
     try:
         yield run
@@ -39,7 +39,7 @@ def opened(path: Path, *, shared: bool = False) -> Iterator[Run]:
 
 
 def flip(path: Path, place: int) -> None:
-    """Damage the byte at a place of a file."""
+    """Corrupt the byte at a position of a file."""
     with path.open("r+b") as file:
         file.seek(place)
         (byte,) = file.read(1)

@@ -1,6 +1,6 @@
 """Posting lists in plain Python, for the tests of runs.
 
-Knows dictionaries of lists; knows nothing of blocks, files or filters.
+Knows dictionaries of lists; does not know blocks, files or filters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import Hits
 
-Posting = tuple[int, int]  # an entry, and what its posting carries
+Posting = tuple[int, int]  # an entry, and the detail its posting carries
 Lists = Mapping[int, Sequence[Posting]]
 
 
@@ -22,7 +22,7 @@ def u64(numbers: Iterable[int]) -> U64:
 
 
 def flat_of(rows: Iterable[tuple[int, int, int]]) -> KeyedPostings:
-    """Return postings of rows of key, entry and detail."""
+    """Return postings from rows of key, entry and detail."""
     listed = [*rows]
     return KeyedPostings(*(u64(row[column] for row in listed) for column in range(3)))
 
@@ -33,12 +33,12 @@ def rows_of(keyed: KeyedPostings) -> list[tuple[int, int, int]]:
 
 
 def sorted_rows(lists: Lists) -> list[tuple[int, int, int]]:
-    """Return the rows of lists in ascending order of their keys."""
+    """Return the rows of the lists in ascending order of keys."""
     return [(key, *posting) for key in sorted(lists) for posting in lists[key]]
 
 
 def lists_of_rows(rows: Iterable[tuple[int, int, int]]) -> dict[int, list[Posting]]:
-    """Return the lists that rows make."""
+    """Return the lists that the rows make up."""
     lists: dict[int, list[Posting]] = {}
     for key, entry, detail in rows:
         lists.setdefault(key, []).append((entry, detail))
@@ -46,13 +46,13 @@ def lists_of_rows(rows: Iterable[tuple[int, int, int]]) -> dict[int, list[Postin
 
 
 def newest(lists: Lists, key: int, room: int, floor: int) -> list[Posting]:
-    """Return the newest postings of a key whose entries have not expired, oldest first."""
+    """Return the newest unexpired postings of a key, oldest first."""
     live = [posting for posting in lists.get(key, []) if posting[0] >= floor]
     return live[max(0, len(live) - room) :]
 
 
 def hits_of(hits: Hits, keys: int) -> list[list[Posting]]:
-    """Return what one source has of each key; the places of keys ascend."""
+    """Return what one source found of each key, after checking that the places of keys ascend."""
     finds, postings = hits.used.tolist()
     places, counts = hits.places[:finds].tolist(), hits.counts[:finds].tolist()
     assert places == sorted(set(places))
@@ -65,5 +65,5 @@ def hits_of(hits: Hits, keys: int) -> list[list[Posting]]:
 
 
 def rooms(*numbers: int) -> I64:
-    """Return how many postings of each key are wanted."""
+    """Return the number of postings wanted of each key as an array."""
     return np.array(numbers, np.int64)

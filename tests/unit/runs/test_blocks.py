@@ -1,4 +1,4 @@
-"""Promises of blocks: what is packed is unpacked, found by its key, and heard where a byte of it is wrong."""
+"""Blocks unpack to what was packed, are found by key, and detect any wrong byte."""
 
 from itertools import pairwise
 
@@ -35,11 +35,11 @@ Lists = dict[int, list[Posting]]
 
 @st.composite
 def _packable(draw: st.DrawFn) -> tuple[Lists, Layout]:
-    """Draw lists and how they are packed: entries anywhere between the first and the last, details of all widths."""
+    """Draw lists and a layout for them: entries anywhere between first and last, details of all widths."""
     first, span = draw(st.sampled_from([0, 7, 2**40])), draw(st.sampled_from([1, 256, 257, 2**24 + 1]))
     detail_bytes, zero_bits = draw(st.sampled_from([0, 1, 8])), draw(st.sampled_from([0, 24, 63]))
     lengths = draw(st.dictionaries(_KEYS, _LENGTHS, max_size=12))
-    # Keys close together too: a block then has hundreds of them.
+    # Also keys close together, so that a block has hundreds of them.
     begin, count = draw(st.tuples(_KEYS, st.sampled_from([0, 1, 130, 700])))
     lengths |= {min(_MOST, begin + place): 1 for place in range(count)}
     seed = draw(st.integers(0, 99))
@@ -55,7 +55,7 @@ def _packable(draw: st.DrawFn) -> tuple[Lists, Layout]:
 
 
 def _packed(lists: Lists, layout: Layout) -> tuple[Bytes, U64]:
-    """Return all blocks, and how many postings are before each."""
+    """Return all blocks, and the number of postings before each."""
     fences = np.zeros((1 << layout.block_bits) + 1, np.uint64)
     return pack_rows(flat_of(sorted_rows(lists)), layout, 0, fences), fences
 
@@ -69,7 +69,7 @@ def _blocks(packed: Bytes, fences: U64, layout: Layout) -> list[bytes]:
 
 
 def _unpacked(block: bytes, number: int, layout: Layout) -> list[tuple[int, int, int]]:
-    """Unpack a block in plain Python, as the module's first lines describe it."""
+    """Unpack a block in plain Python, as described at the top of the module."""
     widths = (layout.key_bytes, layout.entry_bytes, layout.detail_bytes)
     rows = []
     for start in range(0, len(block) - _CHECKSUM, sum(widths)):
@@ -83,13 +83,13 @@ def _unpacked(block: bytes, number: int, layout: Layout) -> list[tuple[int, int,
 
 
 def _readable(packed: Bytes | bytes) -> Bytes:
-    """Return bytes as they come from a file."""
+    """Return bytes as if read from a file."""
     return np.frombuffer(bytes(packed), np.uint8)
 
 
 @given(_packable())
 def test_blocks_are_what_they_are_described_as(drawn: tuple[Lists, Layout]) -> None:
-    """A reader in plain Python gets all postings back in order, each in the block that its key's upper bits tell."""
+    """A plain Python reader gets all postings back in order, each in the block given by its key's upper bits."""
     lists, layout = drawn
     blocks = _blocks(*_packed(lists, layout), layout)
     rows = [_unpacked(block, number, layout) for number, block in enumerate(blocks)]
@@ -100,7 +100,7 @@ def test_blocks_are_what_they_are_described_as(drawn: tuple[Lists, Layout]) -> N
 
 @given(_packable(), st.data())
 def test_unpacking_gives_what_was_packed(drawn: tuple[Lists, Layout], data: st.DataObject) -> None:
-    """All blocks at once, and any of them that follow one another, are the postings that went in, and sound."""
+    """All blocks together, and any consecutive ones, unpack to the postings that were packed, and are sound."""
     lists, layout = drawn
     packed, fences = _packed(lists, layout)
     first = data.draw(st.integers(0, len(fences) - 1))
@@ -114,7 +114,7 @@ def test_unpacking_gives_what_was_packed(drawn: tuple[Lists, Layout], data: st.D
 
 @given(_packable(), st.lists(_KEYS, max_size=4))
 def test_a_key_is_found_in_its_block(drawn: tuple[Lists, Layout], others: list[int]) -> None:
-    """Of a key that a block has all its postings are taken, of any other key none."""
+    """All postings of a key in the block are returned, and none of any other key."""
     lists, layout = drawn
     packed, fences = _packed(lists, layout)
     data, held = _readable(packed), lists_of_rows(sorted_rows(lists))
@@ -128,7 +128,7 @@ def test_a_key_is_found_in_its_block(drawn: tuple[Lists, Layout], others: list[i
 
 
 def test_no_postings_are_blocks_of_nothing() -> None:
-    """A block without a posting is its checksum."""
+    """A block without postings consists of its checksum."""
     layout = layout_of((0, 10), 2, 0, 8)
     packed, fences = _packed({}, layout)
     assert (len(packed), fences.tolist()) == (4 * _CHECKSUM, [0] * 5)
@@ -137,7 +137,7 @@ def test_no_postings_are_blocks_of_nothing() -> None:
 
 
 def test_a_key_with_thousands_of_postings_has_a_block_of_its_own_size() -> None:
-    """One key is in one block, however many postings it has."""
+    """All postings of a key are in one block, however many there are."""
     rows = [(_MOST, entry, entry % 251) for entry in range(5000)]
     layout = layout_of((0, 5000), 6, 0, 1)
     packed, fences = _packed(lists_of_rows(rows), layout)
@@ -146,7 +146,7 @@ def test_a_key_with_thousands_of_postings_has_a_block_of_its_own_size() -> None:
 
 
 def test_keys_as_far_apart_as_can_be_share_a_block() -> None:
-    """The smallest and the largest key of all take eight bytes each, and are both found."""
+    """The smallest and the largest possible key take eight bytes each, and both are found."""
     layout = layout_of((0, 2), 0, 0, 0)
     packed, _ = _packed({0: [(0, 0)], _MOST: [(1, 0)]}, layout)
     assert len(packed) == 2 * (8 + 1) + _CHECKSUM
@@ -161,7 +161,7 @@ def test_keys_as_far_apart_as_can_be_share_a_block() -> None:
     [(0, 1, 1), (0, 256, 1), (0, 257, 2), (10, 266, 1), (10, 267, 2), (2**40, 2**40 + 2**24, 3), (0, 2**40, 5)],
 )
 def test_entries_take_the_bytes_of_the_largest_distance(first: int, stop: int, entry_bytes: int) -> None:
-    """The last entry is at a distance of one less than there are entries: 256 of them fit into a byte."""
+    """The last of n entries is at distance n - 1, so 256 entries fit into a byte."""
     assert layout_of((first, stop), 0, 0, 8) == Layout(0, 0, first, 8, entry_bytes, 8)
 
 
@@ -169,7 +169,7 @@ def test_entries_take_the_bytes_of_the_largest_distance(first: int, stop: int, e
     ("block_bits", "zero_bits", "key_bytes"), [(0, 0, 8), (1, 0, 8), (8, 0, 7), (20, 24, 3), (16, 24, 3), (1, 63, 0)]
 )
 def test_keys_take_the_bytes_that_their_block_does_not_tell(block_bits: int, zero_bits: int, key_bytes: int) -> None:
-    """Neither the bits of the block nor those that no key has are stored."""
+    """Neither the bits given by the block nor those that are zero in every key are stored."""
     assert layout_of((0, 1), block_bits, zero_bits, 0).key_bytes == key_bytes
 
 
@@ -177,20 +177,20 @@ def test_keys_take_the_bytes_that_their_block_does_not_tell(block_bits: int, zer
     ("keys", "zero_bits"), [([], 63), ([0], 63), ([2**63], 63), ([1], 0), ([2**24], 24), ([2**24, 2**30, 2**7], 7)]
 )
 def test_idle_bits_are_those_that_no_key_has(keys: list[int], zero_bits: int) -> None:
-    """Counted from the lowest bit on; at most 63."""
+    """They are counted from the lowest bit up, at most 63."""
     assert zero_bits_of(u64(keys)) == zero_bits
 
 
 @given(st.integers(0, 10**9))
 def test_blocks_have_a_number_of_postings_in_the_mean(postings: int) -> None:
-    """Between the least and twice as many, where there are enough for one."""
+    """The mean is between the minimum and twice that, if there are enough postings for one block."""
     blocks = 1 << block_bits_of(postings)
     assert postings / blocks < 2 * LEAST_POSTINGS
     assert blocks == 1 or postings / blocks >= LEAST_POSTINGS
 
 
 def test_every_flipped_byte_is_heard() -> None:
-    """Whichever byte of a block is another one: its checksum is not that of its bytes, alone and among others."""
+    """If any byte of a block changes, its checksum no longer matches, alone or among other blocks."""
     rng = np.random.default_rng(4)
     keys = np.sort(rng.integers(0, 2**64, 200, np.uint64, endpoint=False)).tolist()
     layout = layout_of((0, 1000), 1, 0, 1)
@@ -208,7 +208,7 @@ def test_every_flipped_byte_is_heard() -> None:
 
 @given(st.integers(-40, 40).filter(bool))
 def test_a_block_of_another_length_is_not_sound(more: int) -> None:
-    """Bytes that are missing at the end, or are too many, are heard."""
+    """Missing or extra bytes at the end are detected."""
     layout = layout_of((0, 100), 0, 0, 1)
     packed, _ = _packed({key: [(key, 0)] for key in range(100)}, layout)
     longer = _readable(np.concatenate([packed, np.zeros(40, np.uint8)]))

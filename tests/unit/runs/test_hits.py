@@ -1,4 +1,4 @@
-"""Promises of hits: what several sources found is put together key by key, the oldest source first."""
+"""Hits of several sources are combined key by key, the oldest source first."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ _SOURCES = st.lists(
 
 
 def _hits(sources: list[list[list[int]]]) -> Hits:
-    """Return what sources have of each key, the newest first, added one by one as a look-up does it."""
+    """Return the hits of sources, the newest first, added one by one as a look-up does."""
     hits = no_hits(0)
     for source in reversed(sources):
         finds = [(place, u64(entries)) for place, entries in enumerate(source) if entries]
@@ -28,7 +28,7 @@ def _hits(sources: list[list[list[int]]]) -> Hits:
 
 @given(_SOURCES)
 def test_lists_are_those_of_the_sources_one_behind_the_other(sources: list[list[list[int]]]) -> None:
-    """Each key's list is what the first source has of it, then the second, and so on, with what postings carry."""
+    """Each key's list is the first source's, then the second's and so on, with the details of postings."""
     offsets, entries, details = lists_of(_hits(sources), _KEYS)
     expected = [[entry for source in sources for entry in source[key]] for key in range(_KEYS)]
     assert [entries[offsets[key] : offsets[key + 1]].tolist() for key in range(_KEYS)] == expected
@@ -38,6 +38,6 @@ def test_lists_are_those_of_the_sources_one_behind_the_other(sources: list[list[
 
 
 def test_no_keys_have_no_lists() -> None:
-    """Where nothing was asked there is nothing."""
+    """Without keys there are no lists."""
     offsets, entries, details = lists_of(no_hits(0), 0)
     assert (offsets.tolist(), len(entries), len(details)) == ([0], 0, 0)

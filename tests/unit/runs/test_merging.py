@@ -1,4 +1,4 @@
-"""Promises of merging: the run of several runs shows what they show together."""
+"""A merged run holds what its runs hold together."""
 
 import os
 from itertools import pairwise
@@ -26,7 +26,7 @@ Lists = dict[int, list[Posting]]
 
 @st.composite
 def _sources(draw: st.DrawFn, detail_bytes: int = 8) -> list[Lists]:
-    """Draw the lists of runs that follow one another, with many keys in common, and some in one of them alone."""
+    """Draw the lists of consecutive runs, with many keys in common and some in only one of them."""
     sources = []
     for place in range(draw(st.integers(1, 5))):
         begin = place * _ENTRIES
@@ -61,7 +61,7 @@ def _merged(sources: list[Lists], cap: int, floor: int) -> Lists:
 def test_a_merged_run_is_the_run_of_the_merged_lists(
     tmp_path: Path, stretch: int, sections: tuple[list[Lists], ...], cap: int, floor: int
 ) -> None:
-    """However many blocks are taken at a time, each section holds the merged lists; so does a run of one alone."""
+    """However many blocks are merged at a time, each section holds the merged lists, even those of a single run."""
     kinds = [PostingKind(detail, cap, detail) for detail in _DETAILS]
     count = max(map(len, sections))
     padded = [[*sources, *[{}] * (count - len(sources))] for sources in sections]

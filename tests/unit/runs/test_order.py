@@ -1,4 +1,4 @@
-"""Promises of order: postings come in the order of their keys, of each the newest, wherever keys are."""
+"""Postings are ordered by key, keeping the newest of each key, whatever the keys are."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ _KEYS = st.integers(0, 8) | st.integers(0, 2**64 - 1) | st.sampled_from([2**64 -
 
 @given(st.lists(st.tuples(_KEYS, st.integers(0, 3)), max_size=80), st.sampled_from([1, 2, 3, 64]), st.integers(0, 120))
 def test_postings_are_those_of_a_dictionary(drawn: list[tuple[int, int]], cap: int, floor: int) -> None:
-    """Of each key the newest up to the cap, none whose entry has expired; an entry may stand under a key twice."""
+    """Each key keeps its newest unexpired postings, up to the cap; an entry may occur twice under a key."""
     entries = np.cumsum([further for _, further in drawn]).tolist()
     rows = [(key, entry, entry * 7) for (key, _), entry in zip(drawn, entries, strict=True)]
     lists = lists_of_rows(rows)
@@ -23,7 +23,7 @@ def test_postings_are_those_of_a_dictionary(drawn: list[tuple[int, int]], cap: i
 
 @pytest.mark.parametrize("bits", [64, 40, 12, 1])
 def test_order_is_that_of_a_stable_sort(bits: int) -> None:
-    """Twenty thousand postings whose keys have many bits or few: as Python sorts them by key alone."""
+    """Twenty thousand postings with wide or narrow keys come out as from Python's stable sort by key."""
     keys = np.random.default_rng(bits).integers(0, 2**bits, 20_000, np.uint64, endpoint=False).tolist()
     rows = [(key, entry, entry % 251) for entry, key in enumerate(keys)]
     assert rows_of(in_order(flat_of(rows), len(rows), 0)) == sorted(rows, key=lambda row: row[0])

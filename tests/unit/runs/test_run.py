@@ -1,4 +1,4 @@
-"""Promises of run files: dictionaries of lists that never change, and no damage that is not heard."""
+"""Run files behave like immutable dictionaries of lists, and any damage is detected."""
 
 import os
 from itertools import pairwise
@@ -42,7 +42,7 @@ _SECTIONS = st.tuples(*map(_lists, DETAIL_BYTES))
 
 
 def _write(path: Path, sections: tuple[Lists, ...], bits: int = 0) -> None:
-    """Write a run; each section in parts by the uppermost bits of keys, no more of them than tell its blocks."""
+    """Write a run, with each section in parts by the upper bits of its keys, at most those that select a block."""
     write_run(path, _FIRST, _STOP, [_parts(lists, bits) for lists in sections])
 
 
@@ -78,14 +78,14 @@ def test_found_is_what_a_dictionary_has(  # as many as are drawn
     *,
     shared: bool,
 ) -> None:
-    """In each section the newest postings of each key, as many as there is room for, of entries from the floor on."""
+    """In each section, the newest postings of each key are found, up to its room, of entries from the floor up."""
     _write(tmp_path / "run", sections, bits)
     lowest = floor.draw(st.integers(_FIRST - 1, _STOP + 1))
     with opened(tmp_path / "run", shared=shared) as run:
         assert (run.first, run.stop, run.entries) == (_FIRST, _STOP, _STOP - _FIRST)
         for kind, lists in enumerate(sections):
             keys = sorted({*asked, *lists})
-            # Some keys want nothing.
+            # Some keys ask for none.
             wanted = rooms(*(room if place % 5 else 0 for place in range(len(keys))))
             expected = [newest(lists, key, most, lowest) for key, most in zip(keys, wanted.tolist(), strict=True)]
             left = [most - len(found) for most, found in zip(wanted.tolist(), expected, strict=True)]
@@ -102,7 +102,7 @@ def test_found_is_what_a_dictionary_has(  # as many as are drawn
 def test_parts_are_the_postings_between_two_keys(
     tmp_path: Path, sections: tuple[Lists, ...], bounds: list[int]
 ) -> None:
-    """Cut at any keys, the parts of a section one behind the other are the section."""
+    """The parts of a section, split at any keys, add up to the section."""
     _write(tmp_path / "run", sections)
     with opened(tmp_path / "run") as run:
         for kind, lists in enumerate(sections):
@@ -113,22 +113,22 @@ def test_parts_are_the_postings_between_two_keys(
 
 
 def test_a_block_is_read_once_for_all_its_keys(tmp_path: Path) -> None:
-    """Keys that stand in one block take one read, and keys that are nowhere take nearly none."""
+    """Keys in the same block take one read, and absent keys hardly any."""
     keys = [place << 54 for place in range(0, 1000, 2)]
     _write(tmp_path / "run", ({key: [(_FIRST, 0)] for key in keys},))
     with opened(tmp_path / "run") as run:
         assert run.sections[0].blocks == 8
         assert run.find(0, u64(keys), np.full(500, 1), 0, no_hits(500))[1] == 8
-        # An eighth of all keys, of which some are there.
+        # An eighth of all keys, some of them present.
         assert run.find(0, u64(keys[:64]), np.full(64, 1), 0, no_hits(64))[1] == 1
         hits, absent = run.find(0, u64(key + (1 << 54) for key in keys), np.full(500, 1), 0, no_hits(500))
         assert hits.used.tolist() == [0, 0]
-        # Of 500 absent keys the filter takes one or two for present.
+        # Of 500 absent keys, the filter reports one or two as present.
         assert absent < 5
 
 
 def test_a_list_larger_than_most_blocks_is_found(tmp_path: Path) -> None:
-    """A block has all postings of its keys: one of 500 entries of eight bytes each is far larger than others."""
+    """A block holds all postings of its keys, so one with 500 entries of eight bytes is much larger than others."""
     lists = {7: [(entry, entry) for entry in range(_FIRST, _STOP)], 9: [(_FIRST, 1)]}
     _write(tmp_path / "run", ({}, {}, lists))
     with opened(tmp_path / "run") as run:
@@ -137,7 +137,7 @@ def test_a_list_larger_than_most_blocks_is_found(tmp_path: Path) -> None:
 
 
 def test_a_block_in_two_parts_is_refused(tmp_path: Path) -> None:
-    """Half of a block cannot be written: what is behind it would be lost."""
+    """Part of a block cannot be written, because what follows it would be lost."""
     parts = [flat_of([(1, _FIRST, 0)]), flat_of([(2, _FIRST, 0)])]
     with pytest.raises(ValueError, match="two parts"):
         write_run(tmp_path / "run", _FIRST, _STOP, [parts])
@@ -148,7 +148,7 @@ def test_a_block_in_two_parts_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", range(3))
 def test_every_flipped_byte_of_a_block_is_heard_when_it_is_read(tmp_path: Path, kind: int) -> None:
-    """Looked up or read as a part, a block with another byte is damage that names the file; other blocks are read."""
+    """Whether looked up or read as a part, a corrupt block is an error that names the file; others stay readable."""
     sections, path = _sample(), tmp_path / "0-1.run"
     _write(path, sections)
     with opened(path) as run:
@@ -170,7 +170,7 @@ def test_every_flipped_byte_of_a_block_is_heard_when_it_is_read(tmp_path: Path, 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_every_flipped_byte_behind_the_blocks_is_heard_at_opening(tmp_path: Path, *, shared: bool) -> None:
-    """Fences, filters and footer: a run of which one of their bytes is another one does not open."""
+    """Fences, filters and footer: if any of their bytes is wrong, the run does not open."""
     path = tmp_path / "0-1.run"
     _write(path, _sample())
     with opened(path) as run:
@@ -190,7 +190,7 @@ def _open(path: Path, *, shared: bool = False) -> None:
 
 
 def test_reading_where_memory_is_shared_changes_nothing(tmp_path: Path) -> None:
-    """That a block was found sound is noted in memory of one's own."""
+    """That a block was found sound is noted in private memory, not in the file."""
     path, sections = tmp_path / "run", _sample()
     _write(path, sections)
     before = path.read_bytes()
@@ -202,7 +202,7 @@ def test_reading_where_memory_is_shared_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_short_does_not_open(tmp_path: Path) -> None:
-    """Wherever its end is gone, or something stands behind it, it is no run."""
+    """A file with bytes missing or added at its end is not a run."""
     path = tmp_path / "0-1.run"
     _write(path, _sample())
     sound = path.read_bytes()
@@ -214,7 +214,7 @@ def test_a_file_cut_short_does_not_open(tmp_path: Path) -> None:
 
 
 def test_blocks_that_are_gone_are_heard(tmp_path: Path) -> None:
-    """A file that is cut short while it is open fails both ways of reading."""
+    """If a file is truncated while open, both ways of reading fail."""
     path, sections = tmp_path / "0-1.run", _sample()
     _write(path, sections)
     with opened(path) as run:

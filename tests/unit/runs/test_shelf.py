@@ -1,4 +1,4 @@
-"""Promises of the shelf: what is found depends on what was added alone, whatever is frozen, merged, lost or full."""
+"""What is found depends only on what was added, whatever is frozen, merged or lost, even with a full disk."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -39,17 +39,17 @@ Lists = list[dict[int, list[Posting]]]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let runs begin with 4 entries and end with 64."""
+    """Make runs start at 4 entries and grow to 64 at most."""
     monkeypatch.setattr(shelf_module, "YOUNG_ENTRIES", _YOUNG)
     monkeypatch.setattr(shelf_module, "LARGEST_ENTRIES", 64)
 
 
 class FaultyStore(MemoryStore):
-    """A store that fails when it is told to.
+    """A store that fails on demand.
 
     Attributes:
-        error: of the next writes of files or pairs.
-        at: which of the two.
+        error: raised by the next writes, if set.
+        at: which writes fail, those of files or of pairs.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class FaultyStore(MemoryStore):
 
 
 def _entry_keys(number: int) -> list[list[int]]:
-    """Return the keys of an entry of each kind: few, so that lists fill up."""
+    """Return an entry's keys of each kind; there are few different ones, so that lists fill up."""
     rng = np.random.default_rng(number)
     return [rng.choice(_KEYS, size, replace=False).tolist() for size in (1, 3, 2)]
 
@@ -83,7 +83,7 @@ def _detail(kind: PostingKind, number: int) -> int:
 
 
 class Walk:
-    """A shelf beside dictionaries of lists.
+    """A shelf beside dictionaries with the same lists.
 
     Args:
         store: where runs are kept.
@@ -110,7 +110,7 @@ class Walk:
         ]
 
     def add(self, entries: int) -> None:
-        """Add entries, after what is due has been done, as a state does it."""
+        """Add entries, after doing what is due, as a state does."""
         self.shelf.settle(self.progress)
         first = self.progress.entries
         numbers = range(first, first + entries)
@@ -121,17 +121,17 @@ class Walk:
         self.progress = Progress(entries=first + entries, generations=self.progress.generations)
 
     def begin_generation(self) -> None:
-        """Let another part of the window begin, and at most three live."""
+        """Begin another generation, of which at most three live."""
         last = self.progress.generations[-1]
         generations = (*self.progress.generations, Generation(last.number + 1, 0, self.progress.entries))
         self.progress = Progress(entries=self.progress.entries, generations=generations[-3:])
 
     def finish(self) -> None:
-        """Merge all that is due."""
+        """Finish all merges that are due."""
         self.shelf.finish_merges(self.progress)
 
     def reopen(self) -> None:
-        """Close the shelf and open it again, with the entries that no run holds."""
+        """Close the shelf and reopen it, adding again the entries that are in no run."""
         self.shelf.close()
         self.shelf = Shelf(self._store, _KINDS)
         first = max(self.shelf.young_first, self.floor)
@@ -140,11 +140,11 @@ class Walk:
 
     @property
     def floor(self) -> int:
-        """Number of the first entry that has not expired."""
+        """The first entry that has not expired."""
         return self.progress.generations[0].first_entry
 
     def check(self, pending: int = 0) -> None:
-        """Compare all lists with the dictionaries, also with entries that are about to be added."""
+        """Compare all lists with the dictionaries, with entries about to be added if there are any pending."""
         first = self.progress.entries
         young = Young(_KINDS) if pending else None
         lists: Lists = [{key: [*found] for key, found in one.items()} for one in self.lists]
@@ -161,7 +161,7 @@ class Walk:
             assert all(may_be[at] for at, found in enumerate(expected) if found)
 
     def check_files(self) -> None:
-        """See that there are the files of the runs and no others, of entries that follow one another."""
+        """Check that the files are exactly those of the runs, and that the runs' entries are consecutive."""
         assert sorted(self._store.file_names()) == sorted(run.name for run in self.shelf.runs)
         assert all(one.stop == other.first for one, other in pairwise(self.shelf.runs))
         assert all(run.entries <= max(64, _YOUNG) for run in self.shelf.runs)
@@ -201,7 +201,7 @@ def _move(walk: Walk, name: str, entries: int) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.slow
 def test_found_is_what_dictionaries_hold_after_any_walk(moves: list[tuple[str, int]]) -> None:
-    """After every step each look-up is that of plain lists with a cap: frozen, merged, expired and reopened or not."""
+    """After every step, each look-up is that of plain capped lists, despite freezing, merging, expiry and reopening."""
     with Walk(MemoryStore()) as walk:
         for name, entries in moves:
             _move(walk, name, entries)
@@ -213,7 +213,7 @@ def test_found_is_what_dictionaries_hold_after_any_walk(moves: list[tuple[str, i
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.slow
 def test_long_walk_in_a_directory(tmp_path: Path, seed: int) -> None:
-    """So over hundreds of steps, with files in a directory, of which none is left over at the end."""
+    """The same holds over hundreds of steps with files in a directory, and no file is left over."""
     rng = np.random.default_rng(seed)
     store = RocksStore(tmp_path)
     with Walk(store) as walk:
@@ -225,7 +225,7 @@ def test_long_walk_in_a_directory(tmp_path: Path, seed: int) -> None:
 
 
 def test_runs_are_merged_to_few_that_are_not_too_large() -> None:
-    """Of a thousand entries in runs of 4 some are 64 long, none longer, and none of a size is there four times."""
+    """A thousand entries in runs of 4 end up in runs of at most 64, fewer than four of each smaller size."""
     with Walk(MemoryStore()) as walk:
         for _ in range(250):
             walk.add(4)
@@ -239,7 +239,7 @@ def test_runs_are_merged_to_few_that_are_not_too_large() -> None:
 
 
 def test_generations_are_merged_for_themselves() -> None:
-    """Once a generation is over its runs become one, and the run of a generation that has expired is dropped."""
+    """A completed generation's runs become one, and the run of an expired generation is deleted."""
     with Walk(MemoryStore()) as walk:
         for _ in range(5):
             for _ in range(5):
@@ -254,7 +254,7 @@ def test_generations_are_merged_for_themselves() -> None:
 
 
 def test_a_run_of_two_generations_lives_as_long_as_the_younger() -> None:
-    """Where a batch has entries of both, only those of the older are not found any more once it has expired."""
+    """If a batch spans two generations, only the entries of the older one disappear when that expires."""
     with Walk(MemoryStore()) as walk:
         older, younger = Generation(0, 0, 0), Generation(1, 0, 2)
         walk.add(3)
@@ -274,7 +274,7 @@ def test_a_run_of_two_generations_lives_as_long_as_the_younger() -> None:
 
 
 def test_nothing_is_frozen_before_it_is_due() -> None:
-    """Fewer entries than a run begins with stay in memory: there is no file, and no write."""
+    """Entries too few for a run stay in memory: no file is created, and nothing is written."""
     with Walk(MemoryStore()) as walk:
         walk.add(_YOUNG - 1)
         walk.shelf.settle(walk.progress)
@@ -286,7 +286,7 @@ def test_nothing_is_frozen_before_it_is_due() -> None:
 
 
 def test_all_postings_are_walked_over() -> None:
-    """A walk over all postings meets all that can be found, in runs and in memory, and nothing that was not added."""
+    """A walk over all postings yields everything that can be found, in runs and memory, and nothing else."""
     with Walk(MemoryStore()) as walk:
         for _ in range(30):
             walk.add(3)
@@ -307,7 +307,7 @@ def test_all_postings_are_walked_over() -> None:
 
 
 def test_look_ups_are_counted() -> None:
-    """Each key that is asked for counts once, and a block for each time it is read."""
+    """Each requested key counts once, and a block each time it is read."""
     with Walk(MemoryStore()) as walk:
         walk.add(3)
         walk.check()
@@ -329,7 +329,7 @@ def _fail(store: FaultyStore, at: str, error: StoreError) -> None:
 @pytest.mark.parametrize("at", ["files", "pairs"])
 @pytest.mark.parametrize("error", [StoreFullError("full"), StoreError("broken")], ids=["full", "broken"])
 def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None:
-    """An error of the file or of the registry is raised; all is found as before, and the next attempt freezes."""
+    """An error of the file or the registry is raised and nothing is lost; the next attempt freezes."""
     store = FaultyStore()
     with Walk(store) as walk:
         walk.add(_YOUNG)
@@ -351,13 +351,13 @@ def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None
 
 
 def _descriptors() -> int:
-    """Return how many files this process has open; sockets of others' threads may come and go."""
+    """Return the number of files this process has open, without sockets, which other threads may open or close."""
     return sum(descriptor.is_file() for descriptor in Path("/proc/self/fd").iterdir())
 
 
 @pytest.mark.parametrize("at", ["files", "pairs"])
 def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
-    """While there is no space for a merged run its parts are read on without an error; later it is made."""
+    """If there is no space for a merged run, its parts stay in use without an error; it is written later."""
     store = FaultyStore()
     with Walk(store) as walk:
         _add_unmerged(walk, monkeypatch)
@@ -380,7 +380,7 @@ def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str)
 
 
 class _Now(Executor):
-    """An executor that does at once what it is given, and keeps errors for whoever asks for the result."""
+    """An executor that runs what it is given at once, and keeps errors for the caller of `result`."""
 
     def __init__(self) -> None:
         self.submitted = 0
@@ -397,7 +397,7 @@ class _Now(Executor):
 
 
 def _add_unmerged(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill a shelf so that four runs are to be merged, and let nothing else be due."""
+    """Fill a shelf so that exactly four runs are due to be merged."""
     with monkeypatch.context() as waiting:
         waiting.setattr(Shelf, "_due_merge", lambda *_: [])
         for _ in range(5):
@@ -407,7 +407,7 @@ def _add_unmerged(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_other_errors_of_a_merge_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A merge that meets damage, or breaks for another reason than space, is not kept quiet."""
+    """A merge that fails because of damage, or for any reason but space, raises an error."""
     store = FaultyStore()
     with Walk(store) as walk:
         _add_unmerged(walk, monkeypatch)
@@ -421,7 +421,7 @@ def test_other_errors_of_a_merge_are_heard(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("merging", [False, True], ids=["freezing", "merging"])
 def test_a_crash_between_file_and_registry_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, merging: bool) -> None:
-    """A run that was written and not registered is gone after the next opening, and all is found as before."""
+    """A run that was written but not registered is removed at the next opening, and nothing is lost."""
     store = MemoryStore()
     with Walk(store) as walk:
         if merging:
@@ -446,13 +446,13 @@ def _die(*_: object) -> None:
 
 
 def _settle_twice(walk: Walk) -> None:
-    """Let a merge begin, and be there."""
+    """Let a merge start and finish."""
     walk.shelf.settle(walk.progress)
     walk.shelf.settle(walk.progress)
 
 
 def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing waits for a merge under way and forgets it; the next opening removes its file and merges again."""
+    """Closing waits for a merge in progress and discards it; the next opening removes its file and merges again."""
     store = RocksStore(tmp_path)
     with Walk(store) as walk:
         _add_unmerged(walk, monkeypatch)
@@ -471,7 +471,7 @@ def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "flipped block"])
 def test_damage_of_a_run_is_heard(tmp_path: Path, damage: str) -> None:
-    """A run that is gone, cut short or changed is heard when the shelf is opened, or else when its block is read."""
+    """A missing, truncated or changed run is detected when the shelf is opened, or when the block is read."""
     store = RocksStore(tmp_path)
     with Walk(store) as walk:
         for _ in range(3):
@@ -497,7 +497,7 @@ def test_damage_of_a_run_is_heard(tmp_path: Path, damage: str) -> None:
 
 
 def test_a_store_that_is_read_keeps_the_files_of_its_writer(tmp_path: Path) -> None:
-    """Whoever only reads removes no run that the writer has made and not yet registered."""
+    """A read-only store does not remove a run that the writer has written and not yet registered."""
     store = RocksStore(tmp_path)
     with Walk(store) as walk:
         for _ in range(3):
@@ -516,7 +516,7 @@ def test_a_store_that_is_read_keeps_the_files_of_its_writer(tmp_path: Path) -> N
 
 
 def test_what_removed_entries_stood_under_is_kept_until_a_run_holds_it() -> None:
-    """It is there after reopening as it was given; once the entries are in a run it is gone, that of others stays."""
+    """Their keys survive reopening; they are dropped once a run holds the entries, while those of others stay."""
     store = MemoryStore()
     with Walk(store) as walk:
         walk.add(3)
@@ -530,7 +530,7 @@ def test_what_removed_entries_stood_under_is_kept_until_a_run_holds_it() -> None
 
 
 def test_the_same_postings_make_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs are a function of their entries: two shelves that froze and merged at the same times have the same bytes."""
+    """Runs are determined by their entries: two shelves that froze and merged at the same times have equal files."""
     contents = []
     for _ in range(2):
         store = MemoryStore()

@@ -1,4 +1,4 @@
-"""Promises of young lists: a dictionary of lists, whatever their table grows to."""
+"""Young lists behave like a dictionary of lists, however large their table grows."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ _ASKED = st.lists(st.tuples(_KEYS, st.integers(0, 6)), max_size=12, unique_by=la
 
 
 def _rows(batches: list[list[tuple[int, int]]]) -> list[list[tuple[int, int, int]]]:
-    """Return batches of keys and distances to the next entry as rows; several postings may be of one entry."""
+    """Return batches of keys and distances to the next entry as rows; an entry may have several postings."""
     entry = 5
     rows: list[list[tuple[int, int, int]]] = []
     for batch in batches:
@@ -37,7 +37,7 @@ def _filled(batches: list[list[tuple[int, int, int]]]) -> tuple[YoungLists, dict
 def test_lists_are_those_of_a_dictionary(
     batches: list[list[tuple[int, int]]], asked: list[tuple[int, int]], floor: int
 ) -> None:
-    """Of each key the newest postings are found, as many as there is room for, none of entries below the floor."""
+    """The newest postings of each key are found, up to its room, and none of entries below the floor."""
     young, lists = _filled(_rows(batches))
     keys, room = [key for key, _ in asked], rooms(*(room for _, room in asked))
     expected = [newest(lists, key, room, floor) for key, room in asked]
@@ -51,14 +51,14 @@ def test_lists_are_those_of_a_dictionary(
 
 @given(_BATCHES, st.sampled_from([1, 2, 64]))
 def test_sorted_postings_are_the_newest_of_each_key(batches: list[list[tuple[int, int]]], cap: int) -> None:
-    """They come in ascending order of keys and entries, of each key the newest up to the cap."""
+    """Keys and entries ascend, and each key has its newest postings, up to the cap."""
     young, lists = _filled(_rows(batches))
     assert rows_of(young.sorted(cap)) == sorted_rows({key: found[-cap:] for key, found in lists.items()})
 
 
 @pytest.mark.parametrize("size", [7, 400, 5000])
 def test_the_table_grows_and_loses_nothing(size: int) -> None:
-    """Five thousand keys, in batches of any size, of which each comes twice: all are found, and no other is."""
+    """Of five thousand keys, each added twice in batches of any size, all are found, and no others."""
     rng = np.random.default_rng(size)
     keys = np.unique(rng.integers(0, 2**64, 2500, np.uint64, endpoint=False))
     rows = [(key, entry, 1) for entry, key in enumerate(rng.permutation(np.repeat(keys, 2)).tolist())]
@@ -71,7 +71,7 @@ def test_the_table_grows_and_loses_nothing(size: int) -> None:
 
 
 def test_what_is_marked_stays_marked() -> None:
-    """A key that another list has already is not unmarked by one that has it not."""
+    """A key marked by another list stays marked even if this one does not have it."""
     young, _ = _filled([[(1, 1, 0)]])
     may_be = np.array([True, False])
     young.mark(u64([7, 8]), may_be)
@@ -79,7 +79,7 @@ def test_what_is_marked_stays_marked() -> None:
 
 
 def test_cleared_lists_are_empty() -> None:
-    """After clearing nothing is left, and they are filled anew."""
+    """After clearing, the lists are empty and can be filled again."""
     young, _ = _filled([[(key, key, 0) for key in range(3000)]])
     young.clear()
     assert len(young) == 0
