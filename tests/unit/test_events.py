@@ -1,4 +1,4 @@
-"""The catalogue of events: what the code tells, and nothing else, at the levels and with the fields that it says."""
+"""The catalogue of events: the code logs exactly these, with these levels and fields."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ _CATALOGUE = {event.name: event for events in GROUPS.values() for event in event
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """A place in the code that tells of an event."""
+    """A place in the code that logs an event."""
 
     name: str
     level: str
@@ -58,20 +58,20 @@ _TELLINGS = list(_tellings())
 
 
 def test_every_event_has_one_place_in_the_catalogue() -> None:
-    """Names are in snake case and none stands twice."""
+    """Names are in snake case and unique."""
     names = [event.name for events in GROUPS.values() for event in events]
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in names)
 
 
 def test_code_tells_the_events_of_the_catalogue_and_no_others() -> None:
-    """Read from the source: no event is missing, none is told by nobody."""
+    """According to the source, every event of the catalogue is logged somewhere, and no other is."""
     assert {telling.name for telling in _TELLINGS} == set(_CATALOGUE)
 
 
 @pytest.mark.parametrize("telling", _TELLINGS, ids=lambda telling: f"{telling.name}-{telling.place}")
 def test_telling_agrees_with_the_catalogue(telling: _Telling) -> None:
-    """Level, limit and fields are those of the catalogue, in each place that tells of the event."""
+    """Each place that logs an event uses the catalogue's level, limit and fields."""
     event = _CATALOGUE[telling.name]
     assert (telling.level, telling.limited) == (event.level, event.limited)
     if telling.more:
@@ -82,25 +82,25 @@ def test_telling_agrees_with_the_catalogue(telling: _Telling) -> None:
 
 @pytest.mark.parametrize("event", _CATALOGUE.values(), ids=lambda event: event.name)
 def test_events_that_are_faults_say_what_to_do(event: Event) -> None:
-    """All have a meaning; an error has an action."""
+    """Every event has a meaning, and every error an action."""
     assert event.meaning.endswith(".")
     assert event.action or event.level != "error"
 
 
 def test_page_is_that_of_the_catalogue() -> None:
-    """deploy/events.md is what `python -m tests.events_page` writes."""
+    """deploy/events.md is the output of `python -m tests.events_page`."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
 def test_nothing_is_told_past_the_log() -> None:
-    """No module of the service uses Python's own log, but that which catches what libraries say."""
+    """No module of the service uses Python's logging, except the one that captures what libraries log."""
     own = [path.name for path in _SOURCES.rglob("*.py") if "getLogger" in path.read_text(encoding="utf-8")]
     assert own == []
 
 
 @pytest.mark.parametrize("event", _CATALOGUE.values(), ids=lambda event: event.name)
 def test_names_that_a_text_refers_to_exist(event: Event) -> None:
-    """Other events, fields, and metrics without their prefix."""
+    """These are other events, fields, and metrics without their prefix."""
     fields = {field for one in _CATALOGUE.values() for field in one.fields}
     known = {*_CATALOGUE, *fields, *(name.removeprefix("stream_dedup_") for name in known_names())}
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", f"{event.meaning} {event.action}"))

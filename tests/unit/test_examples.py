@@ -1,4 +1,4 @@
-"""The examples of settings in config/README.md."""
+"""The example settings in config/README.md."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ _EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8").pa
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the certificates that the examples name."""
+    """Return a folder with the certificates that the examples refer to."""
     path, now = tmp_path_factory.mktemp("certificates"), datetime.now(UTC)
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(1))
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("example", _EXAMPLES)
 def test_examples_are_settings_that_the_clients_take(example: str, folder: Path, tmp_path: Path) -> None:
-    """Each of them is a file of settings by itself, with the secrets from the environment."""
+    """Each example is a valid settings file by itself, with secrets from the environment."""
     file = tmp_path / "example.toml"
     file.write_text(example.replace(_FOLDER, str(folder)).replace(_FAR, "http://127.0.0.1:1"), encoding="utf-8")
     secrets = {
@@ -51,7 +51,7 @@ def test_examples_are_settings_that_the_clients_take(example: str, folder: Path,
 
 
 def test_examples_are_found() -> None:
-    """TLS and SASL in all forms, formats and events are among them."""
+    """They include TLS and SASL in all forms, formats and events."""
     whole = "".join(_EXAMPLES)
     for part in ("SCRAM-SHA-512", "PLAIN", "OAUTHBEARER", "ssl.key.location", "[registry]", "cloudevents"):
         assert part in whole

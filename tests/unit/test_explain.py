@@ -1,4 +1,4 @@
-"""Promises of explain: its numbers are those of the parts it is made of, and of a computation by hand."""
+"""Explain's numbers are those of its underlying parts, and of a computation by hand."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.usefixtures("one_fingerprinter")
 def one_fingerprinter(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Explain does not read the dictionary anew in each test."""
+    """Share one fingerprinter, so that explain does not read the dictionary in each test."""
     monkeypatch.setattr("stream_dedup.engine.explain.Fingerprinter", cached_fingerprinter)
 
 
 @pytest.fixture(scope="module")
 def pair(texts: list[BaseText]) -> tuple[str, str]:
-    """An article and the same with its first sentence left out."""
+    """Return an article, and the same without its first sentence."""
     body = texts[0].body
     return body, body[body.index("。") + 1 :]
 
 
 @pytest.fixture(scope="module")
 def explanation(pair: tuple[str, str]) -> Explanation:
-    """What explain says of them."""
+    """Return the explanation of this pair."""
     return explain(*pair, _SETTINGS)
 
 
@@ -62,7 +62,7 @@ def test_fingerprints_and_cosine_are_those_of_the_fingerprinter(
 
 
 def test_resemblance_is_that_of_the_sets_of_grams(explanation: Explanation, pair: tuple[str, str]) -> None:
-    """Sizes are exact, and Jaccard and containment lie within four standard errors of the exact ones."""
+    """Sizes are exact, and Jaccard and containment are within four standard errors of the exact values."""
     a, b = map(_grams, pair)
     jaccard = len(a & b) / len(a | b)
     assert explanation.grams == (len(a), len(b))
@@ -73,7 +73,7 @@ def test_resemblance_is_that_of_the_sets_of_grams(explanation: Explanation, pair
 def test_words_have_the_weights_of_the_formula(
     explanation: Explanation, pair: tuple[str, str], fingerprinter: Fingerprinter
 ) -> None:
-    """Each word has its weight in either text, 0 where a text lacks it; the lists are the heaviest ones."""
+    """Each word has its weight in either text, or 0 if it does not occur; the heaviest words are listed."""
     features = fingerprinter.features([Article("a", pair[0]), Article("b", pair[1])])
     weights = weigh(features.terms, None, fingerprinter.lexicon, Epoch(), fingerprinter.profile)
     by_text = [
@@ -95,7 +95,7 @@ def test_top_bounds_the_lists_of_words(pair: tuple[str, str]) -> None:
 
 
 def test_cut_copy_is_explained_as_the_engine_judges_it(texts: list[BaseText]) -> None:
-    """The relation is what the first text is to the second, and the verdict gives it in words."""
+    """The relation is that of the first text to the second, and the verdict puts it into words."""
     body = texts[0].body
     half = body[: len(body) // 2]
     assert explain(half, body, _SETTINGS).relation is Relation.CONTAINED
@@ -107,7 +107,7 @@ def test_cut_copy_is_explained_as_the_engine_judges_it(texts: list[BaseText]) ->
 
 
 def test_verdict_says_why_texts_are_no_copies(texts: list[BaseText]) -> None:
-    """Too little in common, too short, or other numbers: the verdict names the reason."""
+    """The verdict names the reason: too little in common, too short, or different numbers."""
     unlike = explain(texts[0].body, texts[5].body, _SETTINGS)
     assert (unlike.relation, unlike.ground, "too little" in unlike.verdict) == (None, "too_little", True)
     short = explain("今天天气真好", "今天天气真好呀", _SETTINGS)
@@ -129,7 +129,7 @@ def test_verdict_says_why_texts_are_no_copies(texts: list[BaseText]) -> None:
 
 
 def test_text_without_content_is_like_no_other() -> None:
-    """Not even like itself, as the engine judges it: of a shell around a picture nothing tells what it is."""
+    """It is not even like itself, as for the engine: a shell around a picture does not tell what the picture is."""
     shell = "编辑：张三"
     explained = explain(shell, shell, _SETTINGS)
     assert (explained.relation, explained.ground) == (None, "no_content")
@@ -138,7 +138,7 @@ def test_text_without_content_is_like_no_other() -> None:
 
 
 def test_weights_come_from_the_given_epoch(pair: tuple[str, str], fingerprinter: Fingerprinter) -> None:
-    """With the counts of a state the weights are those of its epoch, and the epoch is named."""
+    """With a state's counts, the weights are those of its epoch, and the epoch is named."""
     counts = DocumentCounts(10_000)
     terms = fingerprinter.features([Article("a", pair[0])]).terms
     counts.add(5000, document_delta(np.repeat(terms.hashes, 4000)))
@@ -150,14 +150,14 @@ def test_weights_come_from_the_given_epoch(pair: tuple[str, str], fingerprinter:
 
 @pytest.mark.parametrize("blank", ["", "  \n\u3000"])
 def test_blank_text_is_refused(blank: str) -> None:
-    """There is nothing to explain about a blank text."""
+    """A blank text cannot be explained."""
     with pytest.raises(ValueError, match="blank"):
         explain("正文", blank, _SETTINGS)
 
 
 @pytest.mark.parametrize("wordless", ["👍", "。。。", "\u200b"])
 def test_text_without_words_is_explained(wordless: str) -> None:
-    """A text of emoji, punctuation or nothing visible is no copy of an article."""
+    """A text of emoji, punctuation or nothing visible is not a copy of an article."""
     explanation = explain(wordless, "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。", _SETTINGS)
     assert (explanation.relation, explanation.jaccard, explanation.grams[0]) == (None, 0, 0)
 
@@ -175,6 +175,6 @@ def test_text_without_words_is_explained(wordless: str) -> None:
 def test_only_keys_that_articles_stand_under_are_shared(
     pair: tuple[str, str], body: str | None, groups: dict[str, dict[str, bool]], keys: tuple[bool, int, int]
 ) -> None:
-    """Short texts have no key but their content, texts without any content none at all; nor is there what is off."""
+    """Short texts have only the content key, texts without content none; indexes that are off have none either."""
     text = body or pair[0]
     assert explain(text, text, EngineSettings.model_validate(groups)).keys == keys

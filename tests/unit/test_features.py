@@ -1,4 +1,4 @@
-"""Promises of the features: those of a batch are those of its articles, whoever asks for their words when."""
+"""A batch's features are those of its articles, whatever was segmented or fingerprinted in advance."""
 
 from collections.abc import Callable
 from itertools import product
@@ -17,7 +17,7 @@ _LINK = "https://t.cn/A6xYz01"
 
 
 def _articles(bodies: list[str]) -> list[Article]:
-    """Return articles of every kind of text that takes a way of its own."""
+    """Return articles of every kind that is processed in its own way."""
     story = bodies[0]
     texts = [
         story,
@@ -43,7 +43,7 @@ def _of(features: Features, place: int) -> list[list[int] | bool | str]:
 
 
 def test_features_of_a_batch_are_those_of_its_articles(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
-    """Each article has the features that it has alone, whatever the others of its batch need."""
+    """Each article has the same features as alone, whatever the other articles of its batch need."""
     articles = _articles(bodies)
     together = fingerprinter.features(articles)
     for place, article in enumerate(articles):
@@ -51,7 +51,7 @@ def test_features_of_a_batch_are_those_of_its_articles(fingerprinter: Fingerprin
 
 
 def test_part_of_features_is_that_of_the_articles(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
-    """A part of a batch's features has those of its articles, their texts among them."""
+    """A part of a batch's features has those of its articles, including their texts."""
     articles = _articles(bodies)
     part, alone = fingerprinter.features(articles).part(2, 7), fingerprinter.features(articles[2:7])
     assert [_of(part, place) for place in range(5)] == [_of(alone, place) for place in range(5)]
@@ -59,7 +59,7 @@ def test_part_of_features_is_that_of_the_articles(fingerprinter: Fingerprinter, 
 
 @pytest.mark.parametrize("titled", [False, True])
 def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, titled: bool) -> None:
-    """Whichever articles were cut into words before: those that are wanted have their terms, and no others."""
+    """Whichever articles were segmented in advance, exactly the requested ones have terms."""
     weights = {"title": 2.0} if titled else {}
     fingerprinter = Fingerprinter(EngineSettings.model_validate({"weights": weights}))
     plain, every = fingerprinter.unsegmented(_articles(bodies)), fingerprinter.features(_articles(bodies))
@@ -83,9 +83,9 @@ def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, title
 def test_words_that_are_there_are_not_cut_again(
     fingerprinter: Fingerprinter, bodies: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was cut ahead is kept; the segmenter gets the texts that are missing alone, and none where none is."""
+    """Words that exist are kept; the segmenter gets only the missing texts, and none if none is missing."""
     features, masks = fingerprinter.unsegmented(_articles(bodies)), list[list[bool]]()
-    cut = fingerprinter._cut  # noqa: SLF001  # who cuts is nobody else's business
+    cut = fingerprinter._cut  # noqa: SLF001  # the only way to count calls
 
     def noting(texts: Texts) -> Words:
         masks.append((texts.lengths() > 0).tolist())
@@ -104,7 +104,7 @@ def test_words_that_are_there_are_not_cut_again(
 def test_fingerprints_computed_ahead_are_taken_while_their_epoch_lasts(
     fingerprinter: Fingerprinter, bodies: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then nothing is computed again; with the weights of another epoch all are, as if none had been there."""
+    """Within the same epoch nothing is computed again; with the weights of another epoch everything is."""
     features, first = fingerprinter.features(_articles(bodies)), Epoch()
     words = np.unique(features.terms.hashes)[::2]
     second = Epoch.restored(1, 1_000, document_delta(np.repeat(words, 700)))
@@ -126,7 +126,7 @@ def test_fingerprints_computed_ahead_are_taken_while_their_epoch_lasts(
 def test_fingerprints_computed_ahead_do_not_outlive_what_they_are_of(
     fingerprinter: Fingerprinter, bodies: list[str]
 ) -> None:
-    """Not beside articles of which there are none, or of another epoch; not where other articles have words."""
+    """They are dropped on joining articles with none or of another epoch, and when other articles are segmented."""
     features = fingerprinter.features(_articles(bodies))
     ahead = fingerprinter.fingerprinted(features, Epoch())
     other = fingerprinter.fingerprinted(features, Epoch())
@@ -137,7 +137,7 @@ def test_fingerprints_computed_ahead_do_not_outlive_what_they_are_of(
 
 
 def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
-    """An empty batch is a batch."""
+    """An empty batch is valid."""
     assert len(fingerprinter.features([]).texts) == 0
 
 
@@ -145,7 +145,7 @@ def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
 def test_content_hash_is_that_of_the_whole_body(
     fingerprinter: Fingerprinter, bodies: list[str], hash_of: Callable[[str], int], end: str
 ) -> None:
-    """Whatever is no content counts for it, so that exact copies are told from others: all word characters do."""
+    """It covers all word characters, including those that are not content, so that exact copies are recognised."""
     body = bodies[0] + end
     whole = "".join(filter(str.isalnum, fingerprinter.normal(body).text))
     assert fingerprinter.features([Article("1", body)]).sketches.content.tolist() == [hash_of(whole)]
@@ -155,6 +155,6 @@ def test_content_hash_is_that_of_the_whole_body(
 def test_content_hash_of_symbols(
     fingerprinter: Fingerprinter, hash_of: Callable[[str], int], body: str, symbols: str
 ) -> None:
-    """Without word characters it is that of the symbols, without these that of the raw text."""
+    """Without word characters it is the hash of the symbols, and without these that of the raw text."""
     content = fingerprinter.features([Article("1", body)]).sketches.content
     assert content.tolist() == [hash_of(symbols)]

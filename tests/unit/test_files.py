@@ -1,4 +1,4 @@
-"""Promises of the file runs: every format gives the same records, broken files are named, nothing is lost."""
+"""File runs: every format gives the same records, broken files are named, and nothing is lost."""
 
 import csv
 import gzip
@@ -80,12 +80,12 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _ignore(_path: Path, _progress: Progress) -> None:
-    """Report nothing."""
+    """Ignore the report."""
 
 
 @pytest.mark.parametrize("name", list(_contents()))
 def test_every_format_gives_the_same_records(name: str, tmp_path: Path) -> None:
-    """Plain, packed, with a byte order mark or CRLF, in several frames: the records are the same."""
+    """Plain or compressed, with a byte order mark or CRLF, in several frames: the records are the same."""
     path = tmp_path / name
     path.write_bytes(_contents()[name])
     assert _records(path) == _ROWS
@@ -93,7 +93,7 @@ def test_every_format_gives_the_same_records(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(_contents()))
 def test_progress_grows_to_the_whole_file(name: str, tmp_path: Path) -> None:
-    """Progress never falls and ends with all of the file; records are numbered."""
+    """Progress never decreases and ends with the whole file; records are numbered."""
     path = tmp_path / name
     path.write_bytes(_contents()[name])
     read = list(reader_for(path)(path))
@@ -104,7 +104,7 @@ def test_progress_grows_to_the_whole_file(name: str, tmp_path: Path) -> None:
 
 
 def test_lines_of_json_are_passed_on_as_they_are(tmp_path: Path) -> None:
-    """The bytes of a line are not touched, blank lines are skipped but counted."""
+    """The bytes of a line are unchanged; blank lines are skipped but counted."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"b" : 1.50}\n\n  \n not json \n')
     records = [record for record, _ in reader_for(path)(path)]
@@ -116,7 +116,7 @@ def test_lines_of_json_are_passed_on_as_they_are(tmp_path: Path) -> None:
 def test_line_without_end_is_a_faulty_record(
     name: str, end: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line larger than may be held is told by its beginning; those around it, and one just as large, are read."""
+    """A line over the limit is reported with its beginning; the others, and one exactly at the limit, are read."""
     monkeypatch.setattr(readers, "_LONGEST_LINE", 100)
     monkeypatch.setattr(readers, "_LINES_BYTES", 64)
     monkeypatch.setattr(readers, "_SHOWN_BYTES", 10)
@@ -136,7 +136,7 @@ def test_line_without_end_is_a_faulty_record(
 @pytest.mark.parametrize("begin", [b"[", b"\xef\xbb\xbf [", b"\n  [\n"])
 @pytest.mark.parametrize("name", ["a.json", "a.JSON.gz"])
 def test_array_is_told_before_anything_is_read(begin: bytes, name: str, tmp_path: Path) -> None:
-    """With the way to make lines of it. By a name of lines it is one odd record."""
+    """The error says how to convert it to lines. In a file named as lines, it is just one odd record."""
     content = begin + b'{"id": 1}]'
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
@@ -148,7 +148,7 @@ def test_array_is_told_before_anything_is_read(begin: bytes, name: str, tmp_path
 
 
 def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
-    """Times of Parquet, and bytes of UTF-8, become text that can be decoded; other bytes can be taken for no text."""
+    """Times and UTF-8 bytes in Parquet become text that can be decoded; other bytes cannot be mistaken for text."""
     moment = pa.scalar(1_792_324_800_000, pa.timestamp("ms", "UTC"))
     columns = {"body": ["正文".encode()], "published_at": pa.array([moment.as_py()]), "raw": [b"\x01\xff"]}
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
@@ -159,7 +159,7 @@ def test_values_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
 
 
 def test_columns_of_parquet_with_dots_are_paths(tmp_path: Path) -> None:
-    """As those of CSV are, beside structures, which hold fields already."""
+    """As in CSV; structures, whose fields are nested already, work as well."""
     columns = {"content.text": ["正文", None], "content.title": ["标题", "题"], "of": [{"tenant": "甲"}, None]}
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
     assert _records(tmp_path / "a.parquet") == [
@@ -169,13 +169,13 @@ def test_columns_of_parquet_with_dots_are_paths(tmp_path: Path) -> None:
 
 
 def test_columns_of_parquet_that_exclude_each_other_are_no_paths(tmp_path: Path) -> None:
-    """A column cannot be a value and hold another one; nobody may have asked for either."""
+    """A column cannot be both a value and an object; this is no error, since perhaps neither is used."""
     parquet.write_table(pa.table({"content.text": ["正文"], "content": ["文"]}), tmp_path / "a.parquet")
     assert _records(tmp_path / "a.parquet") == [{"content.text": "正文", "content": "文"}]
 
 
 def test_times_that_python_lacks_end_no_file(tmp_path: Path) -> None:
-    """Nanoseconds, which pandas writes, are cut off; a row with a time beyond Python's is told, the next one read."""
+    """Nanoseconds (from pandas) are truncated; a row with a time beyond Python's is reported, the next is read."""
     moments = pa.array([1_792_324_800_123_456_789, None, -1], pa.timestamp("ns", "UTC"))
     days = pa.array([1, 2**31 - 1, None], pa.date32())
     columns = {"body": ["a", "b", "c"], "at": moments, "clock": pa.array([1, 2, None], pa.time64("ns")), "day": days}
@@ -190,7 +190,7 @@ def test_times_that_python_lacks_end_no_file(tmp_path: Path) -> None:
 
 
 def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
-    """Nanoseconds of structures, lists and maps, and as durations; what Python can tell is left as it is."""
+    """Nanoseconds in structures, lists, maps and durations are truncated; what Python can represent is unchanged."""
     moment = 1_792_324_800_123_456_789
     at = pa.timestamp("ns", "UTC")
     columns = {
@@ -220,7 +220,7 @@ def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
 
 
 def test_time_zone_that_python_lacks_is_utc(tmp_path: Path) -> None:
-    """A moment is the same in any zone; a zone that is known is kept."""
+    """A moment is the same in any zone; a known zone is kept."""
     moment = 1_792_324_800_123_456
     zones = {"named": "Asia/Shanghai", "offset": "+08:00", "unknown": "Mars/Phobos"}
     columns = {name: pa.array([moment], pa.timestamp("us", zone)) for name, zone in zones.items()}
@@ -232,7 +232,7 @@ def test_time_zone_that_python_lacks_is_utc(tmp_path: Path) -> None:
 
 
 def test_what_can_be_read_again_is_known(tmp_path: Path) -> None:
-    """A run on files alone goes on after its end, none on what comes by a pipe."""
+    """A run over files alone can be resumed after its end, one that reads a pipe cannot."""
     file, pipe = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     file.touch()
     os.mkfifo(pipe)
@@ -240,7 +240,7 @@ def test_what_can_be_read_again_is_known(tmp_path: Path) -> None:
 
 
 def test_empty_files_have_no_records(tmp_path: Path) -> None:
-    """A file of nothing is no error."""
+    """An empty file is not an error."""
     for name, content in (
         ("a.jsonl", b""),
         ("a.csv", b""),
@@ -288,11 +288,11 @@ def _flipped(content: bytes, place: int) -> bytes:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_broken_file_is_named(name: str, content: bytes, tmp_path: Path) -> None:
-    """A file that is cut, damaged, or not what its name says is a FileFormatError that names it."""
+    """A file that is truncated, damaged or not of its named format is a FileFormatError that names it."""
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(FileFormatError) as raised:
-        list(reader_for(path)(path))  # what is unpacked before the damage is found may be no JSON
+        list(reader_for(path)(path))  # what is decompressed before the damage need not be JSON
     assert str(path) in str(raised.value)
 
 
@@ -306,7 +306,7 @@ _CSV_FAULTS = {
 
 @pytest.mark.parametrize("fault", _CSV_FAULTS)
 def test_faulty_row_is_told_and_those_around_it_are_read(fault: str, tmp_path: Path) -> None:
-    """Of CSV the row alone is faulty, with its number and what stands there."""
+    """In CSV only that row is faulty, and is reported with its number and content."""
     row, reason = _CSV_FAULTS[fault]
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,body\n" + _SOUND[0] + row + _SOUND[1])
@@ -321,7 +321,7 @@ def test_faulty_row_is_told_and_those_around_it_are_read(fault: str, tmp_path: P
 
 @pytest.mark.parametrize("closed_by", ["", '5,"e"\n'])
 def test_quote_that_is_not_closed_takes_its_line_alone(closed_by: str, tmp_path: Path) -> None:
-    """Whether the file ends in it or another quote does; of the lines behind it those are rows that have all fields."""
+    """This holds whether the file ends or another quote follows; later lines with all fields are rows."""
     torn = '2,"open\n'
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,body\n" + _SOUND[0] + f"{torn}3,c\nno row\n4,d\n{closed_by}".encode() + b"6\n")
@@ -336,7 +336,7 @@ def test_quote_that_is_not_closed_takes_its_line_alone(closed_by: str, tmp_path:
 def test_row_that_is_too_long_is_told_by_its_beginning(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of CSV too a line larger than may be held is told, amid a text of several lines as well; the others are read."""
+    """A CSV line over the limit is reported, even within a multi-line text; the other rows are read."""
     monkeypatch.setattr(rows, "_LONGEST", 100)
     monkeypatch.setattr(rows, "_SKIPPED", 64)
     monkeypatch.setattr(rows, "_SHOWN", 10)
@@ -356,7 +356,7 @@ def test_row_that_is_too_long_is_told_by_its_beginning(
 
 
 def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> None:
-    """As of rows, blank ones in front of it do not count: else every row would be one of too many fields."""
+    """Blank lines before the heading are skipped; otherwise every row would have too many fields."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbf\r\n\r\nid,body\r\n1,a\r\n")
     assert [record.value for record, _ in reader_for(path)(path)] == [b'{"id":"1","body":"a"}']
@@ -364,7 +364,7 @@ def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("mark", "\t;|")
 def test_csv_of_other_marks_than_commas_is_refused(mark: str, tmp_path: Path) -> None:
-    """Each row would be a dead letter, since it has no body."""
+    """Otherwise each row would be a dead letter for lack of a body."""
     path = tmp_path / "a.csv"
     path.write_text(f"id{mark}body\n1{mark}a\n", encoding="utf-8")
     with pytest.raises(FileFormatError, match=r"its heading is one column, .*: separate columns by commas"):
@@ -372,7 +372,7 @@ def test_csv_of_other_marks_than_commas_is_refused(mark: str, tmp_path: Path) ->
 
 
 def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Nobody can tell which of them is meant, in Parquet as little as in CSV."""
+    """In Parquet as in CSV, it would be unclear which one is meant."""
     path = tmp_path / "a.parquet"
     columns = [pa.array(["1"]), pa.array(["one"]), pa.array(["two"])]
     parquet.write_table(pa.Table.from_arrays(columns, names=["id", "body", "body"]), path)
@@ -381,7 +381,7 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
-    """Each is met by the next one: none is searched for through all of the file."""
+    """Each open quote ends at the next one, so none causes a search through the whole file."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,body\n" + b'2,"open\n3,c\n' * 20_000)
     records = [record.fault is None for record, _ in reader_for(path)(path)]
@@ -389,7 +389,7 @@ def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
 
 
 def test_csv_names_fields_within_and_flags(tmp_path: Path) -> None:
-    """A heading with dots is a path; true and false are no text in a column of flags alone; blank rows are skipped."""
+    """Dots in a heading make a path; true and false are flags only in a column of flags; blank rows are skipped."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,content.text,content.lead,deleted,draft\n1,a,b,False,true\n\n2,c,,1,\n3,d,,maybe,\n")
     assert [orjson.loads(record.value) for record, _ in reader_for(path, {"deleted"})(path)] == [
@@ -410,7 +410,7 @@ def test_truncated_zst_file_is_named_and_not_taken_for_a_shorter_one(missing: in
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet", "none.jsonl.gz"])
 def test_missing_file_is_named(name: str, tmp_path: Path) -> None:
-    """A file that is not there is a FileFormatError that names it."""
+    """A missing file is a FileFormatError that names it."""
     with pytest.raises(FileFormatError, match=name):
         _records(tmp_path / name)
 
@@ -419,20 +419,20 @@ def test_missing_file_is_named(name: str, tmp_path: Path) -> None:
 def engine_in(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path | None], Deduplicator]:
-    """A maker of engines over a directory, or over memory."""
+    """Return a function that makes engines over a directory or over memory."""
     monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
     return lambda directory: Deduplicator(directory, Settings())
 
 
 @pytest.fixture(scope="module")
 def samples() -> list[Sample]:
-    """The sample stream without its tombstone, which no file can hold."""
+    """Return the sample stream without its tombstone, which no file can hold."""
     return [sample for sample in sample_stream() if sample.value is not None]
 
 
 @pytest.fixture
 def sample_file(tmp_path: Path, samples: list[Sample]) -> Path:
-    """The sample stream as a file."""
+    """Return the sample stream as a file."""
     path = tmp_path / "samples.jsonl"
     path.write_bytes(b"".join((sample.value or b"") + b"\n" for sample in samples))
     return path
@@ -460,7 +460,7 @@ def test_sample_stream_is_judged_end_to_end(
 def test_broken_messages_of_the_sample_stream_are_dead_for_their_reasons(
     sample_file: Path, samples: list[Sample], tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
 ) -> None:
-    """Dead letters are those labelled so, each with its reason, its file, its line and its value."""
+    """The dead letters are those labelled so, each with its reason, file, line and value."""
     _run([sample_file], tmp_path / "out", engine_in(None))
     dead = [orjson.loads(line) for line in _lines(tmp_path / "out" / "dead.jsonl")]
     expected = [(number, sample.dead_reason) for number, sample in enumerate(samples, 1) if sample.dead_reason]
@@ -487,7 +487,7 @@ def test_sample_stream_is_judged_as_it_is_labelled(
 def test_reposts_of_the_sample_stream_lead_to_their_originals(
     sample_file: Path, samples: list[Sample], tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
 ) -> None:
-    """At least 95% of the labelled reposts are linked to the cluster of the article that they copy."""
+    """At least 95% of the labelled reposts are linked to the cluster of the article they copy."""
     _run([sample_file], tmp_path / "out", engine_in(None))
     links = {orjson.loads(line)["offset"]: orjson.loads(line) for line in _lines(tmp_path / "out" / "links.jsonl")}
     reposts = {number: sample for number, sample in enumerate(samples, 1) if sample.repost_of}
@@ -513,7 +513,7 @@ def test_state_goes_on_from_run_to_run(
 def test_second_run_over_the_same_file_finds_redeliveries_only(
     sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
 ) -> None:
-    """With its state kept, a run over what it knows already has nothing new."""
+    """With the state kept, a second run over the same file finds nothing new."""
     first = _run([sample_file], tmp_path / "1", engine_in(tmp_path / "state"))
     second = _run([sample_file], tmp_path / "2", engine_in(tmp_path / "state"))
     dead = first.outcomes["dead"]
@@ -521,7 +521,7 @@ def test_second_run_over_the_same_file_finds_redeliveries_only(
 
 
 def test_files_are_judged_in_their_order(tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]) -> None:
-    """A copy in the second file is a link to the article of the first."""
+    """A copy in the second file is a link to the article in the first."""
     for name in ("a", "b"):
         row = {"id": name, "body": "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。"}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
@@ -534,7 +534,7 @@ def test_files_are_judged_in_their_order(tmp_path: Path, engine_in: Callable[[Pa
 def test_results_are_not_overwritten(
     name: str, sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
 ) -> None:
-    """Where any result file exists the run is refused and the file is as it was."""
+    """If any result file exists, the run is refused and the file unchanged."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_text("precious")
     with pytest.raises(FileExistsError):
@@ -546,7 +546,7 @@ def test_results_are_not_overwritten(
 def test_run_that_cannot_begin_leaves_no_results(
     name: str, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
 ) -> None:
-    """After a misspelt file name the same command can be run again: there are no results in its way."""
+    """After a misspelt file name, the same command can be run again, with no results in its way."""
     with pytest.raises(FileFormatError):
         _run([tmp_path / name], tmp_path / "out", engine_in(None))
     assert not any((tmp_path / "out" / result).exists() for result in _NAMES)
@@ -555,7 +555,7 @@ def test_run_that_cannot_begin_leaves_no_results(
 def test_progress_is_reported_for_each_file(
     sample_file: Path, tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
 ) -> None:
-    """The last report of a file says that all of it has been read."""
+    """The last report for a file says that all of it has been read."""
     reports: dict[Path, Progress] = {}
     with engine_in(None) as engine:
         dedup_files([sample_file], tmp_path / "out", engine, Settings(), reports.__setitem__, Summary())
@@ -563,7 +563,7 @@ def test_progress_is_reported_for_each_file(
 
 
 def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
-    """With `input.fields.scope` records are compared within their scope alone; links and withdrawals name it."""
+    """With `input.fields.scope`, records are compared only within their scope; links and withdrawals name it."""
     body = next(sample for sample in sample_stream() if sample.dead_reason is None)
     text = orjson.loads(body.value or b"")["body"]
     rows = [{"id": name, "body": text, "channel": scope} for name in ("1", "2") for scope in ("", "a", "b")]
@@ -584,7 +584,7 @@ def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplica
 
 
 def test_csv_withdraws_articles(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
-    """`deleted` of a CSV file withdraws; false does not."""
+    """`deleted` set to true in CSV withdraws an article; false does not."""
     path = tmp_path / "in.csv"
     path.write_text(f"id,body,deleted\n1,{_ROWS[0]['body']},false\n1,,true\n", newline="")
     path.write_bytes(path.read_bytes().replace(str(_ROWS[0]["body"]).encode(), "石桥镇的夜市昨晚重新开张".encode()))
@@ -592,7 +592,7 @@ def test_csv_withdraws_articles(engine_in: Callable[[Path | None], Deduplicator]
 
 
 def test_faulty_rows_are_dead_letters(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
-    """A row that is none comes into dead.jsonl with its number, its reason and what stands there."""
+    """An invalid row goes to dead.jsonl with its number, its reason and its content."""
     path = tmp_path / "in.csv"
     path.write_bytes(b"id,body\n" + _SOUND[0] + b"2,a,b\n" + _SOUND[1])
     assert _run([path], tmp_path / "out", engine_in(None)).outcomes == {"unique": 2, "dead": 1}
@@ -603,7 +603,7 @@ def test_faulty_rows_are_dead_letters(engine_in: Callable[[Path | None], Dedupli
 def test_what_stands_before_damage_is_judged(
     sample_file: Path, engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path
 ) -> None:
-    """Of a packed file that is cut the records before are in the results, and counted, though the run fails."""
+    """If a compressed file is truncated, the records before are in the results and counted, though the run fails."""
     path, summary = tmp_path / "cut.jsonl.gz", Summary()
     path.write_bytes(gzip.compress(sample_file.read_bytes())[:-2000])
     with engine_in(None) as engine, pytest.raises(FileFormatError, match=r"cut\.jsonl\.gz"):
@@ -618,7 +618,7 @@ def test_standard_input_holds_lines_of_json(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What comes by a pipe is judged as the same file is."""
+    """Input from a pipe is judged like the same file."""
     whole = _run([sample_file], tmp_path / "file", engine_in(None))
     with sample_file.open() as piped:
         monkeypatch.setattr("sys.stdin", piped)
@@ -627,7 +627,7 @@ def test_standard_input_holds_lines_of_json(
 
 
 def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by `<&-` in a shell: Python has none then."""
+    """A shell does this with `<&-`; Python then has no standard input."""
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(FileFormatError, match="standard input is closed"):
         list(reader_for(Path("-"))(Path("-")))
@@ -635,7 +635,7 @@ def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d"])
 def test_directory_is_no_file(name: str, engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
-    """It is told as such, not as missing or as of no known format."""
+    """The error says so, and not that the file is missing or of unknown format."""
     (tmp_path / name).mkdir()
     with pytest.raises(FileFormatError, match="is a directory"):
         _run([tmp_path / name], tmp_path / "out", engine_in(None))

@@ -1,4 +1,4 @@
-"""Promises of file runs that are ended: nothing lost, nothing doubled, and the same command goes on."""
+"""Interrupted file runs lose and repeat nothing, and the same command resumes them."""
 
 import os
 import resource
@@ -24,21 +24,21 @@ _SETTINGS = Settings.model_validate({"commit": {"articles": _BATCH}})
 
 
 class _EndError(Exception):
-    """The end of a run."""
+    """The interruption of a run."""
 
 
 @pytest.fixture
 def engine_in(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path], Deduplicator]:
-    """A maker of engines over a directory."""
+    """Return a function that makes engines over a directory."""
     monkeypatch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
     return lambda directory: Deduplicator(directory, _SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The sample stream in two files."""
+    """Return the sample stream in two files."""
     values = [sample.value for sample in sample_stream() if sample.value is not None]
     folder = tmp_path_factory.mktemp("files")
     halves = [folder / "a.jsonl", folder / "b.jsonl"]
@@ -48,7 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def _ignore(_path: Path, _progress: Progress) -> None:
-    """Report nothing."""
+    """Ignore the report."""
 
 
 def _run(files: list[Path], out: Path, engine: Deduplicator) -> Summary:
@@ -70,7 +70,7 @@ def _end_run(
 
 
 def _found(out: Path) -> dict[str, list[Any]]:
-    """Return the results without the moments of decisions."""
+    """Return the results without the times of decisions."""
     found = {name: [orjson.loads(line) for line in (out / name).read_bytes().splitlines()] for name in NAMES}
     for link in found["links.jsonl"]:
         del link["decided_at"]
@@ -83,7 +83,7 @@ def whole(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, list[Any]]:
-    """What a run gives that nothing ends."""
+    """Return the results of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("stream_dedup.engine.parts.Fingerprinter", cached_fingerprinter)
@@ -94,7 +94,7 @@ def whole(
 def _before_writing(patch: pytest.MonkeyPatch, at: int) -> None:
     write, calls = Results.write, Counter[str]()
 
-    def ended(results: Results) -> Any:  # noqa: ANN401  # what it gives
+    def ended(results: Results) -> Any:  # noqa: ANN401  # what it returns
         calls["write"] += 1
         if calls["write"] == at:
             raise _EndError
@@ -104,10 +104,10 @@ def _before_writing(patch: pytest.MonkeyPatch, at: int) -> None:
 
 
 def _amid_writing(patch: pytest.MonkeyPatch, at: int) -> None:
-    """As where the disk is full: a part of what belongs together is written."""
+    """Fail as on a full disk, after writing part of what belongs together."""
     write, calls = Results.write, Counter[str]()
 
-    def ended(results: Results) -> Any:  # noqa: ANN401  # what it gives
+    def ended(results: Results) -> Any:  # noqa: ANN401  # what it returns
         calls["write"] += 1
         if calls["write"] == at:
             results.unique.add(b'{"torn')
@@ -123,7 +123,7 @@ def _before_applying(patch: pytest.MonkeyPatch, at: int) -> None:
 
     def ended(engine: Deduplicator, *arguments: Any) -> None:  # noqa: ANN401  # those of the method
         calls["apply"] += 1
-        if calls["apply"] == at + 1:  # the first is the beginning's
+        if calls["apply"] == at + 1:  # the first is that of the beginning
             raise _EndError
         apply(engine, *arguments)
 
@@ -155,7 +155,7 @@ def test_run_that_was_ended_goes_on_as_if_it_had_not_been(
     tmp_path: Path,
     engine_in: Callable[[Path], Deduplicator],
 ) -> None:
-    """Wherever a batch is cut off, in the first file or the second: the same call completes the results."""
+    """Wherever a batch is cut off, in either file, the same call completes the results."""
     out, state = tmp_path / "out", tmp_path / "state"
     _end_run(end, batch, files, out, engine_in(state))
     _run(files, out, engine_in(state))
@@ -168,7 +168,7 @@ def test_run_that_was_ended_before_its_files_were_made_goes_on(
     tmp_path: Path,
     engine_in: Callable[[Path], Deduplicator],
 ) -> None:
-    """The state knows of the run before there are results: these are not in the way of the next call."""
+    """The state may know of the run before results exist, and files created meanwhile do not block the next call."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("stream_dedup.files.run.Results", lambda *_, **__: _end())
         with pytest.raises(_EndError):
@@ -188,7 +188,7 @@ def test_results_of_a_failed_run_hold_whole_batches(
     tmp_path: Path,
     engine_in: Callable[[Path], Deduplicator],
 ) -> None:
-    """Whoever reads them finds what the state knows and is counted, and no torn line."""
+    """They hold exactly what the state knows and counts, and no partial line."""
     summary = _end_run(end, 3, files, tmp_path / "out", engine_in(tmp_path / "state"))
     assert sum(map(len, _found(tmp_path / "out").values())) == summary.records() == 2 * _BATCH
 
@@ -198,7 +198,7 @@ Ended = tuple[Path, list[Path], Callable[[list[Path]], Summary]]
 
 @pytest.fixture
 def ended(files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]) -> Ended:
-    """Results of an unfinished run over copies of the files, these, and what goes on with a run."""
+    """Return the results of an unfinished run over copies of the files, these files, and a function that resumes it."""
     out, state, copies = tmp_path / "out", tmp_path / "state", [tmp_path / file.name for file in files]
     for file, copy in zip(files, copies, strict=True):
         shutil.copy2(file, copy)
@@ -207,7 +207,7 @@ def ended(files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Dedupli
 
 
 def test_unfinished_run_does_not_go_on_over_other_files(ended: Ended) -> None:
-    """Other files, or the same in another order, or changed ones, are refused, and the results stay as they are."""
+    """Other, reordered or changed files are refused, and the results are not touched."""
     out, files, go_on = ended
     before = _found(out)
     with pytest.raises(FileFormatError, match="over other files"):
@@ -221,7 +221,7 @@ def test_unfinished_run_does_not_go_on_over_other_files(ended: Ended) -> None:
 
 
 def test_unfinished_run_does_not_go_on_without_its_results(ended: Ended) -> None:
-    """What the state knows would be missing in them."""
+    """Without them, what the state already knows would be missing from the new results."""
     out, files, go_on = ended
     (out / "unique.jsonl").write_bytes(b"")
     with pytest.raises(FileFormatError, match=r"unique\.jsonl"):
@@ -234,7 +234,7 @@ def test_unfinished_run_does_not_go_on_without_its_results(ended: Ended) -> None
 def test_names_of_files_may_be_no_utf8(
     files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
-    """The state remembers a run over them like any other."""
+    """The state records a run over such files like any other."""
     file, out = tmp_path / os.fsdecode(b"\xff.jsonl"), tmp_path / os.fsdecode(b"\xfe")
     shutil.copy2(files[0], file)
     _end_run(_before_applying, 2, [file], out, engine_in(tmp_path / "state"))
@@ -246,7 +246,7 @@ def test_names_of_files_may_be_no_utf8(
 def test_finished_run_is_not_gone_on_with(
     files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
-    """Its results are there: the same call is refused; where they were moved away it finds redeliveries."""
+    """Its results exist, so the same call is refused; if they were moved away, it finds redeliveries."""
     first = _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
     with pytest.raises(FileExistsError):
         _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
@@ -257,7 +257,7 @@ def test_finished_run_is_not_gone_on_with(
 
 
 def test_disk_that_takes_a_part_of_a_batch_is_named_and_that_part_cut_off(tmp_path: Path) -> None:
-    """A real file that may not grow any further: the error names it, and the batch before is all that it holds."""
+    """With a real file of limited size, the error names the file, which then holds the batch before and no more."""
     path = tmp_path / "unique.jsonl"
     with (
         pytest.raises(OSError, match=r"unique\.jsonl"),
@@ -268,7 +268,7 @@ def test_disk_that_takes_a_part_of_a_batch_is_named_and_that_part_cut_off(tmp_pa
 
 
 def _write_two(results: Results, path: Path) -> None:
-    """Write two batches, the second of which the file takes a part of."""
+    """Write two batches, the second of which fits only in part."""
     results.unique.add(b"1" * 100)
     results.write()
     results.kept()

@@ -1,4 +1,4 @@
-"""Promises of the generations: the newest record counts, deletion is for all of them, and the expired are gone."""
+"""Generations: the newest record wins, deletion applies to all of them, and expired ones are gone."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ def _progress(first: int, last: int, entries: int = 0) -> Progress:
 
 @given(writes=_WRITES)
 def test_newest_record_of_each_key_is_read(writes: list[tuple[bool, list[tuple[bytes, bytes | None]]]]) -> None:
-    """A key has the value that it was given last, and none after its deletion, over all generations that live."""
+    """Over all live generations, a key has its last value, and none after its deletion."""
     store, model = MemoryStore(), dict[bytes, bytes | None]()
     last = 0
     for begins, records in writes:
@@ -36,7 +36,7 @@ def test_newest_record_of_each_key_is_read(writes: list[tuple[bool, list[tuple[b
 
 
 def test_record_expires_with_the_generation_that_it_was_written_in() -> None:
-    """What was written again later stays; what was not is gone, and nothing else goes with it."""
+    """What was written again later stays, what was not is gone, and nothing else is affected."""
     store = MemoryStore()
     for generation in range(4):
         for family in EXPIRING:
@@ -55,10 +55,10 @@ def test_record_expires_with_the_generation_that_it_was_written_in() -> None:
 
 
 def test_nothing_expires_while_the_oldest_generation_lives() -> None:
-    """No deletion is written where no generation has gone."""
+    """No deletion is written unless a generation has expired."""
     assert list(expire(_progress(2, 3, 10), _progress(2, 4, 10))) == []
 
 
 def test_families_of_what_expires_and_what_stays() -> None:
-    """All families but entries, counts and small facts have keys that begin with a generation."""
+    """All families except entries, counts and small facts have keys that start with a generation."""
     assert set(Family) - set(EXPIRING) == {Family.META, Family.ENTRIES, Family.COUNTS}

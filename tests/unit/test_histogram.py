@@ -1,4 +1,4 @@
-"""A histogram that takes many values at once, held against Prometheus' own, which takes them one by one."""
+"""A histogram that takes many values at once, compared with Prometheus' own, which takes them one by one."""
 
 import numpy as np
 import prometheus_client
@@ -15,14 +15,14 @@ _BOUNDS = (0.005, 0.01, 0.1, 1.0, 60.0)
     [
         [],
         [0.0],
-        [0.005, 0.01, 0.1, 1.0, 60.0],  # a bound is within its bucket
+        [0.005, 0.01, 0.1, 1.0, 60.0],  # a bound belongs to its bucket
         [-1.0, np.nextafter(1.0, 2.0), 61.0, 1e9],
         np.random.default_rng(5).exponential(0.5, 1_000).tolist(),
     ],
     ids=["none", "zero", "bounds", "beyond", "many"],
 )
 def test_many_at_once_are_each_observed(values: list[float]) -> None:
-    """What is shown is the same as after each of them by itself, twice over."""
+    """Observing many at once, twice, shows the same as observing each by itself."""
     ours, theirs = CollectorRegistry(), CollectorRegistry()
     at_once = Histogram("seen", "", registry=ours, buckets=_BOUNDS)
     one_by_one = prometheus_client.Histogram("seen", "", registry=theirs, buckets=_BOUNDS)

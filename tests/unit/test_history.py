@@ -1,4 +1,4 @@
-"""What the input holds that the group has decided, on a client that gives what the test says."""
+"""Reading the input that the group has already decided, with a client that returns what the test says."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ class _Message:
         self._offset = offset
 
     def error(self) -> None:
-        """Return that it is a message."""
+        """Return nothing, as for a valid message."""
 
     def topic(self) -> str:
         return "in"
@@ -35,13 +35,13 @@ class _Message:
 
 
 class _Client:
-    """Of one partition: hands over what is in `coming`, a list at a time, and nothing behind that."""
+    """A client of one partition that returns the lists in `coming` one by one, and then nothing."""
 
     def __init__(self, coming: Sequence[Sequence[int]], committed: int, end: int) -> None:
         self._coming = deque(coming)
         self._committed = committed
         self._end = end
-        self._position = -1001  # as librdkafka's, before the first message
+        self._position = -1001  # as in librdkafka, before the first message
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
         assert timeout
@@ -78,22 +78,22 @@ def _batches(
 
 
 def test_ends_where_the_group_has_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what comes beyond nothing is told."""
+    """Messages beyond that are not returned."""
     assert list(_batches(monkeypatch, [[0, 1, 2], [3, 4, 5]], end=6)) == [[0, 1], [2, 3]]
 
 
 def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While no broker answers whoever takes the batches goes on living, and can be ended."""
+    """While no broker answers, the caller still gets batches, so that it stays alive and can be stopped."""
     assert list(islice(_batches(monkeypatch, [[0], [], [1, 2]]), 4)) == [[], [0, 1], [], []]
 
 
 def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a topic ends before what the group has decided, as after an unclean election, there is no more to come."""
+    """If a topic ends before the group's position, as after an unclean leader election, reading ends there."""
     assert list(islice(_batches(monkeypatch, [[0, 1], [2]], committed=9, end=3), 3)) == [[0, 1], [2]]
 
 
 def test_topic_that_was_made_anew_is_judged_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a state knows of the offsets of another topic of that name is nothing of this one's."""
+    """Offsets that a state has of a deleted topic of the same name do not apply to the new one."""
     settings = Settings.model_validate({"input": {"topics": ["in"]}})
     monkeypatch.setattr(rebuild, "make_consumer", lambda *_: _Client([], 4, 4))
     for known, left in ((None, 1), (5, 1), (6, 4)):

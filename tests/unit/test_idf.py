@@ -1,4 +1,4 @@
-"""Promises of the document counts: exact, frozen in epochs, bounded, and the same after being stored."""
+"""Document counts are exact, frozen in epochs, bounded, and survive being stored."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ def _numbered(first: int, words: int, times: int) -> Counts:
 
 @given(batches=st.lists(_ARTICLES, max_size=5))
 def test_counts_are_those_of_a_counter(batches: list[list[set[int]]]) -> None:
-    """However the articles are batched, each word's count is the number of articles that hold it."""
+    """However articles are batched, a word's count is the number of articles that contain it."""
     counts, model = DocumentCounts(1000), Counter[int]()
     for batch in batches:
         counts.add(len(batch), _delta(batch))
@@ -48,7 +48,7 @@ def test_counts_are_those_of_a_counter(batches: list[list[set[int]]]) -> None:
 
 
 def test_delta_counts_each_word_once_an_article_in_order_of_occurrence() -> None:
-    """A delta is the distinct words as they come, with the number of articles that hold each."""
+    """A delta holds the distinct words in order of occurrence, each with its number of articles."""
     delta = document_delta(_hashes([7, 2, 2, 9, 1, 2]))
     assert delta["word"].tolist() == _hashes([7, 2, 9, 1]).tolist()
     assert delta["documents"].tolist() == [1, 3, 1, 1]
@@ -57,7 +57,7 @@ def test_delta_counts_each_word_once_an_article_in_order_of_occurrence() -> None
 
 @given(articles=_ARTICLES, cut=st.integers(0, 30))
 def test_full_vocabulary_takes_the_same_words_however_they_are_cut(articles: list[set[int]], cut: int) -> None:
-    """Which words find room in a table that becomes full does not depend on how the articles were batched."""
+    """Which words still fit into a nearly full table does not depend on how the articles were batched."""
     whole, cut_up = DocumentCounts(10), DocumentCounts(10)
     whole.add(len(articles), _delta(articles))
     for part in (articles[:cut], articles[cut:]):
@@ -66,7 +66,7 @@ def test_full_vocabulary_takes_the_same_words_however_they_are_cut(articles: lis
 
 
 def test_epoch_is_frozen_while_the_counts_grow() -> None:
-    """What is added after an epoch began changes nothing of that epoch."""
+    """Counts added after an epoch began do not change that epoch."""
     counts = DocumentCounts(1000)
     counts.add(1, _delta([{1}]))
     epoch = counts.freeze(7)
@@ -76,7 +76,7 @@ def test_epoch_is_frozen_while_the_counts_grow() -> None:
 
 
 def test_copy_grows_apart() -> None:
-    """A copy of the counts and the counts do not share what is added later."""
+    """What is added to a copy or to the original later is not shared."""
     counts = DocumentCounts(1000)
     counts.add(1, _delta([{1}]))
     copy = counts.copy()
@@ -86,7 +86,7 @@ def test_copy_grows_apart() -> None:
 
 
 def test_vocabulary_is_never_over_its_bound() -> None:
-    """There are never more words than `max_words`, whatever is added."""
+    """There are never more than `max_words` words, whatever is added."""
     counts = DocumentCounts(100)
     for first in range(0, 1000, 37):
         counts.add(1, _numbered(first, 50, 1))
@@ -96,7 +96,7 @@ def test_vocabulary_is_never_over_its_bound() -> None:
 
 
 def test_words_that_come_while_the_vocabulary_is_full_are_not_counted() -> None:
-    """Known words go on being counted, new ones wait for the next epoch."""
+    """Known words keep being counted; new ones wait for the next epoch."""
     counts = DocumentCounts(20)
     counts.add(3, _numbered(0, 20, 3))
     counts.add(1, _numbered(10, 20, 1))
@@ -106,7 +106,7 @@ def test_words_that_come_while_the_vocabulary_is_full_are_not_counted() -> None:
 
 
 def test_rarest_half_is_forgotten_when_an_epoch_finds_the_vocabulary_full() -> None:
-    """Of a full vocabulary the frequent half stays, with its counts; then there is room again."""
+    """The more frequent half stays, with its counts; then there is room again."""
     counts = DocumentCounts(20)
     counts.add(9, _numbered(0, 10, 9))
     counts.add(1, _numbered(10, 10, 1))
@@ -118,7 +118,7 @@ def test_rarest_half_is_forgotten_when_an_epoch_finds_the_vocabulary_full() -> N
 
 
 def test_ties_are_forgotten_alike_in_every_order_of_arrival() -> None:
-    """Among equally rare words the same ones stay, so that a replay has the same weights."""
+    """Of equally rare words the same ones stay in any order, so a replay has the same weights."""
     kept = []
     for step in (1, -1):
         counts = DocumentCounts(20)
@@ -138,7 +138,7 @@ def test_vocabulary_that_is_not_full_is_kept_whole() -> None:
 
 @given(articles=_ARTICLES)
 def test_packed_counts_restore_the_same_counts(articles: list[set[int]]) -> None:
-    """Counts made from packed counts are the same counts."""
+    """Unpacking packed counts gives the same counts."""
     counts, restored = DocumentCounts(1000), DocumentCounts(1000)
     counts.add(len(articles), _delta(articles))
     restored.add(counts.documents, counts.packed())
@@ -148,7 +148,7 @@ def test_packed_counts_restore_the_same_counts(articles: list[set[int]]) -> None
 
 @given(before=_ARTICLES, deltas=st.lists(_ARTICLES, max_size=4))
 def test_stored_epoch_and_deltas_load_as_they_were(before: list[set[int]], deltas: list[list[set[int]]]) -> None:
-    """After a restart the epoch is the committed one, and the live counts hold each commit since."""
+    """After a restart, the epoch is the committed one, and the live counts include each commit since."""
     store, counts = MemoryStore(), DocumentCounts(1000)
     store.write(list(delta_puts(0, 0, 5, _delta([{1}] * 5))))
     counts.add(len(before), _delta(before))
@@ -165,7 +165,7 @@ def test_stored_epoch_and_deltas_load_as_they_were(before: list[set[int]], delta
 
 
 def test_delta_of_an_earlier_epoch_is_not_counted_again() -> None:
-    """What an epoch has taken in counts once, also where nobody has heard that its deltas were deleted."""
+    """Deltas absorbed by an epoch count once, even if their deletion was not seen."""
     store, counts = MemoryStore(), DocumentCounts(1000)
     counts.add(2, _delta([{1}, {1, 2}]))
     store.write(list(epoch_puts(store, counts.freeze(1))))
@@ -175,7 +175,7 @@ def test_delta_of_an_earlier_epoch_is_not_counted_again() -> None:
 
 
 def test_counts_larger_than_a_part_load_as_they_were() -> None:
-    """Counts of more words than one key holds are stored in several, and nothing of an earlier epoch is left."""
+    """Counts of more words than fit under one key are stored under several, and nothing of an earlier epoch is left."""
     store, counts = MemoryStore(), DocumentCounts(200_000)
     counts.add(3, _numbered(0, 70_000, 1))
     store.write(list(epoch_puts(store, counts.freeze(1))))

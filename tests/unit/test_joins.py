@@ -12,13 +12,13 @@ from stream_dedup.index.stores.store import StoreDamagedError
 @pytest.mark.parametrize("source", list(Source))
 @pytest.mark.parametrize("relation", list(Relation))
 def test_a_join_says_again_what_its_link_said(relation: Relation, source: Source) -> None:
-    """Whatever the relation and the index that found it."""
+    """This holds for any relation and any index that found the match."""
     link = Link("original", "matched", relation, 0.75, 0.875, 17, source)
     assert Join.unpack(packed_join(link, 9, 3)) == Join(9, 3, 0.75, 0.875, 17, relation, source)
 
 
 def test_what_a_link_does_not_know_its_join_does_not_know_either() -> None:
-    """Unknown is not nought."""
+    """Unknown values stay unknown and do not become 0."""
     link = Link("original", "matched", Relation.EXACT, None, None, None, Source.CONTENT)
     join = Join.unpack(packed_join(link, -1, 0))
     assert (join.jaccard, join.containment, join.hamming, join.matched) == (None, None, None, -1)
@@ -33,7 +33,7 @@ def test_no_distance_and_the_largest_are_told_from_an_unknown_one() -> None:
 
 @pytest.mark.parametrize("packed", [b"", b"\x00" * 22, b"\x00" * 24, struct.pack("<qIffbBB", 1, 1, 1, 1, 1, 99, 0)])
 def test_damaged_joins_are_told(packed: bytes) -> None:
-    """A record that is cut short, or of an unknown relation, is an error of its own."""
+    """A truncated record or an unknown relation is an error of its own kind."""
     with pytest.raises(StoreDamagedError, match="why an article is a copy"):
         Join.unpack(packed)
 

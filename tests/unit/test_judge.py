@@ -1,4 +1,4 @@
-"""Promises of the verdicts: what a changed copy is called, what is no copy, and which of several candidates wins."""
+"""Verdicts: what a changed copy is called, what is not a copy, and which of several candidates wins."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -34,7 +34,7 @@ _BULLETIN = (
 )
 _FIRST_NUMBERS = ("2026117", "03 08 15 22 27 31", "09", "356,782,410", "7", "8,113,402", "142", "2,431,882,190")
 _LATER_NUMBERS = ("2026118", "01 12 16 19 24 30", "14", "341,207,956", "4", "9,870,011", "98", "2,517,043,377")
-_EXACT_SKETCH = {"size": 1024}  # holds every n-gram of the texts here, so that nothing is an estimate
+_EXACT_SKETCH = {"size": 1024}  # holds every n-gram of these texts, so that nothing is an estimate
 
 Maker = Callable[..., Deduplicator]
 
@@ -82,7 +82,7 @@ def _fullwidth(text: str) -> str:
     ],
 )
 def test_same_text_in_another_dress_is_exact(make_engine: Maker, changed: str) -> None:
-    """Case, width, script, punctuation, blanks, invisible characters, tags and emoji make no other text."""
+    """Case, width, script, punctuation, whitespace, invisible characters, tags and emoji make no difference."""
     decision = _second(make_engine(), _TEXT, changed)
     assert not decision.unique
     assert decision.link is not None
@@ -92,7 +92,7 @@ def test_same_text_in_another_dress_is_exact(make_engine: Maker, changed: str) -
 
 
 def test_text_with_a_changed_sentence_is_near(make_engine: Maker) -> None:
-    """One sentence of ten rewritten leaves a near copy."""
+    """With one of ten sentences rewritten, a text is a near copy."""
     changed = _TEXT.replace(_SENTENCES[4], "管理方说，晚上十点一到，所有的喇叭都得关上。")
     assert 0.5 < _jaccard(_TEXT, changed) < 0.95
     assert _relation(_second(make_engine(), _TEXT, changed)) is Relation.NEAR
@@ -112,7 +112,7 @@ def test_cut_copy_is_contained_and_a_round_up_contains(make_engine: Maker) -> No
 
 
 def test_round_up_of_two_articles_contains_the_larger_part(make_engine: Maker) -> None:
-    """A round-up is linked to an article that stands in it."""
+    """A round-up is linked to an article that it contains."""
     decision = _second(make_engine(), _TEXT, _OTHER + _TEXT)
     assert _relation(decision) is Relation.CONTAINS
     assert decision.link is not None
@@ -126,14 +126,14 @@ def test_other_story_is_unique(make_engine: Maker) -> None:
 
 
 def test_text_that_shares_a_third_is_unique(make_engine: Maker) -> None:
-    """Three sentences in common of ten and ten are too little for a copy."""
+    """Three common sentences of ten in each text are too few for a copy."""
     other = "".join(_SENTENCES[:3]) + _OTHER * 2
     assert _jaccard(_TEXT, other) < 0.4
     assert _second(make_engine(), _TEXT, other).unique
 
 
 def test_bulletins_that_differ_in_numbers_are_not_duplicates(make_engine: Maker) -> None:
-    """Two draws of a lottery share more than half of their 5-grams and are two articles."""
+    """Two lottery draws share more than half of their 5-grams but are two articles."""
     first, later = _BULLETIN.format(*_FIRST_NUMBERS), _BULLETIN.format(*_LATER_NUMBERS)
     assert _jaccard(first, later) > 0.5
     decision = _second(make_engine(sketch=_EXACT_SKETCH), first, later)
@@ -150,14 +150,14 @@ def test_bulletin_with_its_numbers_kept_but_a_sentence_cut_is_a_duplicate(make_e
 
 
 def test_bulletins_are_duplicates_where_the_settings_do_not_ask_for_numbers(make_engine: Maker) -> None:
-    """With numbers_overlap = 0 the numbers guard nothing."""
+    """With numbers_overlap = 0, numbers are ignored."""
     engine = make_engine(verify={"numbers_overlap": 0}, sketch=_EXACT_SKETCH)
     decision = _second(engine, _BULLETIN.format(*_FIRST_NUMBERS), _BULLETIN.format(*_LATER_NUMBERS))
     assert _relation(decision) is Relation.NEAR
 
 
 def test_edited_text_is_a_copy_whatever_its_numbers(make_engine: Maker) -> None:
-    """Where far more differs than the numbers can explain the text was edited: it is no bulletin of a template."""
+    """If far more differs than the numbers explain, the text was edited and is not a bulletin of the same template."""
     numbered = _TEXT + "摊位三十二个，客流4100人次，营业额27万元，垃圾9车。"
     edited = list(numbered.replace("4100", "8200").replace("27", "31").replace("9车", "6车"))
     edited[5::19] = "乙" * len(edited[5::19])
@@ -169,7 +169,7 @@ def test_edited_text_is_a_copy_whatever_its_numbers(make_engine: Maker) -> None:
 
 
 def test_misprinted_numbers_in_a_long_copy_are_still_a_copy(make_engine: Maker) -> None:
-    """Where the texts agree to 95% and more, differing numbers are misprints."""
+    """If texts agree by 95% or more, differing numbers are misprints."""
     long = _TEXT + _OTHER + "东风村今年种下了成片的油菜，春天一到满坡金黄，游人比往年更多，村口的小店早早备足了货。"
     first, second = long + "得票为1比2比3", long + "得票为4比5比6"
     assert _jaccard(first, second) >= 0.95
@@ -177,7 +177,7 @@ def test_misprinted_numbers_in_a_long_copy_are_still_a_copy(make_engine: Maker) 
 
 
 def test_short_texts_are_compared_as_wholes_only(make_engine: Maker) -> None:
-    """Texts under 10 n-grams are copies where they are the same, and not where they are alike."""
+    """Texts under 10 n-grams are copies only if they are the same, not if they are similar."""
     engine = make_engine()
     decisions = engine.add_batch(
         [Article("a", "今天天气真不错啊！"), Article("b", "今天天气真不错啊"), Article("c", "今天天气真不错呀")]
@@ -200,7 +200,7 @@ def test_revision_from_or_to_a_text_without_words_is_judged(
     second: str,
     batched: bool,  # noqa: FBT001  # parametrised
 ) -> None:
-    """An id whose text was emoji alone and is an article now, or the other way round, is a revision."""
+    """If an id's text changes between emoji only and an article, in either direction, it is a revision."""
     engine, articles = make_engine(), [Article("a", first), Article("a", second)]
     decisions = engine.add_batch(articles) if batched else [engine.add(article) for article in articles]
     assert _relation(decisions[1]) is Relation.REVISION
@@ -211,7 +211,7 @@ def test_among_equals_the_earliest_wins(
     make_engine: Maker,
     batched: bool,  # noqa: FBT001  # parametrised
 ) -> None:
-    """Of two stored articles that resemble a third equally, the one that came first is matched."""
+    """Of two stored articles equally similar to a third, the earlier one is matched."""
     base = "".join(_SENTENCES[:4])
     texts = {"a": base + "梅花开得正好的时候。", "b": base + "竹林深处听见了风声。"}
     assert _jaccard(base, texts["a"]) == _jaccard(base, texts["b"])
@@ -224,7 +224,7 @@ def test_among_equals_the_earliest_wins(
 
 
 def test_among_several_candidates_the_more_similar_wins(make_engine: Maker) -> None:
-    """In whatever order they came, the article with the highest Jaccard is matched, an exact one before all."""
+    """In any order of arrival, the article with the highest Jaccard is matched; an exact copy goes before all."""
     texts = {
         "far": "".join(_SENTENCES[:7]) + _OTHER[:60],
         "close": "".join(_SENTENCES[:9]) + "最后，大家都散了。",
@@ -239,7 +239,7 @@ def test_among_several_candidates_the_more_similar_wins(make_engine: Maker) -> N
 
 
 def test_relation_that_counts_as_a_duplicate_wins_over_a_more_similar_one(make_engine: Maker) -> None:
-    """Where only contained counts, a cut copy is a duplicate of the article that has it, not kin of a near one."""
+    """If only `contained` counts, a shortened copy is a duplicate of the whole article, not related to a near one."""
     half = "".join(_SENTENCES[:5])
     near = half + "就这样。"
     engine = make_engine(verify={"duplicates": ["contained"]})
@@ -250,7 +250,7 @@ def test_relation_that_counts_as_a_duplicate_wins_over_a_more_similar_one(make_e
 
 
 def test_relations_that_do_not_count_leave_an_article_unique(make_engine: Maker) -> None:
-    """With other relations than the found one in `duplicates` the article is unique, carries its link, joins nobody."""
+    """If its relation is not in `duplicates`, an article is unique, carries its link and joins no cluster."""
     engine = make_engine(verify={"duplicates": ["near"]})
     judged = engine.process([Article("first", _TEXT), Article("second", _TEXT.upper())])
     decision = judged.decisions[1]
@@ -259,7 +259,7 @@ def test_relations_that_do_not_count_leave_an_article_unique(make_engine: Maker)
 
 
 def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker) -> None:
-    """A drifted copy is matched by later copies, but the cluster stays the first article's."""
+    """Later copies match a drifted copy, but the cluster remains that of the first article."""
     drifted = "".join(_SENTENCES[:7]) + _OTHER[:62]
     assert 0.5 < _jaccard(_TEXT, drifted) < 0.6
     later = drifted.replace(_SENTENCES[0], "晚上，河边挤满了人。")
@@ -272,7 +272,7 @@ def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker
 
 
 def test_same_id_again_is_a_redelivery_or_a_revision(make_engine: Maker) -> None:
-    """The same id with a text that it had is a redelivery, with another text a revision, and unique."""
+    """An id with a text it already had is a redelivery; with another text it is a revision, which is unique."""
     engine = make_engine()
     texts = [_TEXT, _TEXT, _OTHER, _OTHER, _TEXT]
     relations = [_relation(engine.add(Article("a", text))) for text in texts]
@@ -281,7 +281,7 @@ def test_same_id_again_is_a_redelivery_or_a_revision(make_engine: Maker) -> None
 
 
 def test_either_index_alone_finds_copies(make_engine: Maker) -> None:
-    """With landmarks or SimHash tables switched off the other index finds a near copy, and says so."""
+    """With landmarks or SimHash tables disabled, the other index finds a near copy and is named as the source."""
     changed = _TEXT.replace(_SENTENCES[9], "")
     found = {
         source: _second(make_engine(**groups), _TEXT, changed)

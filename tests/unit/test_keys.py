@@ -1,4 +1,4 @@
-"""Promises of a batch's keys: numbered and joined as plain loops would."""
+"""A batch's keys are numbered and joined as plain loops would do it."""
 
 from itertools import pairwise
 from random import Random
@@ -37,7 +37,7 @@ def test_articles_look_up_the_keys_that_they_are_indexed_under(rows: list[list[t
 
 @given(_ROWS, st.lists(st.integers(0, 40), max_size=5))
 def test_distinct_keys_are_those_used_or_looked_up(rows: list[list[tuple[int, bool]]], others: list[int]) -> None:
-    """All keys that are used or looked up come once, ascending; unused ones do not."""
+    """All keys that are used or looked up occur once, in ascending order; unused ones do not."""
     same = _same(rows)
     keys = BatchKeys(same.own, same.used, np.array([0, len(others)]), np.array(others, np.uint64))
     expected = {key for row in rows for key, used in row if used} | set(others)
@@ -46,7 +46,7 @@ def test_distinct_keys_are_those_used_or_looked_up(rows: list[list[tuple[int, bo
 
 @given(_ROWS)
 def test_numbers_are_places_among_the_distinct_keys(rows: list[list[tuple[int, bool]]]) -> None:
-    """A key's number is its place in the distinct keys; an unused key has none."""
+    """A key's number is its position among the distinct keys; an unused key has none."""
     numbered = _same(rows).numbered()
     distinct = numbered.distinct.tolist()
     assert numbered.own.tolist() == [[distinct.index(key) if used else NO_KEY for key, used in row] for row in rows]
@@ -55,7 +55,7 @@ def test_numbers_are_places_among_the_distinct_keys(rows: list[list[tuple[int, b
 
 @given(_ROWS, st.data())
 def test_only_some_are_looked_up(rows: list[list[tuple[int, bool]]], data: st.DataObject) -> None:
-    """Of the keys that an article looks up those stay that are wanted, in order."""
+    """Of the keys that an article looks up, the wanted ones are kept, in order."""
     keys = _same(rows)
     wanted = data.draw(st.lists(st.booleans(), min_size=len(keys.looked_up), max_size=len(keys.looked_up)))
     some = keys.only(np.array(wanted, np.bool_))
@@ -67,14 +67,14 @@ def test_only_some_are_looked_up(rows: list[list[tuple[int, bool]]], data: st.Da
 
 @given(st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)))
 def test_among(keys: list[int], some: list[int]) -> None:
-    """A key is among some if it is one of them; 0 is a key as any other."""
+    """A key is found if it is one of the given ones; 0 is an ordinary key."""
     found = among(np.array(keys, np.uint64), np.array(some, np.uint64))
     assert found.tolist() == [key in some for key in keys]
 
 
 @given(_FAMILIES)
 def test_look_ups_are_joined_article_by_article(families: list[list[list[int]]]) -> None:
-    """Article by article come the look-ups of the first family, then of the second, and so on."""
+    """For each article, the first family's look-ups come first, then the second's, and so on."""
     offsets = [np.cumsum([0, *map(len, family)], dtype=np.int64) for family in families]
     keys = [np.array([key for article in family for key in article], np.int64) for family in families]
     joined, numbers = interleaved(offsets, keys)
@@ -85,14 +85,14 @@ def test_look_ups_are_joined_article_by_article(families: list[list[list[int]]])
 
 @given(st.lists(st.integers(0, 20) | st.just(2**64 - 1)), st.lists(st.integers(0, 20) | st.just(2**64 - 1)))
 def test_keys_among_others_are_those_of_a_set(keys: list[int], others: list[int]) -> None:
-    """Each key is among others as Python's `in` says, 0 and the largest too."""
+    """The result is that of Python's `in`, also for 0 and the largest key."""
     found = among(np.array(keys, np.uint64), np.array(others, np.uint64))
     assert found.tolist() == [key in set(others) for key in keys]
 
 
 @given(_ROWS, st.randoms(use_true_random=False))
 def test_only_some_keys_are_looked_up(rows: list[list[tuple[int, bool]]], random: Random) -> None:
-    """Each article looks up those of its keys that are wanted, in order; what it is indexed under stays."""
+    """Each article looks up its wanted keys, in order; the keys it is indexed under do not change."""
     same = _same(rows)
     wanted = [random.random() < 0.5 for _ in same.looked_up]
     keys = same.only(np.array(wanted, np.bool_))
@@ -106,7 +106,7 @@ def test_only_some_keys_are_looked_up(rows: list[list[tuple[int, bool]]], random
 
 @pytest.mark.parametrize("bits", [2, 7, 12, 16])
 def test_spread_numbers_stay_apart(bits: int) -> None:
-    """All numbers of so many bits are as many keys, of which only the uppermost bits are used."""
+    """Distinct numbers give distinct keys, which use only as many upper bits as the numbers have."""
     keys = spread(np.arange(2**bits, dtype=np.uint64), bits)
     assert sorted((keys >> np.uint64(64 - bits)).tolist()) == [*range(2**bits)]
     assert not (keys << np.uint64(bits)).any()
@@ -114,14 +114,14 @@ def test_spread_numbers_stay_apart(bits: int) -> None:
 
 @pytest.mark.parametrize(("bits", "step"), [(40, 1), (40, 1 << 20), (33, 1), (33, 1 << 12), (64, 1), (64, 1 << 40)])
 def test_spread_numbers_are_spread_evenly(bits: int, step: int) -> None:
-    """Of 65,536 numbers at any distance each 64th of the keys has 1,024 within five standard deviations."""
+    """Of 65,536 equidistant numbers, each 64th of the key space gets 1,024, within five standard deviations."""
     keys = spread(np.arange(65_536, dtype=np.uint64) * np.uint64(step), bits)
     counts = np.bincount((keys >> np.uint64(58)).astype(np.int64), minlength=64)
     assert abs(counts - 1024).max() <= 5 * 32
 
 
 def test_many_keys_are_numbered_as_numpy_numbers_them() -> None:
-    """Twenty thousand random keys, a third of which come again."""
+    """Twenty thousand random keys, a third of them repeated, get the numbers that numpy gives."""
     chance = np.random.default_rng(3)
     own = chance.choice(chance.integers(0, 2**64, 15_000, np.uint64, endpoint=False), (20_000, 1))
     numbered = BatchKeys.same(own, np.ones_like(own, np.bool_)).numbered()

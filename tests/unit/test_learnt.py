@@ -1,4 +1,4 @@
-"""Promises of the counts of lines: what counts, from when on a line is its site's, and what is forgotten."""
+"""Counts of site lines: what counts, when a line is learnt, and what is forgotten."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ _ARTICLES = st.lists(st.lists(st.integers(1, 12), unique=True, max_size=4), max_
 
 
 def _line(number: int, site: int = _SITE) -> int:
-    """Return a number such as a line of a site has."""
+    """Return a number as used for a line of a site."""
     return site >> 32 << 32 | number
 
 
@@ -55,25 +55,25 @@ def test_line_of_twenty_articles_and_a_tenth_is_learnt(of_line: int, of_site: in
 
 
 def test_line_of_a_site_that_is_not_counted_is_not_learnt() -> None:
-    """Without the number of the site's articles there is no share."""
+    """Without the number of the site's articles, there is no share."""
     assert learnt_lines(_counts({_line(7): 500}), _RULE).tolist() == []
 
 
 def test_an_eighth_is_forgotten() -> None:
-    """By hand: an eighth, rounded up, goes with each epoch; what came once is gone."""
+    """By hand: each epoch forgets an eighth, rounded up; a line counted once is gone."""
     before = {1: 1, 2: 2, 3: 8, 4: 9, 5: 16, 6: 800}
     assert _pairs(with_decay(_counts(before))) == {2: 1, 3: 7, 4: 7, 5: 14, 6: 700}
 
 
 def test_line_that_a_site_gave_up_is_forgotten_in_time() -> None:
-    """Of 80 articles an epoch with another line since, the old line is learnt until it is under a tenth."""
+    """With 80 articles per epoch that have another line, the old line stays learnt until below a tenth."""
     counts, epochs = LineCounts(_RULE, _counts({_SITE: 800, _line(1): 800})), list[int]()
     for epoch in range(30):
         counts.add(_counts({_SITE: 80, _line(2): 80}))
         counts = counts.followed_by(counts.freeze([]))
         epochs += [epoch] if _line(1) in counts.learnt.tolist() else []
         assert _line(2) in counts.learnt.tolist()
-    # After n epochs 800 r of 640 + 160 r articles have it, r = (7/8)^n: a tenth at n = 18.8, less for rounding up.
+    # After n epochs, 800 r of 640 + 160 r articles have it, r = (7/8)^n: a tenth at n = 18.8, less by rounding up.
     assert epochs == list(range(len(epochs)))
     assert 16 <= len(epochs) <= 18
 
@@ -82,7 +82,7 @@ def test_line_that_a_site_gave_up_is_forgotten_in_time() -> None:
 def test_articles_with_a_new_line_count_however_they_are_cut(
     articles: list[list[int]], cuts: set[int], most: int
 ) -> None:
-    """One by one, in plain Python: an article counts if its site did not have one of its lines, as far as known."""
+    """In plain Python, one by one: an article counts if one of its lines is not yet known of its site."""
     known, expected = set[int](), list[int]()
     for place, article in enumerate(articles):
         if any(_line(line) not in known for line in article):
@@ -104,7 +104,7 @@ def test_articles_with_a_new_line_count_however_they_are_cut(
 
 @given(runs=st.lists(_ARTICLES, max_size=4), before=_ARTICLES)
 def test_stored_counts_load_as_they_were(runs: list[list[list[int]]], before: list[list[int]]) -> None:
-    """After a restart lines learnt and live counts are the committed ones, whatever an earlier epoch left behind."""
+    """After a restart, learnt lines and live counts are the committed ones, whatever an earlier epoch left behind."""
     rule, store = LearnRule(2, 0.0, 1000), MemoryStore()
     store.write(list(line_delta_puts(1, 2, 1, _counts({_line(99): 50}))))
     counts = LineCounts(rule)
@@ -122,7 +122,7 @@ def test_stored_counts_load_as_they_were(runs: list[list[list[int]]], before: li
 
 
 def test_counts_are_bounded() -> None:
-    """There are never more lines than `most`; when full, the rarest half is forgotten with the epoch."""
+    """There are never more than `most` lines; when full, the rarest half is forgotten at the end of the epoch."""
     counts = LineCounts(LearnRule(2, 0.0, 20))
     for first in range(0, 100, 10):
         counts.add(_counts({_line(first + number): 1 + number for number in range(10)}))

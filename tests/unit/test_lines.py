@@ -1,4 +1,4 @@
-"""Promises of the lines at the ends of articles: which are looked at, which go, and by what numbers they are known."""
+"""Lines at the ends of articles: which are considered, which are removed, and how they are numbered."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _SENTENCE = re.compile(r"[^。！\n]*[。！\n]+|[^。！\n]+$")
 
 
 class _One(NamedTuple):
-    """What `remove_site_lines` makes of one text."""
+    """The result of `remove_site_lines` for one text."""
 
     keys: list[int]
     text: str
@@ -55,7 +55,7 @@ def _peeled(text: str, learnt: U64 = NOTHING_LEARNT, site: int = _SITE) -> _One:
 
 
 def _numbers(*lines: str) -> list[int]:
-    """Return the numbers of lines, each known from a text of its own."""
+    """Return the numbers of lines, each found in a text of its own."""
     numbers: list[int] = [_peeled(line).keys[1] for line in lines]
     return numbers
 
@@ -67,7 +67,7 @@ def _learnt(*lines: str) -> U64:
 
 
 def _expected(text: str, learnt: set[str]) -> tuple[list[str], str]:
-    """Return which lines are to be counted, and what is left of a text: one sentence after the other."""
+    """Return the lines to count and what is left of a text, one sentence after the other."""
     sentences: list[str] = _SENTENCE.findall(text)
     words = ["".join(filter(str.isalnum, sentence)) for sentence in sentences]
     places, counted, gone = list(range(len(sentences))), list[str](), set[int]()
@@ -88,7 +88,7 @@ def _expected(text: str, learnt: set[str]) -> tuple[list[str], str]:
 
 @given(st.lists(st.sampled_from(_POOL), max_size=45), st.sets(st.sampled_from(_POOL[:3])))
 def test_lines_are_those_of_a_plain_model(sentences: list[str], learnt: set[str]) -> None:
-    """Three lines that are not learnt from either end, and those learnt among them, at most 16; the learnt ones go."""
+    """At either end, three unlearnt lines and the learnt ones among them, at most 16; learnt ones are removed."""
     text = _NORMAL("".join(sentences)).text
     known = {"".join(filter(str.isalnum, line)) for line in learnt}
     counted, left = _expected(text, known)
@@ -98,7 +98,7 @@ def test_lines_are_those_of_a_plain_model(sentences: list[str], learnt: set[str]
 
 
 def test_worked_text() -> None:
-    """Of eight sentences the outer three on either side are looked at; what is learnt does not take their places."""
+    """Of eight sentences, the outer three on either side are considered; learnt lines do not use up these three."""
     story = [f"{mark}地今天举行了运动会。" for mark in "甲乙丙丁戊己庚辛"]
     assert _peeled("".join(story)).keys == [_SITE, *_numbers(*story[:3], *story[:4:-1])]
     peeled = _peeled("".join(story), _learnt(story[0], story[7], story[4]))
@@ -107,14 +107,14 @@ def test_worked_text() -> None:
 
 
 def test_line_is_its_word_characters() -> None:
-    """Punctuation, blanks and script make no other line; a number or a character does."""
+    """Punctuation, whitespace and script make no difference; a number or a character does."""
     same = _numbers("欢迎阅读甲报网络版。", "歡迎閱讀，甲報 網絡版！", "欢迎阅读“甲报”网络版")
     assert len(set(same)) == 1
     assert len(set(_numbers("第12期节目预告。", "第21期节目预告。", "第12期节目预报。"))) == 3
 
 
 def test_lines_of_sites_and_scopes_never_meet() -> None:
-    """The same line has another number at each site and in each scope, out of which the site's number can be told."""
+    """A line has a different number at each site and in each scope, and the site's number can be derived from it."""
     sites = [site_number("甲报"), site_number("乙报"), site_number("甲报", "租户"), site_number("报", "甲")]
     keys = [_peeled(_POOL[0], site=site).keys for site in sites]
     assert len({number for pair in keys for number in pair}) == 8
@@ -132,18 +132,18 @@ def test_lines_of_sites_and_scopes_never_meet() -> None:
     ],
 )
 def test_site_is_the_source_or_the_host(source: str, url: str, site: str) -> None:
-    """Who puts lines around an article is its source; without one the host of its URL, if that is one."""
+    """The site is the article's source or, failing that, the host of its URL, if it has a valid one."""
     assert Article("1", "正文", url=url, source=source).site == site
 
 
 def test_nothing_is_known_of_an_article_without_site() -> None:
-    """Where neither source nor host is known no line is counted, and none goes."""
+    """If neither source nor host is known, no line is counted and none removed."""
     peeled = _peeled(_POOL[0], _learnt(_POOL[0]), site_number(""))
     assert (peeled.keys, peeled.taken) == ([], False)
 
 
 def test_text_of_nothing_but_learnt_lines_is_bare() -> None:
-    """Of a shell nothing is left; a text of which a short sentence is left is none."""
+    """Nothing is left of a shell; a text of which a short sentence is left is not bare."""
     learnt = _learnt(*_POOL[:2])
     assert _peeled("".join(_POOL[:2]), learnt).bare
     assert not _peeled("".join([*_POOL[:2], "短句。"]), learnt).bare
@@ -153,7 +153,7 @@ def test_text_of_nothing_but_learnt_lines_is_bare() -> None:
     st.lists(st.tuples(st.lists(st.sampled_from(_POOL), max_size=9), st.sampled_from(["甲报", "乙报", ""])), max_size=6)
 )
 def test_a_batch_is_its_texts_one_by_one(articles: list[tuple[list[str], str]]) -> None:
-    """Texts that are peeled together have the lines, and leave the text, that each has and leaves by itself."""
+    """Texts processed together have the same lines, and leave the same text, as each by itself."""
     texts, sites = ["".join(lines) for lines, _ in articles], [site_number(name) for _, name in articles]
     together = _remove_site_lines(texts, sites, _learnt(*_POOL[:2]))
     alone = [_peeled(text, _learnt(*_POOL[:2]), site) for text, site in zip(texts, sites, strict=True)]
@@ -161,7 +161,7 @@ def test_a_batch_is_its_texts_one_by_one(articles: list[tuple[list[str], str]]) 
 
 
 def test_what_was_bare_before_stays_bare() -> None:
-    """A text of which the filter left nothing is bare whether or not lines of its site go as well."""
+    """A text of which the filter left nothing is bare whether or not site lines are removed as well."""
     bare = np.array([True, True, False])
     contents = Contents(_NORMAL.all(["", "。" + _POOL[0], "。"]), bare)
     assert (
@@ -171,7 +171,7 @@ def test_what_was_bare_before_stays_bare() -> None:
 
 
 def test_part_of_a_batch_has_the_lines_of_its_articles() -> None:
-    """A part of a batch is the batch of these articles."""
+    """A part of a batch equals the batch of these articles."""
     texts = ["".join(_POOL[:3]), "短句。", _POOL[3], _POOL[0]]
     part = _remove_site_lines(texts, [_SITE] * 4, _learnt(_POOL[0])).lines.part(1, 4)
     expected = _remove_site_lines(texts[1:], [_SITE] * 3, _learnt(_POOL[0])).lines

@@ -1,4 +1,4 @@
-"""Promises of the links: a text without them is what a regular expression leaves of it."""
+"""Removing links gives the same text as a regular expression."""
 
 import re
 
@@ -15,14 +15,14 @@ _TEXTS = st.lists(st.sampled_from(_PIECES)).map("".join)
 
 @given(_TEXTS)
 def test_each_link_becomes_a_blank(text: str) -> None:
-    """From left to right, as far as visible ASCII goes; a beginning that nothing follows is no link."""
+    """From left to right, a link extends over visible ASCII; a prefix followed by nothing is not a link."""
     left = without_links(code_points(text).copy())
     assert left.tobytes().decode("utf-32-le") == _LINK.sub(" ", text)
 
 
 @given(_TEXTS)
 def test_no_text_with_a_link_is_missed(text: str) -> None:
-    """Where no mark of a link stands before `//` or `ww` there is none."""
+    """If no character of a text may be part of a link's beginning, it contains none."""
     points = code_points(text).copy()
     marks = [place for place, character in enumerate(text) if character in LINK_MARKS]
     assert any(may_link(points, place) for place in marks) or not _LINK.search(text)

@@ -1,4 +1,4 @@
-"""Promises of the log, in a process of its own: one event a line, whatever is told and whoever tells it."""
+"""The log, in a separate process: one event per line, whatever is logged and whoever logs it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from stream_dedup.settings import InputSettings, Settings
 from stream_dedup.stream.input import decoded
 
 _TEXT = "独家报道：花椒树上的空中小道"
-_SECRET = r"""top\ "secret" of '26"""  # noqa: S105  # invented; both formats write it otherwise
+_SECRET = r"""top\ "secret" of '26"""  # noqa: S105  # invented; the two formats escape it differently
 _PRELUDE = """
 import json, logging, sys, threading, warnings
 import structlog
@@ -30,14 +30,14 @@ install_log_hooks()
 
 
 def _told(code: str, form: str = "json") -> tuple[int, str]:
-    """Run code behind the prelude; return its exit code and what it wrote to standard error."""
+    """Run code after the prelude; return its exit code and its standard error."""
     ended = subprocess.run(
         [sys.executable, "-c", _PRELUDE + textwrap.dedent(code), form, _SECRET, _TEXT],
         capture_output=True,
         encoding="utf-8",
         timeout=60,
         check=False,
-        # As a service that nobody has given an encoding.
+        # As for a service without a configured encoding.
         env={name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))},
     )
     assert ended.stdout == ""
@@ -53,7 +53,7 @@ def _lines(code: str) -> list[dict[str, Any]]:
 
 
 def test_fields_stand_in_json_as_they_are() -> None:
-    """Chinese, newlines, quotes and what is no text at all; one line an event."""
+    """Chinese, newlines, quotes and invalid text are preserved, with one line per event."""
     (line,) = _lines(
         """log.info("starting", http="http://[::1]:1", text=text + '\\n"', half="\\ud83d", other=object)"""
     )
@@ -63,7 +63,7 @@ def test_fields_stand_in_json_as_they_are() -> None:
 
 
 def test_uncaught_exception_is_one_event_and_ends_the_process() -> None:
-    """With its stack in a field, and exit code 1."""
+    """Its stack is in a field, and the exit code is 1."""
     code, log = _told("""
         def inner(): raise KeyError("name")
         inner()
@@ -74,7 +74,7 @@ def test_uncaught_exception_is_one_event_and_ends_the_process() -> None:
 
 
 def test_what_libraries_and_the_interpreter_tell_are_events() -> None:
-    """Threads, destructors, warnings and Python's own log; nothing below a warning."""
+    """Threads, destructors, warnings and Python's logging are covered, from the level of warnings up."""
     lines = _lines("""
         def fall(): raise ValueError("in a thread")
         thread = threading.Thread(target=fall, name="reclaim"); thread.start(); thread.join()
@@ -122,7 +122,7 @@ _FAULTS = """
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_exceptions_tell_where_and_not_what(form: str) -> None:
-    """What one says may be an article; the stacks of all that led to it are there, as Python orders them."""
+    """An exception's message may quote an article, so only the stacks of the chain are logged, in Python's order."""
     log = _told(_FAULTS, form)[1]
     assert log.count("in parse") == 8
     assert _TEXT not in log
@@ -133,7 +133,7 @@ def test_exceptions_tell_where_and_not_what(form: str) -> None:
 
 
 def test_debugging_shows_exceptions_in_full() -> None:
-    """Behind each event that does without."""
+    """A debug event with the message follows each event without it."""
     code = f'configure_logs(LogSettings(format="json", level="debug"))\n{textwrap.dedent(_FAULTS)}'
     lines = _lines(code)
     full = [line for line in lines if line["event"] == "exception_in_full"]
@@ -143,14 +143,14 @@ def test_debugging_shows_exceptions_in_full() -> None:
 
 
 def test_exceptions_of_the_system_say_what_went_wrong() -> None:
-    """A file that is missing, a disk that is full: whoever runs the service needs that, and it is no article."""
+    """Errors such as a missing file or a full disk are of use to operators, and do not quote articles."""
     (line,) = _lines("""open("/nowhere/at-all")""")
     assert "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/at-all'" in line["exception"]
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_stacks_show_no_values(form: str) -> None:
-    """Neither format shows what variables hold: that may be an article."""
+    """Neither format shows the values of variables, which may be articles."""
     code = """
         def judge(body): raise RuntimeError("no text here")
         try: judge(text)
@@ -163,7 +163,7 @@ def test_stacks_show_no_values(form: str) -> None:
 
 
 def test_stacks_are_lines_for_people() -> None:
-    """In the console the field `stack` stands below its event, as it is."""
+    """In the console format, the field `stack` is printed below its event, unchanged."""
     log = _told("""log.error("loop_stuck", seconds=60.0, stack="thread MainThread (7):\\n  File x")""", "console")[1]
     first, *rest = log.splitlines()
     assert "loop_stuck" in first
@@ -172,7 +172,7 @@ def test_stacks_are_lines_for_people() -> None:
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_secrets_are_in_no_line(form: str) -> None:
-    """Wherever they come from, and however the format writes them; what is shorter than a word is left alone."""
+    """Secrets are redacted whatever their source and escaping, unless they are too short to be recognised."""
     code = """
         log.info("starting", http=f"https://u:{secret}@host", short="short")
         log.info("starting", error=f"no {secret!r}, but {'quoted'!r}")
@@ -185,7 +185,7 @@ def test_secrets_are_in_no_line(form: str) -> None:
 
 
 def test_settings_know_their_secrets() -> None:
-    """Those of the broker, of the registry and of the API."""
+    """The secrets are those of the broker, of the registry and of the API."""
     settings = Settings.model_validate(
         {
             "kafka": {"sasl.password": "one", "client.id": "public"},
@@ -197,14 +197,14 @@ def test_settings_know_their_secrets() -> None:
 
 
 class _Broken(Decoder):
-    """A decoder with a fault whose exception quotes the article."""
+    """A decoder that fails with an exception that quotes the article."""
 
     def decode(self, value: bytes | None, *_: object, **__: object) -> Any:  # noqa: ANN401  # it never returns
         raise LookupError(f"cannot read {(value or b'').decode()}")
 
 
 class _Message:
-    """A message as far as it is decoded."""
+    """A message, as far as decoding needs one."""
 
     def value(self) -> bytes:
         return _TEXT.encode()
@@ -229,7 +229,7 @@ class _Message:
 
 
 def test_faults_in_decoding_are_told_without_the_article() -> None:
-    """Where it was is told, and once for many messages; the dead letter alone says what the exception says."""
+    """The event gives the place, once for many messages; only the dead letter has the exception's message."""
     with capture_logs() as lines:
         found = decoded.decode_all([_Message()] * 3, _Broken(InputSettings()))  # type: ignore[list-item]
     assert [error.reason for _, error in found.dead] == [Reason.INTERNAL] * 3

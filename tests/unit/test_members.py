@@ -1,4 +1,4 @@
-"""Promises of the book of clusters: what a run notes is seen at once, and written once."""
+"""Members of the clusters that a batch touches: changes are visible at once, and written once."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def _entry(store: MemoryStore, number: int, name: str, window_ms: int = 0, flags
 
 
 def _joined(store: MemoryStore, *reserve: int) -> None:
-    """Commit a cluster 0 of a, whose entry is 0, and copies with these entries in reserve: 1 is of b, 2 of c."""
+    """Commit a cluster 0 of a, whose entry is 0, with copies whose entries are in reserve: 1 of b, 2 of c."""
     book = _book(store)
     book.note("a", _record((0,)))
     for number in reserve:
@@ -56,7 +56,7 @@ def _joined(store: MemoryStore, *reserve: int) -> None:
 
 
 def test_record_is_seen_as_of_now() -> None:
-    """What is noted or forgotten is seen before it is written, and after it was."""
+    """What is recorded or forgotten is visible both before and after it is written."""
     store = MemoryStore()
     book = _book(store)
     assert book.record("a") is None
@@ -73,7 +73,7 @@ def test_record_is_seen_as_of_now() -> None:
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_url_has_the_newest_first(committed: bool) -> None:  # noqa: FBT001  # parametrised
-    """Articles of a URL stand in the order of their newest texts; whichever is forgotten, the others stay."""
+    """Articles of a URL are ordered by their newest texts; forgetting any of them keeps the others."""
     store = MemoryStore()
     book = _book(store)
     for name in ("a", "b", "a", "c"):
@@ -91,7 +91,7 @@ def test_url_has_the_newest_first(committed: bool) -> None:  # noqa: FBT001  # p
 
 
 def test_url_knows_its_newest_articles_only() -> None:
-    """However many articles come under a URL, the eight newest are kept."""
+    """However many articles share a URL, only the eight newest are kept."""
     book = _book(MemoryStore())
     for number in range(20):
         book.note(f"n{number}", _record(url=77))
@@ -99,7 +99,7 @@ def test_url_knows_its_newest_articles_only() -> None:
 
 
 def test_single_article_is_no_cluster_and_its_own_canonical() -> None:
-    """A cluster is written down with its first copy: founder first, with what is known of it."""
+    """A cluster is recorded with its first copy: the founder first, with what is known of it."""
     store = MemoryStore()
     book = _book(store)
     book.note("a", _record((0,), source="甲报"))
@@ -119,7 +119,7 @@ def test_single_article_is_no_cluster_and_its_own_canonical() -> None:
 
 
 def test_reserve_is_wanted_until_there_is_one() -> None:
-    """The entry of the first copy is kept, those of further ones are not."""
+    """The first copy's entry is kept in reserve, those of further copies are not."""
     store = MemoryStore()
     book = _book(store)
     book.note("a", _record((0,)))
@@ -129,7 +129,7 @@ def test_reserve_is_wanted_until_there_is_one() -> None:
 
 
 def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> None:
-    """The copy's entry goes into the index under a new number; its record and the cluster name that number."""
+    """The copy's entry is indexed under a new number, which its record and the cluster then refer to."""
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
@@ -155,7 +155,7 @@ def test_withdrawal_is_no_succession() -> None:
 
 
 def test_expired_entry_is_not_activated() -> None:
-    """The first entry in reserve that is in the window is taken; without any, the cluster is left as it is."""
+    """The first entry in reserve that is in the window is used; if there is none, the cluster does not change."""
     store = MemoryStore()
     _joined(store, 1, 2)
     _entry(store, 2, "c", window_ms=50)
@@ -170,7 +170,7 @@ def test_expired_entry_is_not_activated() -> None:
 
 
 def test_last_member_ends_the_cluster() -> None:
-    """When nobody is left the cluster is deleted, and readers are told."""
+    """When no member is left, the cluster is deleted, and readers are told."""
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
@@ -182,14 +182,14 @@ def test_last_member_ends_the_cluster() -> None:
 
 
 def test_article_without_copies_leaves_no_word() -> None:
-    """A single article that goes was never told of as a cluster."""
+    """A single article was never published as a cluster, so nothing is published when it goes."""
     book = _book(MemoryStore())
     assert book.leave("a", _record((3, 2)), SuccessionReason.WITHDRAWN, _NOW) is None
     assert (book.removed, book.published, book.writes()) == ([3, 2], {}, [])
 
 
 def test_canonical_article_is_known_as_long_as_copies_come() -> None:
-    """With each copy the id that the cluster is called by is remembered from then on."""
+    """With each copy, the cluster's id is remembered again for a full window."""
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
@@ -202,7 +202,7 @@ def test_canonical_article_is_known_as_long_as_copies_come() -> None:
 
 @pytest.mark.parametrize("gone", [_record((1,), decided_ms=39), _record((1,), cluster=9)])
 def test_only_an_article_that_is_known_succeeds(gone: ArticleRecord) -> None:
-    """One that has left the window, or came back elsewhere, is passed over; where nobody else is left, nobody is."""
+    """Articles that expired or rejoined elsewhere are passed over; if no other is left, there is no successor."""
     store = MemoryStore()
     _joined(store, 1, 2)
     book = _book(store)
@@ -213,7 +213,7 @@ def test_only_an_article_that_is_known_succeeds(gone: ArticleRecord) -> None:
 
 
 def test_cluster_was_first_seen_with_the_first_text() -> None:
-    """The founder's newest text may have come later."""
+    """The founder's newest text may be later."""
     book = _book(MemoryStore())
     book.note("a", _record((0,))._replace(first_ms=2, published_ms=60))
     book.note("b", _record()._replace(published_ms=70))

@@ -1,4 +1,4 @@
-"""The limit of memory that a control group sets, in both versions, in a container and outside."""
+"""The memory limit of a control group, in both versions, in a container and outside."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ _NONE_OF_VERSION_1 = "9223372036854771712"
     ],
 )
 def test_narrowest_limit_counts(membership: str, files: dict[str, str], limit: int, tmp_path: Path) -> None:
-    """Of the process's group and all around it; none is 0."""
+    """The smallest of the process's group and its ancestors applies; no limit is 0."""
     told = tmp_path / "cgroup"
     told.write_text(f"{membership}\n", encoding="utf-8")
     for name, value in files.items():
@@ -36,5 +36,5 @@ def test_narrowest_limit_counts(membership: str, files: dict[str, str], limit: i
 
 
 def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
-    """On a platform that has none."""
+    """On a platform without control groups there is no limit."""
     assert memory_limit(tmp_path / "missing", tmp_path) == 0

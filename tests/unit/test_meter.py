@@ -1,4 +1,4 @@
-"""Promises of the meter: what a commit met in the index, how far an epoch moved fingerprints, how old the lag is."""
+"""The meter: what a commit found in the index, how far an epoch moved fingerprints, and the lag in seconds."""
 
 import time
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Maker = Callable[..., Deduplicator]
 
 
 def _flooded(make_engine: Maker) -> tuple[Deduplicator, list[Judged]]:
-    """Judge five texts of one template that count as different, one by one, with room for two under a landmark."""
+    """Judge five texts of one template, one by one, so that all are unique; a landmark's list is limited to two."""
     engine = make_engine(
         landmarks={"cap": 2}, verify={"near_jaccard": 1.0, "min_containment": 1.0}, simhash={"enabled": False}
     )
@@ -40,7 +40,7 @@ def _value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 
 def test_hot_keys_add_up_and_the_longest_list_is_that_of_the_last_commit(make_engine: Maker) -> None:
-    """The counter is the sum over the commits; the gauge follows them; contents, always full, are not shown."""
+    """The counter adds up the commits, the gauge shows the last; keys of contents, always full, are not counted."""
     engine, judged = _flooded(make_engine)
     metrics = Metrics()
     meter, longest = Meter(metrics, engine), []
@@ -56,7 +56,7 @@ def test_hot_keys_add_up_and_the_longest_list_is_that_of_the_last_commit(make_en
 
 
 def test_articles_without_their_sites_lines_add_up(make_engine: Maker) -> None:
-    """The counter is the sum over the commits."""
+    """The counter adds up the commits."""
     engine, (judged, *_) = _flooded(make_engine)
     metrics = Metrics()
     for without_lines in (3, 0, 4):
@@ -66,7 +66,7 @@ def test_articles_without_their_sites_lines_add_up(make_engine: Maker) -> None:
 
 
 def test_drift_is_shown_and_logged_once_an_epoch(make_engine: Maker) -> None:
-    """Each distance is an observation of the histogram, so that its count is the sample's; one line tells the rest."""
+    """Each distance is observed once, so the histogram's count is that of the sample; one log line has the rest."""
     engine, (judged, *_) = _flooded(make_engine)
     metrics = Metrics()
     drift = Drift(3, np.array([0, 0, 1, 5], np.int64))
@@ -81,7 +81,7 @@ def test_drift_is_shown_and_logged_once_an_epoch(make_engine: Maker) -> None:
 
 
 def test_articles_are_counted_by_the_topic_they_came_from(make_engine: Maker) -> None:
-    """A copy counts for its own topic, whatever topic its original came from."""
+    """A copy counts for its own topic, whatever the topic of its original."""
     engine, metrics = make_engine(), Metrics()
     told = [Article(str(place), _LINE.format(0), origin=Origin(topic, 0, place)) for place, topic in enumerate("abb")]
     meter = Meter(metrics, engine)
@@ -118,14 +118,14 @@ def test_probes_and_hits_are_those_of_the_tables(make_engine: Maker, texts: list
 
 @dataclass
 class _Input:
-    """A source as the meter sees it."""
+    """A source, as far as the meter needs one."""
 
     lags: dict[Place, Lag]
     assigned: set[Place] = field(default_factory=lambda: {("t", 0)})
     rebalances: int = 0
 
     def lag(self) -> dict[Place, Lag]:
-        """Return what was set."""
+        """Return the lag that was set."""
         return self.lags
 
 
@@ -134,7 +134,7 @@ def _lag_seconds(metrics: Metrics, partition: int = 0) -> float | None:
 
 
 def test_lag_in_seconds_is_the_age_of_what_waits(make_engine: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is 0 where nothing waits, and not shown where nobody knows how long; what is taken away is shown no more."""
+    """It is 0 if nothing is waiting, and absent if the age is unknown or the partition was revoked."""
     metrics, now_ms = Metrics(), time.time_ns() // 1_000_000
     monkeypatch.setattr("stream_dedup.stream.watching.meter.time.time_ns", lambda: now_ms * 1_000_000)
     meter = Meter(metrics, make_engine())
@@ -151,7 +151,7 @@ def test_lag_in_seconds_is_the_age_of_what_waits(make_engine: Maker, monkeypatch
 
 
 def test_lag_in_seconds_grows_while_the_loop_stands_still(make_engine: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scrape a moment after the last look shows the age of then; one long after shows that it has grown."""
+    """Soon after the last update a scrape shows the age of then; much later it shows that the age has grown."""
     metrics, began = Metrics(), time.time_ns()
     passed = 0.0
     monkeypatch.setattr("stream_dedup.stream.watching.meter.time.time_ns", lambda: began + int(passed * 1e9))

@@ -1,4 +1,4 @@
-"""The catalogue of metrics, and what is shown of it."""
+"""The catalogue of metrics, and what is exposed of it."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from tests.metrics_page import PAGE, renewed
 from tests.prometheus import program
 
 _BASE_UNITS = {"seconds", "bytes"}
-# Of a second or a byte, or of no unit at all: what Prometheus' conventions forbid in names.
+# Units that Prometheus' conventions forbid in names: multiples of seconds and bytes, and percent.
 _OTHER_UNITS = {"ms", "millis", "milliseconds", "us", "minutes", "hours", "days", "kb", "mb", "kilobytes", "percent"}
 
 
@@ -26,7 +26,7 @@ def _catalogue() -> list[tuple[str, Metric[Any]]]:
 
 @pytest.mark.parametrize(("name", "metric"), _catalogue())
 def test_names_follow_the_conventions(name: str, metric: Metric[Any]) -> None:
-    """Names are lower case, end in their base unit, tell no other unit and no kind; suffixes are the client's."""
+    """Names are lower case, end in a base unit, and contain no other unit and no kind; suffixes are the client's."""
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
     words = name.split("_")
     assert (words[-1] in _BASE_UNITS) == (metric.unit in _BASE_UNITS)
@@ -61,7 +61,7 @@ def test_what_is_said_of_other_metrics_names_them_as_they_are() -> None:
 
 
 def test_series_are_few() -> None:
-    """For each topic and partition, a metric has at most 32 series."""
+    """A metric has at most 32 series per topic and partition."""
     for name, metric in _catalogue():
         series = 1
         for label in metric.labels:
@@ -70,7 +70,7 @@ def test_series_are_few() -> None:
 
 
 def test_attributes_of_metrics_are_those_of_the_catalogue() -> None:
-    """Each name of the catalogue is an attribute with an object of its kind, and is shown as the catalogue says."""
+    """Each name of the catalogue is an attribute of the right kind, exposed as the catalogue says."""
     metrics = Metrics()
     families = {family.name: family for family in metrics.registry.collect()}
     for name, metric in _catalogue():
@@ -81,7 +81,7 @@ def test_attributes_of_metrics_are_those_of_the_catalogue() -> None:
 
 
 def test_nothing_is_shown_that_the_catalogue_lacks() -> None:
-    """Names out of a registry are those of the catalogue and of the client library, and no others."""
+    """The registry has the names of the catalogue and of the client library, and no others."""
     metrics = Metrics()
     metrics.build.info({"version": "1"})
     shown = {family.name for family in text_string_to_metric_families(generate_latest(metrics.registry).decode())}
@@ -91,7 +91,7 @@ def test_nothing_is_shown_that_the_catalogue_lacks() -> None:
 
 
 def test_counters_begin_with_0_where_their_labels_are_known() -> None:
-    """So the first dead letter is an increase, which a series that was not there is not; gauges say only what is so."""
+    """So the first dead letter is an increase, which a new series would not be; gauges show only what is known."""
     metrics = Metrics()
     value = metrics.registry.get_sample_value
     assert value("stream_dedup_dead_letters_total", {"reason": "too_late"}) == 0
@@ -101,7 +101,7 @@ def test_counters_begin_with_0_where_their_labels_are_known() -> None:
 
 
 def test_articles_of_an_expected_topic_begin_with_0() -> None:
-    """Each decision and relation of it; of other topics nothing is shown."""
+    """This holds for each decision and relation; other topics have no series yet."""
     metrics = Metrics()
     metrics.expect("articles.in")
     (family,) = metrics.articles.collect()
@@ -115,7 +115,7 @@ def test_articles_of_an_expected_topic_begin_with_0() -> None:
 
 
 def test_refreshing_ends_with_its_context() -> None:
-    """Whoever refreshes is called at each refresh, and not any more once the context is left."""
+    """A refresh calls the registered functions, but no longer after their context has ended."""
     metrics, calls = Metrics(), []
     with metrics.refreshed_by(lambda: calls.append("one")):
         metrics.refresh()
@@ -127,7 +127,7 @@ def test_refreshing_ends_with_its_context() -> None:
 
 
 def test_promtool_takes_what_is_shown() -> None:
-    """Prometheus' own check of names, units, types and help has nothing to say about a registry with all metrics."""
+    """Promtool finds no fault in names, units, types and help of a registry with all metrics."""
     metrics = Metrics()
     for name, metric in _catalogue():
         made = getattr(metrics, name)
@@ -146,13 +146,13 @@ def test_promtool_takes_what_is_shown() -> None:
 
 
 def test_page_is_that_of_the_catalogue() -> None:
-    """The tables in deploy/metrics.md are those that the catalogue prints; `make metrics-page` renews them."""
+    """The tables in deploy/metrics.md are generated from the catalogue; `make metrics-page` updates them."""
     page = PAGE.read_text(encoding="utf-8")
     assert page == renewed(page)
 
 
 def test_page_names_every_metric() -> None:
-    """No metric is left out of the page."""
+    """No metric is missing from the page."""
     page = PAGE.read_text(encoding="utf-8")
     for name in [metric.shown(name) for name, metric in _catalogue()] + [one.name for one in CLIENT_LIBRARY_METRICS]:
         assert f"| `{name}` |" in page

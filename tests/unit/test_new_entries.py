@@ -1,4 +1,4 @@
-"""Promises of the entries that a run adds: numbered as they come, and seen at once."""
+"""Entries added by a batch are numbered in order, and visible at once."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def _seen(entries: Entries) -> list[tuple[int, int, int]]:
 
 
 def test_entries_are_numbered_in_the_order_in_which_they_come() -> None:
-    """By hand: texts of the run, one of them in reserve, and between them one that is put into the index anew."""
+    """By hand: texts of the batch, one of them in reserve, and between them an entry that is indexed again."""
     entries = NewEntries(_FORMAT, 7, _texts([11, 12, 13]))
     anew = _texts([5])
     anew["cluster"], anew["flags"] = 3, SEALED
@@ -34,7 +34,7 @@ def test_entries_are_numbered_in_the_order_in_which_they_come() -> None:
 
 
 def test_entry_is_seen_as_soon_as_it_is_added() -> None:
-    """What is asked for by its number is what is written in the end; earlier numbers are another's."""
+    """An entry read by its number is the one that is finally written; earlier numbers are not its own."""
     entries = NewEntries(_FORMAT, 7, _texts([11, 12]))
     entries.add(1, b"a", 4, reserve=True)
     anew = entries.get(7)
@@ -47,7 +47,7 @@ def test_entry_is_seen_as_soon_as_it_is_added() -> None:
 
 
 def test_run_without_entries_adds_none() -> None:
-    """Neither texts nor entries: nothing is written, and the next number is the first."""
+    """With neither texts nor entries, nothing is written, and the next number does not change."""
     entries = NewEntries(_FORMAT, 7)
     fixed, names = entries.all()
     assert (len(fixed), names, entries.next) == (0, [], 7)

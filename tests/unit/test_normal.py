@@ -1,4 +1,4 @@
-"""Promises of the normal text: what Unicode, OpenCC and HTML make of a text, and nothing else."""
+"""Normal text is what Unicode, OpenCC and the removal of HTML make of a text, and nothing else."""
 
 import time
 import unicodedata
@@ -38,7 +38,7 @@ def _simple(character: str) -> str:
 
 
 def _reference(text: str) -> str:
-    """NFKC, lower case, no invisible characters, no mark that composes with nothing, simplified one by one."""
+    """Return NFKC, lower case, without invisible and uncomposable marks, each character simplified by itself."""
     plain = unicodedata.normalize("NFKC", text).lower().replace("ς", "σ")
     seen = (
         character
@@ -57,11 +57,11 @@ def _assigned() -> list[str]:
 
 
 def test_every_character_has_the_normal_form_of_unicode_and_opencc() -> None:
-    """Each assigned character that stays one character becomes the simplified form of its lower-case NFKC."""
+    """Each assigned character that remains one character becomes the simplified form of its lower-case NFKC."""
     forms = {c: unicodedata.normalize("NFKC", c).lower().replace("ς", "σ") for c in _assigned()}
     single = [c for c, form in forms.items() if len(form) == 1 and not unicodedata.combining(form)]
     han = [c for c in single if forms[c] >= "\u3400"]
-    # A line each, or OpenCC would convert phrases.
+    # One per line, or OpenCC would convert phrases.
     lines = _SIMPLIFIER.convert("\n".join(map(forms.__getitem__, han))).split("\n")
     simple = {c: line for c, line in zip(han, lines, strict=True) if len(line) == 1}
     normal = [
@@ -73,16 +73,16 @@ def test_every_character_has_the_normal_form_of_unicode_and_opencc() -> None:
     assert {f"{ord(c):X}": form for c, form in got.items() if form != simple.get(c, forms[c])} == {}
 
 
-_LONGEST = 8  # what makes a phrase of one character is left out
+_LONGEST = 8  # longer expansions of one character are dropped
 
 
 def test_text_never_grows_to_many_times_its_length() -> None:
-    """A million of the character that NFKC turns into eighteen leaves nothing, not eighteen million."""
+    """A million copies of the character that NFKC expands to eighteen leave nothing, not eighteen million."""
     assert len(_PLAIN("\ufdfa" * 1000 + "字℃").text) == 3
 
 
 def test_every_character_that_expands_has_the_normal_form_of_unicode() -> None:
-    """Each character that NFKC turns into several becomes those, without marks that compose with nothing."""
+    """Each character that NFKC expands becomes that expansion, without uncomposable marks."""
     wrong = {}
     for character in _assigned():
         if 1 < len(unicodedata.normalize("NFKC", character).lower()) <= _LONGEST and character != "…":
@@ -114,12 +114,12 @@ def test_every_character_that_expands_has_the_normal_form_of_unicode() -> None:
     ],
 )
 def test_text_becomes_its_normal_form(raw: str, normal: str) -> None:
-    """Width, case, script, invisible characters, emoji and accents each have one written form."""
+    """Width, case, script, invisible characters, emoji and accents are each normalised to one form."""
     assert _NORMAL(raw).text == normal
 
 
 def test_real_texts_become_what_unicodedata_and_opencc_make_of_them(bodies: list[str]) -> None:
-    """On the hand-written articles the table gives what the two libraries give."""
+    """For the hand-written articles, the table gives the same result as the two libraries."""
     for body in bodies:
         raw = body.replace("…", "")
         assert _PLAIN(raw).text == _reference(raw)
@@ -134,25 +134,25 @@ def test_traditional_articles_become_the_simplified_ones(bodies: list[str]) -> N
 
 
 def test_traditional_characters_stay_where_the_settings_say_so() -> None:
-    """Without `simplify` the script is left alone, width and case are not."""
+    """Without `simplify`, the script is unchanged, but width and case are still normalised."""
     assert Normaliser(simplify=False)("臺灣ＡＩ").text == "臺灣ai"
 
 
 @given(st.text(_ALPHABET, max_size=40))
 def test_any_text_becomes_what_unicodedata_and_opencc_make_of_it(raw: str) -> None:
-    """Random text of Latin, marks, Han, full-width forms, emoji and invisible characters does."""
+    """This holds for random Latin, marks, Han, full-width forms, emoji and invisible characters."""
     assert _PLAIN(raw).text == _reference(raw)
 
 
 @given(st.text(_ALPHABET, max_size=40) | st.text(max_size=40))
 def test_normal_text_is_its_own_normal_form(raw: str) -> None:
-    """Normalising twice is normalising once."""
+    """Normalising twice is the same as normalising once."""
     once = _PLAIN(raw).text
     assert _PLAIN(once).text == once
 
 
 def test_normal_articles_are_their_own_normal_form(bodies: list[str]) -> None:
-    """The same with the removal of HTML, on real articles inside markup."""
+    """This also holds with HTML removed, for real articles with markup."""
     for body in bodies:
         once = _NORMAL(f"<div class='a'><p>{body}&nbsp;</p><br/></div>").text
         assert _NORMAL(once).text == once
@@ -160,26 +160,26 @@ def test_normal_articles_are_their_own_normal_form(bodies: list[str]) -> None:
 
 @given(st.lists(st.text(_ALPHABET, max_size=20) | st.sampled_from(["<p>甲</p>", "乙&amp;丙", "", "丁"]), max_size=8))
 def test_a_batch_is_its_texts_one_by_one(raws: list[str]) -> None:
-    """Texts that are normalised together have the normal form of each, whatever the others need."""
+    """Texts normalised in a batch have the same normal form as each by itself."""
     normal = _NORMAL.all(raws)
     assert [normal.text(place) for place in range(len(normal))] == [_NORMAL(raw).text for raw in raws]
 
 
 @given(st.lists(st.sampled_from(["甲", "e", "\u0301", "℃", "<", "\u200d", "ΟΣ", "ﾞ", "ｶ", "乙" * 20]), max_size=60))
 def test_what_is_composed_does_not_depend_on_the_distance(pieces: list[str]) -> None:
-    """Characters that expand or join have their normal form near each other, far from each other, and in rows."""
+    """Characters that expand or combine are normalised alike whether adjacent, far apart or in runs."""
     raw = "".join(pieces)
     assert _PLAIN(raw).text == _reference(raw)
 
 
 def test_marks_in_excess_are_left_out() -> None:
-    """Of a row of combining marks the first thirty count: sorting 200,000 of them would take minutes."""
+    """Of a run of combining marks, the first thirty are kept: sorting 200,000 would take minutes."""
     assert _PLAIN("e" + "\u0301" * 29 + "\u0323" * 200_000 + "x").text == "\u1eb9x"
 
 
 @given(st.text(max_size=40))
 def test_code_points_are_those_of_the_text(raw: str) -> None:
-    """A normal text's code points spell its string, and its string can be written as UTF-8."""
+    """A normal text's code points spell its string, which can be encoded as UTF-8."""
     normal = _NORMAL(raw)
     assert list(normal.points) == [ord(character) for character in normal.text]
     normal.text.encode()
@@ -187,7 +187,7 @@ def test_code_points_are_those_of_the_text(raw: str) -> None:
 
 @given(st.text(st.characters() | st.just("\ud83d"), max_size=20))
 def test_code_points_of_raw_text_are_python_s(raw: str) -> None:
-    """The code points of any string, lone surrogates included, are `ord` of its characters."""
+    """The code points of any string, including lone surrogates, are the `ord` of its characters."""
     assert list(code_points(raw)) == [ord(character) for character in raw]
 
 
@@ -213,17 +213,17 @@ def test_code_points_of_raw_text_are_python_s(raw: str) -> None:
     ],
 )
 def test_left_overs_of_html_go_and_comparisons_stay(raw: str, words: list[str]) -> None:
-    """Tags, entities, scripts, styles and comments go, block tags break; a bare `<` or `&` is text."""
+    """Tags, entities, scripts, styles and comments are removed; block tags break lines; a bare `<` or `&` is text."""
     assert _NORMAL(raw).text.split() == words
 
 
 def test_html_stays_where_the_settings_say_so() -> None:
-    """Without `strip_html` tags and entities are text."""
+    """Without `strip_html`, tags and entities are text."""
     assert _PLAIN("<p>甲&amp;乙</p>").text == "<p>甲&amp;乙</p>"
 
 
 def test_word_characters_are_letters_digits_and_han() -> None:
-    """A character is part of words where Python calls it alphanumeric; punctuation and emoji are not."""
+    """Word characters are those that Python calls alphanumeric, not punctuation or emoji."""
     table = word_table()
     assert all(table[ord(character)] for character in "aZ9中文éあ한ß")
     assert not any(table[ord(character)] for character in " ，。…!?-_👍\n")
@@ -235,20 +235,20 @@ def test_word_characters_are_letters_digits_and_han() -> None:
     ids=["half-width voiced mark", "half-width semi-voiced mark", "tone mark", "Hangul jamo"],
 )
 def test_characters_that_nfkc_composes_are_composed(raw: str, composed: str) -> None:
-    """What NFKC composes is composed, also where no character of the text expands."""
+    """Composition also takes place in texts without characters that expand."""
     assert unicodedata.normalize("NFKC", raw) == composed
     assert _NORMAL(raw).text == composed
 
 
 @pytest.mark.parametrize("word", ["ΟΔΟΣ", "\u1112\u1161\u11ab"])
 def test_normal_form_of_a_word_does_not_depend_on_another_word(word: str) -> None:
-    """A ligature or an accent elsewhere in the text changes nothing about a word."""
+    """A ligature or an accent elsewhere in a text does not change a word."""
     assert _NORMAL(word + " ﬁ").text.split()[0] == _NORMAL(word).text
 
 
 @pytest.mark.parametrize("opening", ["<script>", "<style>", "<!--"])
 def test_unclosed_tags_cost_linear_time(opening: str) -> None:
-    """A hostile body of openings that nothing closes is normalised at once: 200,000 characters in 0.5 s."""
+    """A hostile body of 200,000 characters of unclosed tags is normalised in 0.5 s."""
     started = time.process_time()
     _NORMAL(opening * (200_000 // len(opening)))
     assert time.process_time() - started < 0.5

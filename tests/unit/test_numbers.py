@@ -1,4 +1,4 @@
-"""Promises of the numbers: what counts as one, in digits and in Chinese numerals."""
+"""What counts as a number, in digits and in Chinese numerals."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _DIGITS = "〇一二三四五六七八九"
 
 
 def _hashes(text: str) -> list[int]:
-    """Return the hashes of a text without blanks, from code points in memory of their own."""
+    """Return the number hashes of a text without spaces, from a fresh array of code points."""
     return [int(value) for value in number_hashes(code_points(text).copy(), number_kinds())]
 
 
@@ -31,14 +31,14 @@ def _chinese(number: int) -> str:
 
 @given(text=st.text(st.sampled_from("0123456789.,:月日%a"), max_size=60))
 def test_numbers_are_those_of_a_regular_expression(hash_of: Callable[[str], int], text: str) -> None:
-    """Digits with single `.`, `,` or `:` between are a number, each with the letter behind it, if there is one."""
+    """Digits with single `.`, `,` or `:` between them are a number, together with a letter that follows."""
     found = re.findall(r"[0-9]+(?:[.,:][0-9]+)*[^\W\d_]?", text)
     assert _hashes(text) == [hash_of(number) >> 32 for number in found]
 
 
 @given(number=st.integers(2, 9999), counted=st.sampled_from("年月日届次期"))
 def test_chinese_numerals_are_the_numbers_that_they_write(number: int, counted: str) -> None:
-    """A date, an ordinal or a count is the same number whether it is written in digits or in characters."""
+    """A date, an ordinal or a count is the same number whether written in digits or in characters."""
     digits = _hashes(f"在{number}{counted}。")
     assert len(digits) == 1
     assert _hashes(f"在{_chinese(number)}{counted}。") == digits
@@ -47,7 +47,7 @@ def test_chinese_numerals_are_the_numbers_that_they_write(number: int, counted: 
 
 @given(number=st.integers(1, 9999))
 def test_ordinals_count_whatever_they_number(number: int) -> None:
-    """Behind 第 a numeral is a number before any letter, and before none."""
+    """After 第, a numeral is a number whatever letter follows it, if any."""
     assert _hashes(f"第{_chinese(number)}条") == _hashes(f"{number}条")
     assert _hashes(f"第{_chinese(number)}，") == _hashes(f"{number}，")
 
@@ -64,7 +64,7 @@ def test_ordinals_count_whatever_they_number(number: int) -> None:
     ],
 )
 def test_worked_numerals(text: str, same: str) -> None:
-    """Numerals with units, by place and behind 第, beside the digits that they stand for."""
+    """Numerals with units, by digit and after 第, next to the digits they stand for."""
     assert _hashes(text) == _hashes(same)
     assert len(_hashes(text)) == 1
 
@@ -91,5 +91,5 @@ def test_worked_numerals(text: str, same: str) -> None:
     ],
 )
 def test_worked_counts_of_numbers(text: str, count: int) -> None:
-    """Numerals within words are none, nor marks of pages; full-width digits are for the normal form."""
+    """Numerals within words do not count, nor do page numbers; full-width digits are left to the normal form."""
     assert len(_hashes(text)) == count

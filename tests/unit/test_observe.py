@@ -1,4 +1,4 @@
-"""What the service shows of its process, its state and its loop."""
+"""What the service exposes of its process, its state and its loop."""
 
 import mmap
 import os
@@ -37,7 +37,7 @@ def _value(metrics: Metrics, name: str, **labels: str) -> float:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """A state with entries in a file of their own."""
+    """Return a state with entries in a file of their own."""
     store = RocksStore(tmp_path)
     store.write([Puts(Family.ENTRIES, _KEYS, [key * 100 for key in _KEYS])])
     store.close()
@@ -45,7 +45,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_state_meter_shows_what_is_on_the_disk(written: Path) -> None:
-    """Live bytes are those of the files, of the families that have some; free space and size are the file system's."""
+    """Live bytes are those of the files, for families that have some; free space and size are the file system's."""
     metrics, store = Metrics(), RocksStore(written)
     StateMeter(metrics, store, written).refresh()
     sizes = {family: _value(metrics, "rocksdb_live_bytes", family=family) for family in Family}
@@ -58,7 +58,7 @@ def test_state_meter_shows_what_is_on_the_disk(written: Path) -> None:
 
 
 def test_state_meter_counts_what_the_cache_does(written: Path) -> None:
-    """The first look-up of a block is a miss, the next one a hit; a second refresh adds only what came since."""
+    """The first look-up of a block is a miss, the next a hit; a second refresh adds only what is new."""
     metrics, store = Metrics(), RocksStore(written)
     meter, counts = StateMeter(metrics, store, written), []
     for _ in range(3):
@@ -76,7 +76,7 @@ def test_state_meter_counts_what_the_cache_does(written: Path) -> None:
 
 
 def test_state_meter_shows_write_buffers_and_that_nothing_waits(written: Path) -> None:
-    """What is written and in no file yet is memory; a store at rest flushes, compacts and stops nothing."""
+    """Written data not yet in a file counts as memory; an idle store neither flushes nor compacts nor stalls."""
     metrics, store = Metrics(), RocksStore(written)
     meter = StateMeter(metrics, store, written)
     meter.refresh()
@@ -90,7 +90,7 @@ def test_state_meter_shows_write_buffers_and_that_nothing_waits(written: Path) -
 
 
 def test_state_meter_bears_a_directory_that_is_gone(written: Path) -> None:
-    """RocksDB's figures are shown all the same: the next write says what is wrong."""
+    """RocksDB's figures are still shown; the next write will report the fault."""
     metrics, store = Metrics(), RocksStore(written)
     shutil.move(written, written.with_name("elsewhere"))
     StateMeter(metrics, store, written).refresh()
@@ -103,7 +103,7 @@ def test_state_meter_bears_a_directory_that_is_gone(written: Path) -> None:
 
 
 def test_memory_is_told_by_kind(tmp_path: Path) -> None:
-    """What the process takes is anonymous, what it maps of files is of files; both together are what is resident."""
+    """Allocated memory counts as anonymous, mapped files as file; together they are the resident memory."""
     metrics = Metrics()
 
     def shown() -> tuple[float, float]:
@@ -114,7 +114,7 @@ def test_memory_is_told_by_kind(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
     before = shown()
     assert sum(before) == pytest.approx(psutil.Process().memory_info().rss, rel=0.1)
-    # A mapping of its own: memory that the process has freed and kept may not serve for it.
+    # A mapping of its own, because an allocation might reuse memory that the process has freed and kept.
     with mmap.mmap(-1, len(content), flags=mmap.MAP_PRIVATE) as own:
         own.write(content)
         taken = shown()
@@ -125,7 +125,7 @@ def test_memory_is_told_by_kind(tmp_path: Path) -> None:
 
 
 def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its age grows by the clock until the loop tells again that it goes round."""
+    """Its age grows with the clock until the loop's next heartbeat."""
     now = 100.0
     monkeypatch.setattr("stream_dedup.observe.health.time.monotonic", lambda: now)
     health = Health(stuck_seconds=60)
@@ -136,7 +136,7 @@ def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_out_of_reach_is_waited_for_whatever_the_loop_is_at() -> None:
-    """The loop goes round meanwhile and tells that it waits for nothing itself."""
+    """Meanwhile the loop keeps running and reports that it is waiting for nothing itself."""
     health = Health(stuck_seconds=60)
     health.wait_for("partitions")
     health.miss("the schema registry")
@@ -153,7 +153,7 @@ def test_what_is_out_of_reach_is_waited_for_whatever_the_loop_is_at() -> None:
 
 
 def test_port_refreshes_before_it_shows() -> None:
-    """Each scrape brings up to date what is not moved as it happens; probes do not."""
+    """Each scrape refreshes what is not updated as it happens; probes do not."""
     metrics, calls = Metrics(), []
     with (
         metrics.refreshed_by(lambda: calls.append(1)),
@@ -166,7 +166,7 @@ def test_port_refreshes_before_it_shows() -> None:
 
 
 def test_figures_for_the_api_are_sums_over_the_topics() -> None:
-    """Decisions are added up by relation whatever topic they came from, none where none came; so is the lag."""
+    """Decisions are summed by relation over all topics, and are none if there were none; the lag likewise."""
     metrics = Metrics()
     metrics.expect("quiet")
     for topic, count in (("a", 3), ("b", 4)):
@@ -180,7 +180,7 @@ def test_figures_for_the_api_are_sums_over_the_topics() -> None:
 
 
 def test_figures_are_asked_for_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks meanwhile is told what was seen, and so is one who asks of a service that is gone."""
+    """In between, the last figures are returned, even if the service has gone."""
     clock = [1_000.0]
     monkeypatch.setattr("stream_dedup.ask.figures.time", SimpleNamespace(monotonic=lambda: clock[0]))
     metrics, asked = Metrics(), []
@@ -201,7 +201,7 @@ def test_figures_are_asked_for_once_a_second_at_most(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("judging", [True, False])
 def test_figures_of_a_shadow_are_told_where_one_is_asked_for(judging: bool) -> None:  # noqa: FBT001  # parametrized
-    """All that it judged, and those that it judged otherwise, by kinds that came; whether it judges still."""
+    """The total it judged, the differing decisions by the kinds that occurred, and whether it is still judging."""
     metrics = Metrics()
     metrics.shadow_enabled.set(1)
     metrics.shadow_running.set(judging)
@@ -214,7 +214,7 @@ def test_figures_of_a_shadow_are_told_where_one_is_asked_for(judging: bool) -> N
 
 
 def test_readiness_for_the_api_is_that_of_the_probe() -> None:
-    """With what the service waits for in the probe's words, and none of it once it is ready."""
+    """It says in the probe's words what the service is waiting for, and nothing once it is ready."""
     health = Health(60)
     health.wait_for("partitions")
     with MonitoringServer(HttpSettings(port=0), Metrics(), health) as monitoring:
@@ -230,7 +230,7 @@ def test_readiness_for_the_api_is_that_of_the_probe() -> None:
 
 
 def _told(url: str, method: str, path: str) -> tuple[bytes, dict[str, str], bytes]:
-    """Return the status, the headers and all that comes behind them: a client would drop what must not be there."""
+    """Return status, headers and all bytes after them: a client would drop a body that must not be there."""
     place = urlsplit(url)
     with socket.create_connection((place.hostname or "", place.port or 0), timeout=10) as connection:
         connection.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode())
@@ -241,7 +241,7 @@ def _told(url: str, method: str, path: str) -> tuple[bytes, dict[str, str], byte
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz", "/nothing"])
 def test_head_is_told_what_get_would_be_without_the_body(path: str) -> None:
-    """The status and the headers, of which one tells how long the body is."""
+    """HEAD has the status and headers of GET, including the length of the body."""
     health = Health(60)
     health.wait_for("partitions")
     with MonitoringServer(HttpSettings(port=0), Metrics(), health) as monitoring:
@@ -250,12 +250,12 @@ def test_head_is_told_what_get_would_be_without_the_body(path: str) -> None:
     assert (asked, nothing) == (gotten, b"")
     assert asked_headers["Content-Type"] == gotten_headers["Content-Type"]
     assert int(gotten_headers["Content-Length"]) == len(body)
-    # A figure that has moved between the two may have a digit more.
+    # A figure that changed in between may have one more digit.
     assert int(asked_headers["Content-Length"]) == pytest.approx(len(body), rel=0.05)
 
 
 def test_other_methods_are_refused() -> None:
-    """With those that are there."""
+    """The response lists the allowed methods."""
     with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
         status, headers, _ = _told(monitoring.url, "POST", "/metrics")
     assert (status, headers["Allow"]) == (b"HTTP/1.0 405 Method Not Allowed", "GET, HEAD")

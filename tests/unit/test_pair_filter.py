@@ -1,4 +1,4 @@
-"""Promises of the filter of beginnings: no word is missed, and most places of a text are told apart."""
+"""The filter of word beginnings misses no word, and rules out most positions of a text."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
 
 @given(st.lists(st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cs"]), min_size=2, max_size=5)))
 def test_no_word_is_missed(words: list[str]) -> None:
-    """Whatever the words, the first two characters of each may begin one."""
+    """For any words, the first two characters of each are recognised as a possible beginning."""
     starts = np.cumsum([0, *map(len, words)])[:-1]
     filled = pair_filter(code_points("".join(words)).copy(), starts, 64)
     pairs = [code_points(word[:2]) for word in words]
@@ -22,7 +22,7 @@ def test_no_word_is_missed(words: list[str]) -> None:
 
 
 def test_no_name_of_a_place_is_missed_and_little_else_is_looked_for(bodies: list[str]) -> None:
-    """All names of two to four characters in jieba's dictionary may begin; in real texts one place in ten at most."""
+    """All names of two to four characters in jieba's dictionary pass; in real texts, at most a tenth of positions."""
     words, filled = jieba_dictionary(), gazetteer().begins
     lengths = np.diff(words.stops, prepend=0)
     names = (words.tag_of == words.tags.index("ns")) & (lengths >= 2) & (lengths <= 4)

@@ -1,4 +1,4 @@
-"""Promises of the particulars: places by the dictionary, blanks that part nothing, sketches of both."""
+"""Particulars: places by the dictionary, unaffected by spaces, and sketches of numbers and places."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def _points(text: str) -> U32:
     ],
 )
 def test_places_are_the_longest_names_of_the_dictionary(text: str, names: list[str]) -> None:
-    """At each place the longest name of two to four characters counts, and what it covers is not read again."""
+    """At each position the longest name of two to four characters counts, and reading resumes after it."""
     known = gazetteer()
     assert (
         place_hashes(_points(text), known.names, known.begins).tolist() == (hash_words(names) >> np.uint64(32)).tolist()
@@ -35,7 +35,7 @@ def test_places_are_the_longest_names_of_the_dictionary(text: str, names: list[s
 
 
 def test_sketch_of_a_set_keeps_the_smallest() -> None:
-    """The sketch holds the k smallest of the distinct hashes, ascending; lengths and sizes say how many there are."""
+    """The sketch holds the k smallest distinct hashes in ascending order; lengths and sizes give their numbers."""
     made = small_sketches(np.array([7, 3, 3, 9, 1], np.uint32), np.array([5, 5]), 3)
     assert made.values.tolist() == [[1, 3, 7], [int(PAD)] * 3]
     assert made.lengths.tolist() == [3, 0]
@@ -45,7 +45,7 @@ def test_sketch_of_a_set_keeps_the_smallest() -> None:
 
 
 def test_blanks_part_nothing() -> None:
-    """A text with blanks between any characters has the numbers and places of the text without."""
+    """Spaces between any characters change neither numbers nor places."""
     text = "2026年11月9日，北京市气象台第3次发布，十二日到上海"
     plain, spaced = particulars(Texts.of_strings([text, " ".join(text)]), 16, 8)
     for sketches, count in ((plain, 5), (spaced, 2)):

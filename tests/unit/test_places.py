@@ -1,4 +1,4 @@
-"""What a state is told of topics whose identities it does not know."""
+"""Updates to a state about topics with new identities."""
 
 import pytest
 
@@ -20,5 +20,5 @@ _POSITIONS: dict[Place, int] = {("a", IDENTITY): 7, ("a", 0): 30, ("a", 1): 40, 
 def test_only_a_topic_that_was_made_anew_begins_again(
     identities: dict[str, int], places: list[Place], news: dict[Place, int]
 ) -> None:
-    """In each of its partitions, those known of the state and those read since; of the others only what is new."""
+    """A recreated topic restarts in each partition, known or read since; of others only new identities are recorded."""
     assert identity_updates(identities, _POSITIONS, places) == news

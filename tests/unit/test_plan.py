@@ -1,4 +1,4 @@
-"""Promises of the table plan: the guaranteed distance holds for every pair, and is as large as it can be."""
+"""The table plan: the guaranteed distance holds for every pair, and is the largest possible."""
 
 from itertools import combinations
 
@@ -20,7 +20,7 @@ def _windows(plan: TablePlan) -> list[set[int]]:
 
 
 def _smallest_piercing(windows: list[set[int]], at_most: int) -> tuple[int, ...] | None:
-    """Search all sets of at most so many bits for one that touches every window."""
+    """Return the smallest set of bits that touches every window, if one of at most this size exists."""
     if not windows:
         return ()
     if at_most == 0:
@@ -48,7 +48,7 @@ def _share_a_key(plan: TablePlan, fingerprint: np.uint64, flips: U64) -> NDArray
 
 @pytest.mark.parametrize(("tables", "prefix_bits"), _PLANS)
 def test_every_pair_within_the_guaranteed_distance_shares_a_key(tables: int, prefix_bits: int) -> None:
-    """Exhaustively over all flips of up to 3 bits: 1 + 64 + 2,016 + 41,664 of them, around random fingerprints."""
+    """Exhaustive over all flips of up to 3 bits, 1 + 64 + 2,016 + 41,664 of them, of random fingerprints."""
     plan = TablePlan(tables, prefix_bits)
     fingerprint = np.random.default_rng(3).integers(0, 2**64, dtype=np.uint64)
     for distance in range(min(plan.guaranteed_distance(), 3) + 1):
@@ -67,7 +67,7 @@ def test_plan_of_16_tables_and_16_bits_guarantees_distance_3() -> None:
 
 @pytest.mark.parametrize(("tables", "prefix_bits"), _PLANS)
 def test_guaranteed_distance_is_tight(tables: int, prefix_bits: int) -> None:
-    """Some pair at one bit more than the guaranteed distance shares no key of any table."""
+    """Some pair at one bit more than the guaranteed distance shares no key in any table."""
     plan = TablePlan(tables, prefix_bits)
     bits = _smallest_piercing(_windows(plan), plan.guaranteed_distance() + 1)
     assert bits is not None
@@ -77,14 +77,14 @@ def test_guaranteed_distance_is_tight(tables: int, prefix_bits: int) -> None:
 
 @pytest.mark.parametrize(("tables", "prefix_bits"), _PLANS)
 def test_guaranteed_distance_agrees_with_exhaustive_search(tables: int, prefix_bits: int) -> None:
-    """No set of as few bits as the guaranteed distance touches the keys of all tables."""
+    """No set of only as many bits as the guaranteed distance touches the keys of all tables."""
     plan = TablePlan(tables, prefix_bits)
     assert _smallest_piercing(_windows(plan), plan.guaranteed_distance()) is None
 
 
 @pytest.mark.parametrize(("tables", "prefix_bits"), _PLANS)
 def test_keys_are_windows_of_the_fingerprint(tables: int, prefix_bits: int) -> None:
-    """Table t's key is the first bits of the fingerprint's 64 digits moved on by 64 t / T."""
+    """Table t's key is the first bits of the fingerprint after rotating its 64 digits by 64 t / T."""
     plan = TablePlan(tables, prefix_bits)
     fingerprints = np.random.default_rng(4).integers(0, 2**64, 20, dtype=np.uint64)
     for fingerprint, keys in zip(fingerprints.tolist(), plan.prefixes(fingerprints).tolist(), strict=True):
@@ -95,7 +95,7 @@ def test_keys_are_windows_of_the_fingerprint(tables: int, prefix_bits: int) -> N
 
 @pytest.mark.parametrize("by", [0, 1, 31, 32, 63])
 def test_rotation_moves_the_first_bits_to_the_end(by: int) -> None:
-    """Rotating left by b moves the first b of 64 digits behind the others."""
+    """Rotating left by b moves the first b of 64 digits to the end."""
     value = 0x0123456789ABCDEF
     digits = f"{value:064b}"
     assert rotate_left(np.uint64(value), np.uint64(by)) == int(digits[by:] + digits[:by], 2)

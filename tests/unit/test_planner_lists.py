@@ -1,4 +1,4 @@
-"""Promises of the planner about posting lists: runs, blocks, filters and fences are those of real runs."""
+"""The planner's posting lists have the runs, blocks, filters and fences of real runs."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ SETTINGS = EngineSettings()
 @pytest.mark.parametrize("entries", [3_000, 3 << 14, 250_002, 900_000])
 @pytest.mark.slow
 def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
-    """Entries added a run's at a time, in three generations, all merges made: runs of the same sizes."""
+    """Entries added one run at a time, in three generations, with all merges done, make runs of the same sizes."""
     store, generation = MemoryStore(), entries // GENERATIONS
     shelf = Shelf(store, [PostingKind("contents", cap=1)])
     starts = [number * generation for number in range(GENERATIONS)]
@@ -47,7 +47,7 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
             stop = min(first + YOUNG_ENTRIES, start + generation)
             numbers = np.arange(first, stop, dtype=np.uint64)
             shelf.add([KeyedPostings(numbers, numbers, np.zeros_like(numbers))], stop)
-            # Whoever ends a generation begins the next.
+            # Ending one generation begins the next.
             live = tuple(Generation(number, 0, begin) for number, begin in enumerate(starts) if begin <= stop)
             shelf.finish_merges(Progress(entries=stop, generations=live))
     young = entries - shelf.young_first
@@ -59,7 +59,7 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
 
 @pytest.mark.parametrize("entries", [1e9, 2e12])
 def test_runs_of_any_number_of_entries_are_told_by_size(entries: float) -> None:
-    """All entries are in them, and each size is told once or twice, however many runs there are."""
+    """They hold all entries, and each size is listed once or twice, however many runs there are."""
     runs = runs_of(entries)
     assert sum(size * count for size, count in runs) == GENERATIONS * round(entries / GENERATIONS)
     assert sum(count for _, count in runs) >= entries / LARGEST_ENTRIES
@@ -69,7 +69,7 @@ def test_runs_of_any_number_of_entries_are_told_by_size(entries: float) -> None:
 @pytest.mark.parametrize("entries", [1_000, 16_384, 65_536, 200_000])
 @pytest.mark.parametrize(("tables", "prefix_bits"), [(4, 28), (8, 16), (2, 22), (1, 14)])
 def test_tables_take_what_is_planned(tables: int, prefix_bits: int, entries: int) -> None:
-    """Runs of random fingerprints: as many blocks, their bytes within 0.1%, those of filters within 1% or a line."""
+    """Runs of random fingerprints have as many blocks, bytes within 0.1%, and filters within 1% or a line."""
     plan = TablePlan(tables, prefix_bits)
     fingerprints = np.random.default_rng(1).integers(1 << 64, size=entries, dtype=np.uint64)
     keys = spread(table_keys(plan.prefixes(fingerprints)), TABLE_KEY_BITS)
@@ -79,7 +79,7 @@ def test_tables_take_what_is_planned(tables: int, prefix_bits: int, entries: int
 
 @pytest.mark.parametrize("entries", [1_000, 16_384, 65_536])
 def test_contents_and_landmarks_take_what_is_planned(entries: int) -> None:
-    """Runs of random contents, and of landmarks that are the smallest of 920 random hashes: the same."""
+    """The same holds for random contents, and for landmarks that are the smallest of 920 random hashes."""
     contents, landmarks = others_of(SETTINGS)
     chance = np.random.default_rng(2)
     of_contents, of_landmarks, _ = posting_kinds(SETTINGS)
@@ -92,7 +92,7 @@ def test_contents_and_landmarks_take_what_is_planned(entries: int) -> None:
 
 
 def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
-    """Return a closed run of entries under keys of shape (n, k): a frozen one, or if it is larger, merged of four."""
+    """Return a closed run of entries under keys of shape (n, k): frozen or, if it is larger, merged from four."""
     store = MemoryStore()
     count = 1 if len(keys) <= YOUNG_ENTRIES else 4
     bounds = np.linspace(0, len(keys), count + 1).astype(int).tolist()
@@ -133,7 +133,7 @@ def _assert_planned(run: Run, planned: Packed) -> None:
 
 @pytest.mark.parametrize("bits", [6, 9, 12, 16])
 def test_filters_are_wrong_as_often_as_planned(bits: int) -> None:
-    """Of a million absent keys a filter with so many bits a key takes for present what the formula says."""
+    """Of a million absent keys, a filter with this many bits per key reports as many as the formula says."""
     keys = np.random.default_rng(3).integers(1 << 64, size=256_000, dtype=np.uint64)
     words = np.zeros(len(keys) * bits // 64, np.uint64)
     put_in_filter(words, keys)
@@ -145,13 +145,13 @@ def test_filters_are_wrong_as_often_as_planned(bits: int) -> None:
 
 
 def test_landmarks_come_again_as_was_measured() -> None:
-    """Of the first 450,000 landmarks as many are distinct as the sum of the probabilities that each is new."""
+    """Of the first 450,000 landmarks, the number of distinct ones is the sum of the probabilities of being new."""
     expected = ((1 + np.arange(450_000) / 32_000) ** -0.065).sum()
     lists = Lists(45, 2.0**64, 64, 1, recurring=True)
     assert lists.keys(10_000) == pytest.approx(expected, rel=1e-4)
 
 
 def test_keys_that_meet_by_chance_are_those_of_random_draws() -> None:
-    """A million draws from a million values: 1 - 1 / e of them are drawn."""
+    """A million draws from a million values hit 1 - 1 / e of them."""
     drawn = np.unique(np.random.default_rng(5).integers(1_000_000, size=1_000_000))
     assert Lists(1, 1e6, 64, 8).keys(1_000_000) == pytest.approx(len(drawn), rel=0.005)

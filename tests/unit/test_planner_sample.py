@@ -1,4 +1,4 @@
-"""Promises of the sample: copies share what they are said to, and distances are those of the fingerprints."""
+"""The planner's sample: copies have the intended overlap, and distances are those of the fingerprints."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ _OTHERS = ["".join(f"别处的第{number}句话。" for number in range(start, s
 
 @pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95])
 def test_a_cut_copy_keeps_the_share_in_whole_sentences_and_in_order(similarity: float) -> None:
-    """What is left are sentences of the text, in order, and within three hundredths of the share of its characters."""
+    """The result is whole sentences of the text, in order, within 0.03 of the requested share of its characters."""
     copy = cut_copy(_TEXT, similarity, random.Random(1))
     assert copy is not None
     kept = [sentence for sentence in _SENTENCES if sentence in copy]
@@ -34,7 +34,7 @@ def test_a_cut_copy_keeps_the_share_in_whole_sentences_and_in_order(similarity: 
 
 @pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95])
 def test_a_padded_copy_holds_the_text_and_as_much_else_as_is_left(similarity: float) -> None:
-    """All sentences are there in order, and their share of the copy is the one that is wanted."""
+    """All sentences are in the copy, in order, and make up the requested share of it."""
     copy = padded_copy(_TEXT, similarity, _OTHERS, random.Random(1))
     assert copy is not None
     places = [copy.index(sentence) for sentence in _SENTENCES]
@@ -43,7 +43,7 @@ def test_a_padded_copy_holds_the_text_and_as_much_else_as_is_left(similarity: fl
 
 
 def test_a_text_of_one_sentence_has_no_copy() -> None:
-    """Nothing can be left out of it, and what is added is no more than there is."""
+    """Nothing can be left out of such a text, and there is not enough to add."""
     assert cut_copy("只有一句话而已", 0.8, random.Random(1)) is None
     assert padded_copy("只有一句话而已" * 30, 0.5, ["短。"], random.Random(1)) is None
 
@@ -55,7 +55,7 @@ def sample(
     cached_fingerprinter: Callable[[EngineSettings], Fingerprinter],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Sample:
-    """A sample of the hand-written texts, each told at four times its length."""
+    """Return a sample of the hand-written texts, each at four times its length."""
     for module in ("engine.parts", "planner.sample"):
         monkeypatch.setattr(f"stream_dedup.{module}.Fingerprinter", cached_fingerprinter)
     path = tmp_path / "articles.jsonl"
@@ -65,7 +65,7 @@ def sample(
 
 
 def test_a_sample_counts_every_pair_once(sample: Sample) -> None:
-    """The fitted distances have the mean of those of all pairs in plain Python."""
+    """The fitted distances have the mean of those of all pairs, computed in plain Python."""
     values = sample.fingerprints.tolist()
     distances = [(a ^ b).bit_count() for i, a in enumerate(values) for b in values[:i]]
     fitted = sample.stranger_mixture().distances() @ np.arange(65)
@@ -73,7 +73,7 @@ def test_a_sample_counts_every_pair_once(sample: Sample) -> None:
 
 
 def test_copies_are_nearer_than_strangers(sample: Sample) -> None:
-    """Of texts that share four fifths few bits differ; every copy belongs to an article that is indexed."""
+    """Texts that share four fifths differ in few bits; every copy belongs to an indexed article."""
     assert 0 < sample.indexed_share <= 1
     assert set(sample.copies.originals.tolist()) <= set(sample.fingerprints.tolist())
     assert sample.copies.distances().sum() == len(sample.copies.fingerprints)
@@ -86,7 +86,7 @@ def test_copies_are_nearer_than_strangers(sample: Sample) -> None:
 def test_whole_copies_and_redeliveries_are_not_indexed(
     suffix: str, sample: Sample, tmp_path: Path, bodies: list[str]
 ) -> None:
-    """Where every text comes twice, half as large a share is indexed; of copies of each an entry is kept in reserve."""
+    """If every text occurs twice, half the share is indexed; with different ids, one copy of each is in reserve."""
     path = tmp_path / "twice.jsonl"
     rows = [
         {"id": f"{number}{suffix * again}", "body": body} for again in range(2) for number, body in enumerate(bodies)
@@ -98,7 +98,7 @@ def test_whole_copies_and_redeliveries_are_not_indexed(
 
 
 def test_table_that_says_of_none_that_it_is_deleted_is_read(sample: Sample, tmp_path: Path, bodies: list[str]) -> None:
-    """As `dedup` reads it: such columns of CSV hold no text but true or false."""
+    """`dedup` reads such CSV columns the same way: with nothing but true or false, they are flags."""
     path = tmp_path / "articles.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
@@ -108,7 +108,7 @@ def test_table_that_says_of_none_that_it_is_deleted_is_read(sample: Sample, tmp_
 
 
 def test_articles_come_by_a_pipe_too(sample: Sample, tmp_path: Path, bodies: list[str]) -> None:
-    """As `dedup` takes them; they are read once."""
+    """As with `dedup`, a pipe works, since articles are read once."""
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     lines = "".join(json.dumps({"id": str(number), "body": body}) + "\n" for number, body in enumerate(bodies))
@@ -119,7 +119,7 @@ def test_articles_come_by_a_pipe_too(sample: Sample, tmp_path: Path, bodies: lis
 
 
 def test_too_few_articles_are_refused(tmp_path: Path) -> None:
-    """Three articles say nothing: the message names the file and how many it takes."""
+    """Three articles are not enough; the message gives the file and the minimum."""
     path = tmp_path / "few.jsonl"
     path.write_text('{"body": "一篇文章。"}\n' * 3, encoding="utf-8")
     with pytest.raises(

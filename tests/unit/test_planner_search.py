@@ -1,4 +1,4 @@
-"""Promises of the planner: the recall is reached, limits are kept, and what cannot be reached is said."""
+"""The planner reaches the recall, keeps the limits, and reports what cannot be reached."""
 
 from dataclasses import replace
 
@@ -27,20 +27,20 @@ USUAL = Shape(8, 24, 128, 12)
 
 @pytest.fixture(autouse=True)
 def _few_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search among keys of 18 to 20 bits: the others take as long again each."""
+    """Search only keys of 18 to 20 bits: each further length would take as long again."""
     monkeypatch.setattr("stream_dedup.planner.search._PREFIX_BITS", range(18, 21))
 
 
 @pytest.mark.parametrize("recall", [0.5, 0.9, 0.95, 0.99])
 def test_the_plan_reaches_the_recall_and_no_bit_further(recall: float) -> None:
-    """The recall is reached, and with a largest distance of one bit less it would not be."""
+    """The recall is reached, and would not be with a largest distance of one bit less."""
     planned = cheapest(recall, MODEL, Limits())
     nearer = replace(planned.shape, max_distance=planned.shape.max_distance - 1)
     assert planned.recall >= recall > expectation_of(nearer, MODEL).recall
 
 
 def test_no_setting_that_is_tried_is_cheaper() -> None:
-    """Against a sample of shapes that reach the recall, the plan costs least."""
+    """Of a sample of shapes that reach the recall, none costs less than the plan."""
     planned = cheapest(0.9, MODEL, Limits())
     for tables in (4, 8, 16):
         for probes in (8, 64, 512):
@@ -50,13 +50,13 @@ def test_no_setting_that_is_tried_is_cheaper() -> None:
 
 @pytest.mark.slow
 def test_a_higher_recall_costs_more() -> None:
-    """Costs rise with the recall."""
+    """Costs increase with the recall."""
     costs = [cheapest(recall, MODEL, Limits()).cost for recall in (0.6, 0.8, 0.9, 0.95, 0.99)]
     assert costs == sorted(costs)
 
 
 def test_more_articles_cost_more() -> None:
-    """Keys, blocks, postings, candidates, memory, disk: none falls as the index grows."""
+    """Keys, blocks, postings, candidates, memory and disk: none decreases as the index grows."""
     small, large = (expectation_of(USUAL, replace(MODEL, traffic=Traffic(size, 0.55))) for size in (1e6, 1e7))
     assert small.keys < large.keys < 8 * 128
     assert large.postings == pytest.approx(10 * small.postings)
@@ -67,14 +67,14 @@ def test_more_articles_cost_more() -> None:
 
 
 def test_filters_are_those_of_the_runs() -> None:
-    """As many entries as are frozen at once, in each of three generations: a filter for the keys of 8 tables each."""
+    """With one frozen run in each of three generations, there are three filters for the keys of 8 tables."""
     traffic = Traffic(3 * YOUNG_ENTRIES / HELD_WINDOWS, 1.0)
     space = expectation_of(USUAL, replace(MODEL, traffic=traffic)).space
     assert space.filters == 3 * empty_filter(8 * YOUNG_ENTRIES).nbytes
 
 
 def test_memory_holds_all_posting_lists() -> None:
-    """Without landmarks it is less by their filters: 9 bits at least for each of 38 keys, three quarters distinct."""
+    """Without landmarks, memory shrinks by at least their filters: 9 bits for each of 38 keys, 75% of them distinct."""
     without = replace(MODEL, settings=load_settings(flags=["landmarks.enabled=false"]))
     all_of_it, less = (expectation_of(USUAL, model).space for model in (MODEL, without))
     assert all_of_it.memory - less.memory == pytest.approx(all_of_it.lists - less.lists)
@@ -83,21 +83,21 @@ def test_memory_holds_all_posting_lists() -> None:
 
 
 def test_an_article_s_own_keys_are_always_looked_up() -> None:
-    """In an index of one entry there is nothing else under the keys: one of each table is left, and no block."""
+    """With one entry in the index, only each table's own key remains to be looked up, and no block is read."""
     alone = expectation_of(USUAL, replace(MODEL, traffic=Traffic(0.5, 1.0)))
     assert alone.keys == pytest.approx(8, abs=0.5)
     assert alone.blocks == pytest.approx(0, abs=0.5)
 
 
 def test_recall_grows_with_the_largest_distance_and_with_probes() -> None:
-    """More is never found by trying less."""
+    """A larger distance never lowers the recall, nor do more probes."""
     by_distance = recalls(8, 20, 64, MODEL)
     assert (by_distance[1:] >= by_distance[:-1]).all()
     assert recalls(8, 20, 256, MODEL)[14] > by_distance[14] > recalls(8, 20, 4, MODEL)[14]
 
 
 def test_lists_that_are_cut_lose_originals() -> None:
-    """With lists of 32 times the cap, one original in 32 is among the newest."""
+    """If lists are 32 times as long as the cap, one original in 32 is among the newest and is kept."""
     even = replace(MODEL, strangers=replace(STRANGERS, flips=(0.5,), weights=(1.0,)))
     entries = 2**16 * 64 * 32
     crowded = replace(even, traffic=Traffic(entries / HELD_WINDOWS, 1.0))
@@ -106,7 +106,7 @@ def test_lists_that_are_cut_lose_originals() -> None:
 
 
 def test_limits_are_kept() -> None:
-    """A plan with a quarter less disk for the tables takes no more than it is allowed."""
+    """With a quarter less disk for the tables, the plan stays within the limit."""
     free = cheapest(0.9, MODEL, Limits())
     disk = free.space.disk - free.space.tables / 4
     tight = cheapest(0.9, MODEL, Limits(disk=disk))
@@ -115,7 +115,7 @@ def test_limits_are_kept() -> None:
 
 
 def test_a_recall_out_of_reach_is_refused_with_the_best() -> None:
-    """A largest distance of 32 bits loses few copies, but keys of 18 bits lose some: 0.99999 is not reached."""
+    """A largest distance of 32 bits loses few copies, but keys of 18 bits lose some, so 0.99999 is out of reach."""
     with pytest.raises(UnreachableError, match=r"0\.99999 cannot be reached: the best of all settings") as refused:
         cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits())
     assert refused.value.best is not None
@@ -123,12 +123,12 @@ def test_a_recall_out_of_reach_is_refused_with_the_best() -> None:
 
 
 def test_limits_are_told_of_where_there_are_any() -> None:
-    """A recall that they keep out of reach may be had with more memory or disk."""
+    """If limits keep the recall out of reach, the message says that more memory or disk may help."""
     with pytest.raises(UnreachableError, match=r"reached within the limits: the best within them is 0\."):
         cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits(memory=1e15))
 
 
 def test_limits_that_nothing_keeps_are_refused() -> None:
-    """No index of a million articles fits into a megabyte."""
+    """An index of a million articles does not fit into a megabyte."""
     with pytest.raises(UnreachableError, match="no settings at all stay within them"):
         cheapest(0.5, MODEL, Limits(memory=1e6))

@@ -1,4 +1,4 @@
-"""Promises of jieba's precise mode in compiled code: the words of rjieba, whatever the text and the user's words."""
+"""The compiled precise mode gives the words of rjieba, for any text and user words."""
 
 from itertools import pairwise
 
@@ -63,7 +63,7 @@ def _cut(text: str, words: tuple[UserWord, ...], *, hmm: bool) -> list[str]:
 @pytest.mark.parametrize("hmm", [True, False])
 @given(text=_TEXTS)
 def test_random_text_is_cut_as_rjieba_cuts_it(text: str, words: tuple[UserWord, ...], *, hmm: bool) -> None:
-    """Han of all blocks, letters, digits, signs, blanks, emoji and user words in any order give the words of rjieba."""
+    """Han of all blocks, letters, digits, signs, whitespace, emoji and user words in any order are cut as by rjieba."""
     assert _cut(text, words, hmm=hmm) == _REFERENCES[words].cut(text, hmm)
 
 
@@ -80,7 +80,7 @@ def test_articles_are_cut_as_rjieba_cuts_them(
 
 @pytest.mark.parametrize("hmm", [True, False])
 def test_every_word_of_the_dictionary_is_cut_as_rjieba_cuts_it(*, hmm: bool) -> None:
-    """All words of jieba one behind the other, and each in front of a line's end, give the words of rjieba."""
+    """All words of jieba's dictionary, in a row and each before a newline, are cut as by rjieba."""
     words = jieba_dictionary()
     text = words.points.tobytes().decode("utf-32-le")
     lines = "\n".join(text[start:stop] for start, stop in pairwise([0, *words.stops[::7].tolist()]))
@@ -88,7 +88,7 @@ def test_every_word_of_the_dictionary_is_cut_as_rjieba_cuts_it(*, hmm: bool) -> 
 
 
 def test_words_of_jieba_s_own_documentation() -> None:
-    """The sentences of jieba's README are cut as printed there; 杭研 is in no dictionary, the model finds it."""
+    """The sentences of jieba's README are cut as printed there; 杭研 is not in the dictionary: the model finds it."""
     assert "/".join(_cut("我来到北京清华大学", (), hmm=True)) == "我/来到/北京/清华大学"
     assert "/".join(_cut("他来到了网易杭研大厦", (), hmm=True)) == "他/来到/了/网易/杭研/大厦"
     assert "/".join(_cut("他来到了网易杭研大厦", (), hmm=False)) == "他/来到/了/网易/杭/研/大厦"
@@ -97,7 +97,7 @@ def test_words_of_jieba_s_own_documentation() -> None:
 @pytest.mark.parametrize("hmm", [True, False])
 @given(text=_TEXTS)
 def test_numbers_are_those_of_the_words_themselves(text: str, *, hmm: bool) -> None:
-    """A word with a number has its hash in the vocabulary; one without a letter, digit or Han character has none."""
+    """A word's number leads to its hash in the vocabulary; words without a letter, digit or Han character have none."""
     words = segmenter("compiled", _USER, hmm=hmm)(Texts.of_strings([text]))
     for word, number in zip(words.of(0), words.numbers.tolist(), strict=True):
         expected = hash_words([word])[0] if any(map(str.isalnum, word)) else EMPTY
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_the_words_themselves(text: str, *, hmm: bool) -> N
 
 
 def test_words_of_the_dictionary_have_numbers() -> None:
-    """A word that the dictionary has is found by its number; 杭研, which the model finds, and a mark are not."""
+    """A word of the dictionary is found by its number; 杭研, which the model finds, and punctuation have none."""
     words = segmenter("compiled", (), hmm=True)(Texts.of_strings(["他来到了网易杭研大厦。"]))
     assert [word for word, number in zip(words.of(0), words.numbers, strict=True) if number == 0] == ["杭研", "。"]
 
@@ -121,8 +121,8 @@ def test_numbers_begin_with_the_most_frequent_words() -> None:
 
 
 def test_of_equally_likely_ways_the_longer_first_word_is_taken() -> None:
-    """A word as likely as its parts together stands, as in jieba, which takes the greatest (score, end)."""
-    # 甲 and 乙 with all of the sum, 1, each: log 1 - log 1 = 0 for 甲乙 and for 甲 + 乙.
+    """A word as likely as its parts is kept whole, as in jieba, which takes the greatest (score, end)."""
+    # 甲 and 乙 each have the whole total, 1: log 1 - log 1 = 0 for 甲乙 and for 甲 + 乙.
     alone = parse("乙 1 n\n甲 1 n\n甲乙 1 n\n")
     cut = precise_segmenter(alone, len(alone.stops), hmm=False)
     stops, counts, _, _ = cut(code_points("甲乙甲").copy(), np.array([0, 3]))
@@ -132,7 +132,7 @@ def test_of_equally_likely_ways_the_longer_first_word_is_taken() -> None:
 
 @pytest.mark.slow
 def test_dictionary_is_that_of_the_file() -> None:
-    """Words, frequencies and parts of speech are those that splitting the file's lines gives."""
+    """Words, frequencies and parts of speech are those obtained by splitting the file's lines."""
     lines = [line.split(" ") for line in (jieba_folder() / "dict.txt").read_text(encoding="utf-8").splitlines()]
     words = jieba_dictionary()
     text = words.points.tobytes().decode("utf-32-le")
@@ -142,7 +142,7 @@ def test_dictionary_is_that_of_the_file() -> None:
 
 
 def test_user_words_stand_behind_those_of_the_dictionary() -> None:
-    """A dictionary with words more has them at its end, with the frequency 0 where they name none."""
+    """Additional words follow those of the dictionary, with the frequency 0 if none is given."""
     more = parse("云 5 n\n石桥 7 ns\n").extended([UserWord("帆影", None, "vx"), UserWord("栈", 3, "n")])
     assert more.points.tolist() == code_points("云石桥帆影栈").tolist()
     assert more.stops.tolist() == [1, 3, 5, 6]
@@ -151,7 +151,7 @@ def test_user_words_stand_behind_those_of_the_dictionary() -> None:
 
 
 def test_too_many_different_words_are_refused() -> None:
-    """A dictionary of more words than a cell has room for numbers is refused with how many there are."""
+    """The error gives the number of words, which exceeds what a cell can hold."""
     frequencies = np.ones(3, np.int64)
     nodes = Nodes(np.zeros(3, np.int32), np.zeros(3, np.uint16), frequencies, np.zeros(3, np.int32))
     with pytest.raises(ValueError, match="too many words: 3"):
@@ -159,6 +159,6 @@ def test_too_many_different_words_are_refused() -> None:
 
 
 def test_too_many_different_characters_are_refused() -> None:
-    """A dictionary of more characters than there are codes is refused with both numbers."""
+    """The error gives the number of characters and the number of available codes."""
     with pytest.raises(ValueError, match=r"84,\d{3} different characters: at most 65,534"):
         segmenter("compiled", (UserWord("".join(map(chr, range(0x10000, 0x10000 + 70_000))), 1, "n"),))

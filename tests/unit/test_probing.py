@@ -1,4 +1,4 @@
-"""Promises of the probing: the likeliest keys first, none missed, none twice."""
+"""Probing tries the likeliest keys first, and no key is missed or tried twice."""
 
 from itertools import combinations
 
@@ -23,7 +23,7 @@ def _random(seed: int, articles: int) -> tuple[U64, I64]:
 
 
 def _naive_keys(plan: TablePlan, fingerprint: int, sums: list[int], flips: list[tuple[int, ...]]) -> list[set[int]]:
-    """Try, in each table, the key and the key with the bits of the smallest |sums| flipped."""
+    """In each table, try the key, then the key with the bits of the smallest |sums| flipped."""
     tables = []
     for table in range(plan.tables):
         rotation = table * 64 // plan.tables
@@ -41,7 +41,7 @@ def _naive_keys(plan: TablePlan, fingerprint: int, sums: list[int], flips: list[
 
 @pytest.mark.parametrize(("probes", "prefix_bits"), [(128, 24), (1, 24), (4096, 28), (1000, 10), (37, 8)])
 def test_flips_are_distinct_sets_in_order_of_their_rank_sums(probes: int, prefix_bits: int) -> None:
-    """The first set flips nothing, no set comes twice, and the sums of ranks never fall."""
+    """The first set flips nothing, all sets are distinct, and rank sums never decrease."""
     sets = _sets(flip_order(probes, prefix_bits))
     assert len(sets) == len(set(sets)) == probes
     assert sets[0] == ()
@@ -50,13 +50,13 @@ def test_flips_are_distinct_sets_in_order_of_their_rank_sums(probes: int, prefix
 
 
 def test_flips_begin_as_documented() -> None:
-    """The first sets are {}, {1}, {2}, {3}, {1, 2}, {4}, {1, 3}: by rank sum, fewer flips first among equals."""
+    """The first sets are {}, {1}, {2}, {3}, {1, 2}, {4}, {1, 3}: by rank sum, then fewer flips first."""
     assert _sets(flip_order(7, 24)) == [(), (1,), (2,), (3,), (1, 2), (4,), (1, 3)]
 
 
 @pytest.mark.parametrize("probes", [1, 2, 50, 300, 1024])
 def test_flips_agree_with_brute_force(probes: int) -> None:
-    """Over all 1,024 subsets of 10 ranks, the chosen ones are the cheapest, fewer flips first among equals."""
+    """Of all 1,024 subsets of 10 ranks, the cheapest are chosen, fewer flips first among equals."""
     subsets = [ranks for size in range(11) for ranks in combinations(range(1, 11), size)]
     cheapest = sorted((sum(ranks), len(ranks)) for ranks in subsets)[:probes]
     assert [(sum(ranks), len(ranks)) for ranks in _sets(flip_order(probes, 10))] == cheapest
@@ -72,7 +72,7 @@ def test_no_more_probes_than_there_are_keys() -> None:
     ("tables", "prefix_bits", "probes"), [(8, 12, 64), (3, 10, 7), (5, 9, 512), (1, 8, 1), (8, 10, 128), (2, 8, 1000)]
 )
 def test_probed_keys_are_those_of_the_naive_probing(tables: int, prefix_bits: int, probes: int) -> None:
-    """Exactly those keys are looked up that the naive implementation would try, each once, table by table."""
+    """The keys looked up are exactly those of a naive implementation, each once, table by table."""
     plan = TablePlan(tables, prefix_bits)
     fingerprints, sums = _random(1, 30)
     keys = probe_keys(plan, fingerprints, sums, probes)
@@ -86,7 +86,7 @@ def test_probed_keys_are_those_of_the_naive_probing(tables: int, prefix_bits: in
 
 
 def test_keys_come_in_the_order_of_the_flips() -> None:
-    """In each table the own key comes first, and then one key for each set of flips, as these are ordered."""
+    """In each table the own key comes first, followed by one key for each set of flips, in their order."""
     plan = TablePlan(4, 12)
     fingerprints, sums = _random(2, 20)
     flips = _sets(flip_order(40, 12))
@@ -100,7 +100,7 @@ def test_keys_come_in_the_order_of_the_flips() -> None:
 
 
 def test_likeliest_key_comes_first() -> None:
-    """In each table the article's own key is tried first, then that with its most volatile bit flipped."""
+    """In each table the article's own key comes first, then the one with its most volatile bit flipped."""
     plan = TablePlan(1, 8)
     sums = np.full((1, 64), 100, np.int64)
     sums[0, 60] = 1
@@ -108,7 +108,7 @@ def test_likeliest_key_comes_first() -> None:
 
 
 def test_own_keys_are_the_first_of_each_table() -> None:
-    """What an entry stands under is what a copy with the same fingerprint tries first."""
+    """The keys an entry is indexed under are those that a copy with the same fingerprint tries first."""
     plan = TablePlan(5, 12)
     fingerprints, sums = _random(6, 100)
     first = probe_keys(plan, fingerprints, sums, 16).reshape(100, 5, 16)[:, :, 0]
@@ -122,6 +122,6 @@ def test_no_articles_look_up_nothing() -> None:
 
 
 def test_table_keys_are_table_and_prefix() -> None:
-    """A key is the table's number shifted by 28 bits, and the prefix."""
+    """A key is the table's number shifted by 28 bits, plus the prefix."""
     prefixes = np.array([[5, 6, 7]], np.uint64)
     assert table_keys(prefixes).tolist() == [[5, 1 << 28 | 6, 2 << 28 | 7]]

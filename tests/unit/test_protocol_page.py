@@ -1,6 +1,6 @@
 """The steps of a commit, in the docstring of `protocol` and on the architecture page.
 
-Knows where both stand; knows nothing of what they say.
+Knows where both are; does not know what they say.
 """
 
 import re
