@@ -1,4 +1,4 @@
-"""Promises of the records: what is packed comes back, whatever the ids are written in."""
+"""Records survive packing and unpacking, whatever their ids contain."""
 
 import numpy as np
 import pytest
@@ -36,14 +36,14 @@ def _arrays(rows: Rows) -> list[NDArray[np.generic]]:
 
 
 def _ascending(rng: np.random.Generator, lengths: I64, width: int, bits: int) -> U32:
-    """Draw sketches of these lengths, of values of so many bits, padded."""
+    """Draw sketches of these lengths, with values of this many bits, padded."""
     values = np.sort(rng.integers(0, 2**bits, (len(lengths), width), dtype=np.uint32), axis=1)
     values[np.arange(width) >= lengths[:, np.newaxis]] = PAD
     return values
 
 
 def _rows(seed: int, count: int) -> Rows:
-    """Draw rows of which every field is filled to its bound now and then."""
+    """Draw rows whose fields are occasionally filled to their limits."""
     rng = np.random.default_rng(seed)
     lengths = [rng.integers(0, most + 1, count) for most in (_SKETCH, _NUMBERS, _PLACES)]
     return Rows(
@@ -65,7 +65,7 @@ def _rows(seed: int, count: int) -> Rows:
 
 
 def _landmarks(rows: Rows) -> U64:
-    """Draw landmarks whose upper bits are the first values of the sketches; 0 where a text has fewer."""
+    """Draw landmarks whose upper bits are the first values of the sketches, or 0 if a text has fewer."""
     lower = np.random.default_rng(int(rows.contents[0]) % 97).integers(1, 2**16, (len(rows.sizes), _LANDMARKS))
     whole = (rows.sketches[:, :_LANDMARKS].astype(np.uint64) << np.uint64(16)) | lower.astype(np.uint64)
     counts = [min(size, max(3, min(8, size // 20))) for size in rows.sizes.tolist()]
@@ -74,7 +74,7 @@ def _landmarks(rows: Rows) -> U64:
 
 @given(st.integers(0, 2**32), st.lists(st.tuples(st.integers(0, 4), _U64, _IDS), min_size=1, max_size=5))
 def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, str]]) -> None:
-    """Rows, clusters, landmarks and names of any entries are the same after packing and unpacking."""
+    """Rows, clusters, landmarks and names of any entries survive packing and unpacking."""
     rows = _rows(seed, 5)
     places = np.array([place for place, *_ in chosen], np.int64)
     landmarks = _landmarks(rows)[places]
@@ -90,7 +90,7 @@ def test_entries_come_back_as_they_were(seed: int, chosen: list[tuple[int, int, 
 
 
 def test_entry_by_hand() -> None:
-    """An entry of two 5-grams, one number and no place is the bytes that its format says, name behind them."""
+    """An entry of two 5-grams, one number and no place consists of the bytes its format prescribes, then its name."""
     fixed = np.zeros(1, _FORMAT.layout)
     fixed["flags"], fixed["fingerprint"], fixed["content"] = 3, 0x0807060504030201, 0x1817161514131211
     fixed["window_ms"], fixed["cluster"], fixed["epoch"] = -2, 300, 1
@@ -100,7 +100,7 @@ def test_entry_by_hand() -> None:
     head = "0301020304050607081112131415161718"
     # -2 is 3, 300 is ac 02; no scope; epoch; size and length of numbers, places and 5-grams; a name of 2 bytes.
     figures = "03ac02000101010000020202"
-    # Of one number 31 low bits, then its upper bit as a zero; of two 5-grams 22 low bits each, then none and a zero.
+    # One number: 31 low bits, then its upper bit as a zero. Two 5-grams: 22 low bits each, then no zero and one zero.
     bits = [(1, 31), (0b10, 2), (0b101, 22), (0b1, 22), (0b1, 1), (0b10, 2), (0xABCD, 16), (0x1234, 16)]
     row, at = 0, 0
     for value, width in bits:
@@ -111,14 +111,14 @@ def test_entry_by_hand() -> None:
 
 @pytest.mark.parametrize("name", [b"", b"a", b"n" * 1000, b"n" * 65_535])
 def test_names_of_any_length_come_back(name: bytes) -> None:
-    """Short and long names stand beside each other."""
+    """Short and long names can be stored together."""
     entries = _FORMAT.entries(_rows(3, 3), np.arange(3), np.zeros((3, _LANDMARKS), np.uint64), 0)
     assert _FORMAT.unpack(_FORMAT.pack(entries, [b"x", name, b"y"]))[1] == [b"x", name, b"y"]
 
 
 @given(st.integers(0, 2**32), st.data())
 def test_cut_entry_is_heard(seed: int, data: st.DataObject) -> None:
-    """An entry that lost bytes at its end, or got some, is an error; so is what is behind a good one."""
+    """An entry with bytes missing or added at its end is an error, even if it follows a sound one."""
     good, bad = _FORMAT.pack(
         _FORMAT.entries(_rows(seed, 2), np.arange(2), _landmarks(_rows(seed, 2)), 0), [b"good", b"name of the other"]
     )
@@ -130,7 +130,7 @@ def test_cut_entry_is_heard(seed: int, data: st.DataObject) -> None:
 
 @given(st.lists(st.binary(max_size=200), max_size=4))
 def test_any_bytes_are_an_entry_or_an_error(values: list[bytes]) -> None:
-    """Whatever the bytes are, reading ends, with entries or with an error."""
+    """Any bytes give either entries or an error."""
     try:
         entries, names = _FORMAT.unpack(values)
     except StoreDamagedError:
@@ -171,7 +171,7 @@ _ORIGINS = st.none() | st.builds(
     )
 )
 def test_article_records_come_back_as_they_were(record: ArticleRecord) -> None:
-    """Every field of an article's record is the same after packing and unpacking."""
+    """Every field of an article's record survives packing and unpacking."""
     assert ArticleRecord.unpack(record.pack()) == record
 
 
@@ -196,7 +196,7 @@ _NEW = st.builds(
 
 @given(st.lists(_NEW))
 def test_new_records_are_records_like_all_others(records: list[NewRecord]) -> None:
-    """However many are packed together, each comes back as the record of an article with one text."""
+    """However many are packed together, each unpacks to the record of an article with one text."""
     expected = [
         ArticleRecord(
             (new.content,),
@@ -219,7 +219,7 @@ def test_new_records_are_records_like_all_others(records: list[NewRecord]) -> No
 
 @given(st.data())
 def test_cut_article_record_is_heard(data: st.DataObject) -> None:
-    """A record that lost bytes at its end, or got some, is an error."""
+    """A record with bytes missing or added at its end is an error."""
     origin = Origin("文章.in", 3, 5, 7)
     whole = ArticleRecord((1, 2), (3,), 5, 6, 7, 9, Relation.NEAR, 1, 0, "一家报社", origin).pack()
     for damaged in (whole[: data.draw(st.integers(0, len(whole) - 1))], whole + b"\0"):
@@ -229,7 +229,7 @@ def test_cut_article_record_is_heard(data: st.DataObject) -> None:
 
 @given(_TIMES, _ORIGINS)
 def test_article_is_seen_when_its_message_came(published: int | None, origin: Origin | None) -> None:
-    """An article was seen at its message's time, else at that of its publication, else nobody knows."""
+    """It is the time of its message or else of its publication; otherwise it is unknown."""
     record = ArticleRecord((1,), (), 5, None, published, 9, None, 1, 0, "", origin)
     message = origin.timestamp_ms if origin else None
     assert record.seen_ms == (published if message is None else message)
@@ -237,7 +237,7 @@ def test_article_is_seen_when_its_message_came(published: int | None, origin: Or
 
 @given(st.lists(_U64))
 def test_keys_are_in_the_order_of_their_numbers(numbers: list[int]) -> None:
-    """Keys compare as their numbers do, one by one or many at a time."""
+    """Keys compare like their numbers, whether made one by one or together."""
     keys = keys_of(np.array(numbers, np.uint64))
     assert keys == [key_of(number) for number in numbers]
     assert sorted(keys) == [key_of(number) for number in sorted(numbers)]
@@ -245,13 +245,13 @@ def test_keys_are_in_the_order_of_their_numbers(numbers: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), _U64), max_size=8))
 def test_keys_of_a_generation_stand_together(pairs: list[tuple[int, int]]) -> None:
-    """Keys behind the prefix of their generation sort by generation, then by number."""
+    """Prefixed keys sort by generation, then by number."""
     keys = [generation_prefix(generation) + key_of(number) for generation, number in pairs]
     assert [pair for _, pair in sorted(zip(keys, pairs, strict=True))] == sorted(pairs)
 
 
 def test_rows_follow_one_another() -> None:
-    """Joined rows are the first ones, then the others."""
+    """Joined rows are those of the first followed by those of the second."""
     one, other = _rows(1, 3), _rows(2, 2)
     for first, second, both in zip(_arrays(one), _arrays(other), _arrays(one.followed_by(other)), strict=True):
         assert both.tolist() == [*first.tolist(), *second.tolist()]

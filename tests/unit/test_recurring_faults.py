@@ -1,4 +1,4 @@
-"""Promises of complaints: nothing is told more than once a period, and nothing is lost."""
+"""Recurring faults are logged at most once per period, and all are counted."""
 
 import threading
 import time
@@ -19,19 +19,19 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 
 def test_first_is_told_at_once_and_the_others_by_their_number() -> None:
-    """The line at the end of the period is that of the last one."""
+    """The line at the end of the period describes the last one."""
     complaints = RecurringFaults(_PERIOD_SECONDS)
     with capture_logs() as lines:
         for number in range(5):
             complaints.warning("input_waits", error="_TRANSPORT", detail=f"try {number}")
         assert lines[0] == {"event": "input_waits", "log_level": "warning", "error": "_TRANSPORT", "detail": "try 0"}
-        # Two lines, unless all five have taken longer than a period.
+        # Two lines, unless all five took longer than a period.
         _wait(lambda: sum(line.get("repeated", 1) for line in lines) == 5)
     assert lines[-1]["detail"] == "try 4"
 
 
 def test_what_goes_on_is_told_each_period_and_every_one_is_counted() -> None:
-    """However many come: the lines and their `repeated` add up to all of them, also from several threads."""
+    """The lines and their `repeated` add up to the number of faults, even from several threads."""
     complaints, count = RecurringFaults(_PERIOD_SECONDS), 400
 
     def complain() -> None:
@@ -46,14 +46,14 @@ def test_what_goes_on_is_told_each_period_and_every_one_is_counted() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        # Where all threads were kept waiting for a period the next line is a first one again.
+        # If all threads were delayed for a period, the next line counts as a first one again.
         _wait(lambda: sum(line.get("repeated", 1) for line in lines) == count)
         periods = (time.monotonic() - began) / _PERIOD_SECONDS
     assert 3 <= len(lines) <= periods + 2
 
 
 def test_those_that_differ_in_event_or_error_are_told_by_themselves() -> None:
-    """At once, each of them, and at the level that it was told at."""
+    """Each is logged at once, at its own level."""
     complaints = RecurringFaults(_PERIOD_SECONDS)
     with capture_logs() as lines:
         complaints.warning("input_waits", error="_TRANSPORT")
@@ -67,7 +67,7 @@ def test_those_that_differ_in_event_or_error_are_told_by_themselves() -> None:
 
 
 def test_after_a_quiet_period_the_next_one_is_a_first_one() -> None:
-    """It is told at once again, without a number."""
+    """It is logged at once again, without a number."""
     complaints = RecurringFaults(_PERIOD_SECONDS)
     with capture_logs() as lines:
         before = set(threading.enumerate())

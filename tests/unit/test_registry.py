@@ -1,6 +1,6 @@
-"""Promises of the registry's client: what passes is waited for, what does not is told, and nothing is asked twice.
+"""The registry's client waits out temporary faults, reports permanent ones, and asks for each schema only once.
 
-The registry is a server of this process that answers what a test tells it to.
+The registry is a server in this process whose answers the tests determine.
 """
 
 import json
@@ -24,13 +24,13 @@ from tests.unit.registered import AVRO, article, mock_registry, sample
 
 _SCHEMA = json.dumps({"schema": json.dumps(AVRO)})
 _UNKNOWN = json.dumps({"error_code": 40403, "message": "Schema not found"})
-_BARE = json.dumps({"error_code": 404, "message": "HTTP 404 Not Found"})  # of a path that there is not
+_BARE = json.dumps({"error_code": 404, "message": "HTTP 404 Not Found"})  # of a path that does not exist
 _TYPES = json.dumps(["JSON", "PROTOBUF", "AVRO"])
 _Reply = tuple[int, str]
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers with one reply after the other, the last one for good, and tells its types of schemas beside that."""
+    """A server that gives one reply after another, the last one forever; the list of schema types has its own reply."""
 
     replies: list[_Reply]
     types: _Reply
@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:  # the library's name
-        """Answer."""
+        """Answer the request."""
         status, text = self._reply()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _reply(self) -> _Reply:
         if self.path == "/schemas/types":
@@ -94,7 +94,7 @@ def _registry(url: str, outages: list[str] | None = None, user: str = "") -> Reg
 )
 @pytest.mark.slow
 def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
-    """Also where a proxy answers for it, or the path of the url is wrong: that says nothing about a schema."""
+    """This includes answers from a proxy and a wrong path in the URL, which say nothing about a schema."""
     outages: list[str] = []
     with _serving(reply, reply, (200, _SCHEMA), types=reply) as (url, server):
         assert _registry(url, outages).schema(7).schema_str == json.dumps(AVRO)
@@ -104,7 +104,7 @@ def test_registry_without_a_sound_answer_is_asked_again(reply: _Reply) -> None:
 
 @pytest.mark.slow
 def test_end_of_an_outage_is_told_once() -> None:
-    """By an answer, also one that says there is no such schema, or because nobody waits any more; else never."""
+    """It ends with any answer, even "no such schema", or when the wait is given up; without one nothing is reported."""
     told: list[str] = []
 
     def registry(url: str) -> Registry:
@@ -130,7 +130,7 @@ def test_end_of_an_outage_is_told_once() -> None:
 
 @pytest.mark.slow
 def test_registry_that_is_not_there_is_waited_for_until_the_end() -> None:
-    """Whoever waits is told again and again, and gives up as soon as the registry is closed."""
+    """The caller is notified repeatedly, and the wait ends as soon as the registry is closed."""
     outages: list[str] = []
     registry = _registry("http://127.0.0.1:1", outages)
     with ThreadPoolExecutor(1) as pool:
@@ -145,7 +145,7 @@ def test_registry_that_is_not_there_is_waited_for_until_the_end() -> None:
 
 
 def test_who_waits_may_raise() -> None:
-    """A service that is to stop does not wait on."""
+    """A service that is about to stop must not keep waiting."""
 
     def stop(outage: RegistryUnreachableError) -> None:
         raise KeyboardInterrupt(str(outage))
@@ -155,7 +155,7 @@ def test_who_waits_may_raise() -> None:
 
 
 def test_schema_that_is_not_there_is_told_at_once() -> None:
-    """By the registry's own code."""
+    """The registry's own error code is decisive."""
     with _serving((404, _UNKNOWN)) as (url, server), pytest.raises(UnknownSchemaError, match="Schema not found"):
         _registry(url).schema(7)
     assert len(server.asked) == 1
@@ -163,7 +163,7 @@ def test_schema_that_is_not_there_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("key", [7, "01020304-0506-0708-090a-0b0c0d0e0f10"])
 def test_path_that_a_registry_lacks_is_no_outage(key: Key) -> None:
-    """One message with a GUID, before a registry that knows none, would hold all others up for good."""
+    """Otherwise a single message with a GUID would block all others if the registry does not support GUIDs."""
     outages: list[str] = []
     with (
         _serving((404, _BARE), types=(200, _TYPES)) as (url, _),
@@ -174,14 +174,14 @@ def test_path_that_a_registry_lacks_is_no_outage(key: Key) -> None:
 
 
 def test_registry_that_has_just_come_up_is_not_taken_at_the_word_of_what_stood_for_it() -> None:
-    """Of a proxy that says 404 as long as there is none behind it."""
+    """A proxy answers 404 as long as there is no registry behind it."""
     with _serving((404, "<html>"), (200, _SCHEMA), types=(200, _TYPES)) as (url, _):
         assert _registry(url).schema(7).schema_str == json.dumps(AVRO)
 
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_refusal_ends_the_waiting(status: int) -> None:
-    """The message says which setting to look at, and no secret."""
+    """The message names the setting to check, and contains no secret."""
     reply = (status, json.dumps({"error_code": status, "message": "no"}))
     with _serving(reply) as (url, server), pytest.raises(RegistryError, match=r"basic\.auth\.user\.info") as raised:
         _registry(url, user="me:hunter2").schema(7)
@@ -190,7 +190,7 @@ def test_refusal_ends_the_waiting(status: int) -> None:
 
 
 def test_each_schema_is_asked_for_once() -> None:
-    """One that is known stays known, one that is unknown is not asked for with every message."""
+    """Known schemas are cached, and unknown ones are not requested again for every message."""
     client = mock_registry()
     value = sample(client, "avro")
     replies = [(200, _SCHEMA), (404, _UNKNOWN), (500, "")]
@@ -218,14 +218,14 @@ def test_each_schema_is_asked_for_once() -> None:
     ],
 )
 def test_properties_that_are_of_no_use_are_told_before_anything_is_sent(properties: dict[str, str], fault: str) -> None:
-    """With the name of the property, and without its value where that is a secret."""
+    """The error names the property, and omits the value if it is secret."""
     with pytest.raises(SettingsError, match=fault) as raised:
         make_client({"url": "http://127.0.0.1:1", **properties})
     assert "hunter2" not in str(raised.value)
 
 
 def test_authorities_are_the_systems_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where there is no such list a registry with TLS wants one named; one without does not."""
+    """If the system has no list of authorities, a registry with TLS requires the setting, one without does not."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nothing.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "nothing"))
     with pytest.raises(SettingsError, match=r"registry.ssl.ca.location"):
@@ -237,7 +237,7 @@ def test_authorities_are_the_systems_own(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [((), b""), ((0,), b"\0"), ((1,), b"\x02\x02"), ((1, 0), b"\x04\x02\0"), ((70,), b"\x02\x8c\x01")],
 )
 def test_frames(indexes: tuple[int, ...], tail: bytes) -> None:
-    """Magic byte 0, the id in four bytes, and for Protobuf the indexes as zigzag varints, [0] as one 0."""
+    """A frame is magic byte 0, a four-byte id and, for Protobuf, the indexes as zigzag varints, [0] as a single 0."""
     head = prefix(258, indexes)
     assert head == b"\0\0\0\x01\x02" + tail
     assert framed(head + b"value", indexed=bool(indexes)) == Frame(258, indexes, b"value")
@@ -255,6 +255,6 @@ def test_frames(indexes: tuple[int, ...], tail: bytes) -> None:
     ],
 )
 def test_what_is_no_frame(head: bytes, fault: str) -> None:
-    """Too short, of other magic, or with an id beyond those that registries give: they count in 32 bits, signed."""
+    """Too short, another magic byte, or an id beyond the signed 32 bits that registries use."""
     with pytest.raises(FrameError, match=fault):
         framed(head)

@@ -1,4 +1,4 @@
-"""Promises of what people read: differences are complete, columns align, and a terminal obeys no text from outside."""
+"""Terminal output: differences are complete, columns align, and no text from outside can control the terminal."""
 
 import re
 import unicodedata
@@ -36,7 +36,7 @@ _HOSTILE = "\x1b]0;owned\x07\x1b[31m[bold]:smile:\u202e\u061c"
 
 
 def _width(text: str) -> int:
-    """Return the cells that a text takes by Unicode's own table: two for wide and full-width characters."""
+    """Return the cells a text takes by Unicode's own table: two for wide and full-width characters."""
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text if not unicodedata.combining(one))
 
 
@@ -53,14 +53,14 @@ def _of(pieces: list[Piece], side: Side) -> str:
 
 @given(first=_TEXTS, second=_TEXTS)
 def test_pieces_give_back_both_texts(first: str, second: str) -> None:
-    """What both have and what one has alone, in order, is that text: nothing is lost and nothing is made up."""
+    """The common pieces plus those of one text, in order, are exactly that text."""
     pieces = differences(first, second)
     assert (_of(pieces, Side.FIRST), _of(pieces, Side.SECOND)) == (first, second)
     assert all(piece.text for piece in pieces)
 
 
 def test_edited_sentence_differs_in_its_characters_alone() -> None:
-    """A swapped name, a sentence left out and one put in are told as such."""
+    """A swapped name, a removed sentence and an inserted one are each shown as such."""
     first = "今天上午，石桥镇举行庙会。来了三千人。天气晴。"
     second = "今天上午，柳河镇举行庙会。天气晴。门票免费。"
     assert differences(first, second) == [
@@ -75,13 +75,13 @@ def test_edited_sentence_differs_in_its_characters_alone() -> None:
 
 
 def test_sentences_with_little_in_common_are_told_whole() -> None:
-    """Where two sentences share less than three tenths, no characters are picked out of them."""
+    """If two sentences share less than three tenths, they are shown as replaced, without common characters."""
     first, second = "春风吹过了整个村庄。", "股票今天又跌了不少。"
     assert differences(first, second) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
 
 
 def test_long_text_is_kept_short_around_its_differences() -> None:
-    """Of what both texts have only some characters beside each difference stay."""
+    """Of what both texts have, only some characters next to each difference are shown."""
     story = "".join(f"第{n}句话说的是另一件事情。" for n in range(300))
     pieces = shortened(differences(story, story[:1800] + "多出一句。" + story[1800:]), 20)
     assert [len(piece.text) for piece in pieces if piece.side is Side.BOTH] == [23, 23]
@@ -89,13 +89,13 @@ def test_long_text_is_kept_short_around_its_differences() -> None:
 
 
 def test_texts_of_a_hundred_thousand_characters_are_compared() -> None:
-    """A long text that was rewritten from end to end is told as replaced, whatever it costs to say more."""
+    """A long text rewritten from end to end is shown as replaced, without an expensive comparison."""
     first, second = "甲乙丙丁戊己庚辛" * 12_500, "子丑寅卯辰巳午未" * 12_500
     assert differences(first, second) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
 
 
 def test_differences_have_signs_where_there_are_no_colours() -> None:
-    """In a pipe what was taken away and what was added is told by signs, and equal texts in words."""
+    """In a pipe, removals and additions are marked by signs, and equal texts are reported in words."""
     shown = _printed(differences_shown("我买了十个苹果回家。", "我买了三只苹果回家。", marks=True))
     assert "我买了[-十个-]{+三只+}苹果回家。" in shown
     assert "the two texts are identical" in _printed(differences_shown("一样。", "一样。", marks=True))
@@ -103,7 +103,7 @@ def test_differences_have_signs_where_there_are_no_colours() -> None:
 
 @given(text=st.text("旱了五十 abcＡ，", max_size=40), cells=st.integers(2, 30))
 def test_fitted_text_has_its_width(text: str, cells: int) -> None:
-    """Whatever a text mixes of Chinese and others, it is cut or filled to the very cell."""
+    """Any mix of Chinese and other text is cut or padded to the exact cell."""
     shown = fitted(text, cells)
     assert _width(shown) == cells
     assert shown.startswith(text) or "…" in shown
@@ -114,13 +114,13 @@ def test_fitted_text_has_its_width(text: str, cells: int) -> None:
     [("旱了五十天的村子", "旱了五十天的… "), ("北京", "北京          "), ("旱a五十天的村子下", "旱a五十天的村…")],
 )
 def test_chinese_is_fitted_by_its_two_cells(text: str, shown: str) -> None:
-    """Fourteen cells hold six characters and an ellipsis, and one cell is left."""
+    """Fourteen cells hold six characters and an ellipsis, with one cell left over."""
     assert fitted(text, 14) == shown
     assert _width(fitted(text, 14)) == 14
 
 
 def test_terminal_obeys_no_text() -> None:
-    """Escape sequences, changes of direction and rich's markup are shown as they stand."""
+    """Escape sequences, direction marks and rich's markup are shown literally."""
     assert escape_control(_HOSTILE) == "␛]0;owned␇␛[31m[bold]:smile:��"
     decision = DecisionAnswer(
         decision="unique", id=_HOSTILE, title=_HOSTILE, output=MessageLocation(topic="t", partition=0, offset=0)
@@ -172,13 +172,13 @@ def _cluster(source: str) -> ClusterAnswer:
 
 
 def test_line_breaks_in_names_break_no_line() -> None:
-    """A value is of several lines where we make them, not where its words have some."""
+    """Only our own line breaks separate lines, not those within a value."""
     row = next(line for line in _printed(cluster_shown(_cluster("雁南\n都市报"))).splitlines() if "sources" in line)
     assert "雁南␊都市报 2" in row
 
 
 def test_columns_align_whatever_is_in_them() -> None:
-    """In a table with Chinese and Latin text each column begins at the same cell in each row."""
+    """In a table of Chinese and Latin text, each column starts at the same cell in every row."""
     lines = _printed(cluster_shown(_cluster("雁南都市报"))).splitlines()
     rows = [line for line in lines if line.startswith("2026-10-15 18:53:47")]
     assert len(rows) == 3
@@ -190,7 +190,7 @@ def test_columns_align_whatever_is_in_them() -> None:
 
 @pytest.mark.parametrize("width", [120, 80, 60, 40])
 def test_cluster_suits_the_terminal(width: int) -> None:
-    """No line is wider, no time, relation or number is folded or cut, and columns that are left out are named."""
+    """No line exceeds the width, no time, relation or number is wrapped or cut, and omitted columns are named."""
     shown = _printed(cluster_shown(_cluster("雁南都市报")), width)
     lines = shown.splitlines()
     assert max(map(_width, lines)) <= width
@@ -206,7 +206,7 @@ def test_cluster_suits_the_terminal(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1 << 20, 80])
 def test_id_is_cut_in_its_middle_where_there_is_no_room(width: int) -> None:
-    """Two ids that differ in their ends stay apart on a terminal, and a pipe has them whole."""
+    """Two ids with different ends stay distinguishable on a terminal, and a pipe has them whole."""
     ids = [f"https://news.example/2026/10/15/一篇文章的很长的标识/{number}.html" for number in (1, 2)]
     cluster = _cluster("晚报")
     members = [member.model_copy(update={"id": name}) for member, name in zip(cluster.members, ids, strict=False)]
@@ -220,7 +220,7 @@ def test_id_is_cut_in_its_middle_where_there_is_no_room(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1 << 20, 84, 80, 64, 50, 20])
 def test_fingerprints_and_names_are_never_cut(width: int) -> None:
-    """However narrow the terminal: digits and names are whole, and the marks stand below the bits that differ."""
+    """Digits and names are whole at any width, and the marks are below the differing bits."""
     names, fingerprints = ("news-001.replaced_characters", "第二篇"), ("cf0f5dfc09fd47f9", "cb8d5dfc09ff4ff9")
     lines = _printed(measures_shown(_measures(fingerprints), names), width).splitlines()
     assert max(map(_width, lines)) <= max(width, 20)
@@ -240,7 +240,7 @@ def test_fingerprints_and_names_are_never_cut(width: int) -> None:
 
 
 def test_words_are_told_under_names_that_fit() -> None:
-    """Where two long names leave no room for words, the columns are called the first and the second."""
+    """If two long names leave no room for words, the columns are named the first and the second."""
     names = "第一篇文章的名称很长很长很长很长", "another-article-with-a-long-name"
     wide, narrow = (_printed(measures_shown(_measures(("0" * 16, "0" * 16)), names), width) for width in (160, 70))
     assert re.search(rf"word +{names[0]} +{names[1]}", wide)
@@ -267,7 +267,7 @@ def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
 
 
 def test_disagreement_is_told_with_both_decisions() -> None:
-    """Its kind, the article, what is in force and what the shadow says, with the numbers of a link."""
+    """It shows the kind, the article, the decision in force and the shadow's, with the numbers of a link."""
     unique = dict.fromkeys(SideAnswer.model_fields) | {"decision": "unique"}
     near = {"decision": "duplicate", "relation": "near", "duplicate_of": "n-3", "jaccard": 0.512, "hamming": 3}
     told = {"id": "n-17", "disagreement": "duplicate", "source": "石桥网", "decided_at": "2026-11-23T01:18:40.625Z"}
@@ -279,7 +279,7 @@ def test_disagreement_is_told_with_both_decisions() -> None:
 
 
 def test_similar_articles_are_in_columns_too() -> None:
-    """A text that is like two articles has a row for each; what is no copy is called so."""
+    """A text similar to two articles gives a row for each; one that is not a copy is labelled so."""
     articles = [
         SimilarAnswer(
             id=name,
@@ -303,5 +303,5 @@ def test_similar_articles_are_in_columns_too() -> None:
 
 
 def test_bars_are_as_long_as_their_shares() -> None:
-    """A half of eight cells is four, an eighth of a cell is seen, and what is not nothing has a bar."""
+    """Half of eight cells is four, an eighth of a cell is visible, and any non-zero share has a bar."""
     assert [bar(share, 8).plain for share in (1.0, 0.5, 9 / 64, 0.0001)] == ["█" * 8, "████", "█▏", "▏"]

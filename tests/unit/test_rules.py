@@ -1,4 +1,4 @@
-"""The rules as files: what they name exists, and each alert is explained, tested, and told how to mend."""
+"""The rule files: their names exist, and each alert is explained, tested, and says how to fix the cause."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def _of_name(rule: Rule) -> str:
 
 
 def test_names_are_unique() -> None:
-    """No two rules have a name, no two groups of rules have one."""
+    """Names of rules are unique, and so are those of rule groups."""
     names = [rule.name for rule in all_rules()]
     groups = [group["name"] for file in RULES for group in yaml.safe_load(file.read_text("utf-8"))["groups"]]
     assert len({*names}) == len(names)
@@ -37,7 +37,7 @@ def test_no_rule_names_a_metric_that_does_not_exist(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", _ALERTS, ids=_of_name)
 def test_each_alert_says_what_it_is_and_where_to_read_on(rule: Rule) -> None:
-    """Severity, summary and description, and the address of a section of the runbook with the same severity."""
+    """Severity, summary and description, and a link to a runbook section with the same severity."""
     assert re.fullmatch(r"StreamDedup[A-Z]\w+", rule.name)
     assert rule.labels == {"severity": rule.labels["severity"]}
     assert rule.labels["severity"] in {"critical", "warning"}
@@ -50,12 +50,12 @@ def test_each_alert_says_what_it_is_and_where_to_read_on(rule: Rule) -> None:
 
 
 def test_the_runbook_has_no_section_too_many() -> None:
-    """Each of its sections is that of an alert, in the order of the alerts."""
+    """Each section belongs to an alert, in the order of the alerts."""
     assert [*_sections()] == [rule.name for rule in _ALERTS]
 
 
 def test_panels_that_the_runbook_names_exist() -> None:
-    """What stands in italics is a dashboard or a panel."""
+    """Each name in italics is that of a dashboard or a panel."""
     folder = _RUNBOOK.parent / "grafana" / "dashboards"
     texts = "".join(file.read_text("utf-8") for file in folder.iterdir())
     titles = set(re.findall(r'"title": "([^"]+)"', texts)) | {
@@ -71,7 +71,7 @@ def test_panels_that_the_runbook_names_exist() -> None:
 
 
 def test_each_alert_has_a_story_in_which_it_fires_and_in_which_it_does_not() -> None:
-    """Every alert is among those that fire at a time of a story, and not at an earlier time of it."""
+    """Every alert fires at some time of a test scenario, and does not fire at an earlier time of it."""
     shown: set[str] = set()
     for file in TESTS:
         for story in yaml.safe_load(file.read_text("utf-8"))["tests"]:
@@ -88,7 +88,7 @@ def _alerts(samples: list[dict[str, str]]) -> set[str]:
 
 
 def test_stories_evaluate_groups_in_their_order() -> None:
-    """What is recorded is there when alerts ask for it: promtool takes any order, unless it is told one."""
+    """Recorded series must exist before alerts use them; promtool uses any order unless one is given."""
     groups = [group["name"] for file in reversed(RULES) for group in yaml.safe_load(file.read_text("utf-8"))["groups"]]
     assert [file.name for file in reversed(RULES)] == ["recording.yaml", "alerts.yaml"]
     for file in TESTS:
@@ -96,7 +96,7 @@ def test_stories_evaluate_groups_in_their_order() -> None:
 
 
 def test_hurried_rules_have_shorter_times_and_the_same_thresholds() -> None:
-    """Ranges, offsets and what an alert waits for are divided; numbers of seconds in an expression stay."""
+    """Ranges, offsets and waiting times are divided; seconds as numbers in an expression are not."""
     rule = {"alert": "A", "expr": "max_over_time(m[1h30m] offset 1d) > 300 and m[5m:30s] < 2 * 3600", "for": "2m"}
     (group,) = with_times_shortened({"groups": [{"name": "g", "interval": "5m", "rules": [rule]}]}, 60)["groups"]
     (changed,) = group["rules"]
@@ -106,7 +106,7 @@ def test_hurried_rules_have_shorter_times_and_the_same_thresholds() -> None:
 
 
 def test_config_for_a_test_scrapes_its_targets_alone(tmp_path: Path) -> None:
-    """Targets and intervals are others, the jobs and the rules those of the shipped configuration."""
+    """Targets and intervals differ; jobs and rules are those of the shipped configuration."""
     written = yaml.safe_load(write_config(tmp_path, ["127.0.0.1:1"], interval=0.5).read_text("utf-8"))
     shipped = yaml.safe_load(CONFIG.read_text("utf-8"))
     assert [job["job_name"] for job in written["scrape_configs"]] == [

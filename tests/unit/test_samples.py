@@ -1,6 +1,6 @@
-"""Promises of the demo's sample stream: its counts, its labels, and that the texts bear the labels out.
+"""The demo's sample stream: its counts, its labels, and texts that justify the labels.
 
-Knows the stream alone; nothing of the service that judges it.
+Knows the stream; does not know the service that judges it.
 """
 
 import json
@@ -83,13 +83,13 @@ def _containment(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def test_same_seed_gives_the_same_stream() -> None:
-    """The stream depends on its seed alone."""
+    """The stream depends only on its seed."""
     assert sample_stream(20) == list(_stream(20))
     assert sample_stream(21) != list(_stream(20))
 
 
 def test_stream_is_large_and_varied() -> None:
-    """There are at least 400 messages, at least 180 reposts, and at least 14 kinds of reposts."""
+    """At least 400 messages, at least 180 reposts, and at least 14 kinds of reposts."""
     kinds = Counter(sample.kind for sample in _stream())
     assert kinds.total() >= 400
     assert sum(kinds[name] for name in _OPERATOR_NAMES) >= 180
@@ -98,7 +98,7 @@ def test_stream_is_large_and_varied() -> None:
 
 
 def test_hand_written_texts_have_the_promised_numbers() -> None:
-    """There are 75 news articles, 5 mixed ones, 35 posts, 15 English articles and 4 event pairs or more."""
+    """75 news articles, 5 mixed ones, 35 posts, 15 English articles and at least 4 event pairs."""
     counts = Counter(text.id.partition("-")[0] for text in base_texts())
     assert counts["news"] >= 75
     assert counts["mixed"] >= 5
@@ -121,19 +121,19 @@ def test_hand_written_texts_have_realistic_lengths() -> None:
 
 
 def test_every_hand_written_text_is_in_the_stream() -> None:
-    """Each text arrives once at first hand, unchanged."""
+    """Each text arrives once as an original, unchanged."""
     bodies = Counter(fields["body"] for sample, fields in _sound() if sample.kind in _FIRST_HAND)
     assert all(bodies[text.body] == 1 for text in base_texts())
 
 
 def test_ids_are_unique_but_for_redeliveries() -> None:
-    """No two messages share an id, except that a redelivery has the id of what it repeats."""
+    """Only a redelivery has the id of another message, the one that it repeats."""
     ids = Counter(sample.id for sample in _stream() if sample.id and sample.kind != "redelivery")
     assert set(ids.values()) == {1}
 
 
 def test_urls_are_unique_but_for_redeliveries() -> None:
-    """No two articles share a URL, so that none is taken for a new text of another."""
+    """No two articles share a URL, so none counts as a new text of another."""
     sound = [(sample, fields) for seed in (20, 21) for sample, fields in _sound(seed) if sample.kind != "redelivery"]
     urls = Counter(fields["url"] for _, fields in sound if "url" in fields)
     assert set(urls.values()) == {1}
@@ -141,7 +141,7 @@ def test_urls_are_unique_but_for_redeliveries() -> None:
 
 
 def test_tombstone_names_an_article_that_never_was() -> None:
-    """The message without a value has a key, which is no article's id."""
+    """The key of the message without a value is not the id of any article."""
     (tombstone,) = [sample for sample in _stream() if sample.value is None]
     assert tombstone.key is not None
     assert tombstone.key.decode() not in {sample.id for sample in _stream()}
@@ -159,20 +159,20 @@ def test_sound_messages_are_articles_with_their_label_s_id() -> None:
 
 
 def test_some_articles_lack_an_id_or_a_url() -> None:
-    """One article is named by its URL alone, and one by nothing."""
+    """One article is identified only by its URL, and one by neither."""
     nameless = [("url" in fields, sample.kind) for sample, fields in _sound() if sample.id is None]
     assert sorted(nameless) == [(False, "original"), (True, "original")]
 
 
 def test_some_messages_have_unknown_fields_and_some_no_key() -> None:
-    """Readers must bear fields that they do not know, and messages without a key."""
+    """Readers must cope with unknown fields and messages without a key."""
     known = {"id", "title", "body", "url", "source", "published_at"}
     assert 50 <= sum(bool(set(fields) - known) for _, fields in _sound()) <= 250
     assert 50 <= sum(sample.key is None for sample in _stream()) <= 200
 
 
 def test_times_are_written_in_every_way_and_lie_within_three_days() -> None:
-    """Times are ISO 8601 with an offset or Z, epoch seconds and epoch milliseconds, all within 72 hours."""
+    """ISO 8601 with an offset or Z, epoch seconds and epoch milliseconds, all within 72 hours."""
     written = [fields["published_at"] for _, fields in _sound()]
     moments = [_moment(time) for time in written]
     ways = Counter(time[-6:] if isinstance(time, str) else f"{len(str(time))} digits" for time in written)
@@ -196,7 +196,7 @@ def test_reposts_follow_their_originals() -> None:
 
 
 def test_messages_arrive_nearly_in_the_order_of_their_times() -> None:
-    """But for redeliveries, no message arrives more than three minutes after a later one."""
+    """Except for redeliveries, no message arrives more than three minutes after a later one."""
     latest = datetime.fromtimestamp(0, UTC)
     for sample, fields in _sound():
         moment = _moment(fields["published_at"])
@@ -205,7 +205,7 @@ def test_messages_arrive_nearly_in_the_order_of_their_times() -> None:
 
 
 def test_redeliveries_repeat_an_earlier_message_to_the_byte() -> None:
-    """A redelivery has the key and the value of an earlier message."""
+    """A redelivery has the key and value of an earlier message."""
     seen: dict[str | None, tuple[bytes | None, bytes | None]] = {}
     redelivered = 0
     for sample in _stream():
@@ -217,7 +217,7 @@ def test_redeliveries_repeat_an_earlier_message_to_the_byte() -> None:
 
 
 def test_every_repost_but_the_verbatim_changes_its_original() -> None:
-    """An operator changes the title or the body; the verbatim copy changes neither."""
+    """Every operator but the verbatim copy changes the title or the body."""
     texts = {sample.id: (fields["title"], fields["body"]) for sample, fields in _sound() if sample.kind != "redelivery"}
     for sample, fields in _sound():
         if sample.kind in _OPERATOR_NAMES:
@@ -227,7 +227,7 @@ def test_every_repost_but_the_verbatim_changes_its_original() -> None:
 
 @pytest.mark.parametrize("seed", [20, 21])
 def test_every_repost_shares_three_fifths_with_its_original(seed: int) -> None:
-    """Of the smaller set of 5-grams, a repost and its original share at least 0.6."""
+    """A repost shares at least 0.6 of the smaller set of 5-grams with its original."""
     bodies = {sample.id: fields["body"] for sample, fields in _sound(seed)}
     for sample, fields in _sound(seed):
         if sample.repost_of:
@@ -236,14 +236,14 @@ def test_every_repost_shares_three_fifths_with_its_original(seed: int) -> None:
 
 
 def test_first_hand_texts_are_no_copies_of_one_another() -> None:
-    """Two texts at first hand have a Jaccard of 5-grams below 0.5; two bulletins, below 0.9."""
+    """Two originals have a Jaccard of 5-grams below 0.5; two bulletins, below 0.9."""
     for (one, grams), (other, other_grams) in combinations(_first_hand(), 2):
         limit = 0.9 if one.kind == other.kind == "bulletin" else 0.5
         assert _jaccard(grams, other_grams) < limit, (one.id, other.id)
 
 
 def test_no_first_hand_text_stands_in_an_earlier_message() -> None:
-    """Reposts quote only what has arrived before, so an original finds less than a tenth of itself."""
+    """Reposts quote only what arrived before, so less than a tenth of an original occurs in an earlier message."""
     earlier: list[frozenset[str]] = []
     for sample, fields in _sound():
         grams = _grams(fields["body"])
@@ -253,7 +253,7 @@ def test_no_first_hand_text_stands_in_an_earlier_message() -> None:
 
 
 def test_bulletins_of_a_template_differ_in_five_numbers() -> None:
-    """There are 6 templates or more with 6 to 8 bulletins, which differ pairwise in at least 5 numbers."""
+    """There are at least 6 templates with 6 to 8 bulletins each, which differ pairwise in at least 5 numbers."""
     bulletins: dict[str, list[Counter[str]]] = defaultdict(list)
     for sample, fields in _sound():
         if sample.kind == "bulletin" and sample.id:
@@ -266,14 +266,14 @@ def test_bulletins_of_a_template_differ_in_five_numbers() -> None:
 
 
 def test_broken_messages_carry_their_reason() -> None:
-    """Each way to be broken occurs, and only broken messages have a reason."""
+    """Each kind of fault occurs, and only broken messages have a reason."""
     reasons = Counter(sample.dead_reason for sample in _stream() if sample.kind == "broken")
     assert reasons == _REASONS
     assert all(sample.dead_reason is None for sample in _stream() if sample.kind != "broken")
 
 
 def test_broken_messages_are_broken_as_labelled() -> None:
-    """The value of each broken message shows what its reason says."""
+    """Each broken message has the fault given by its reason."""
     broken: dict[str, list[bytes | None]] = defaultdict(list)
     for sample in _stream():
         if sample.dead_reason:
@@ -296,7 +296,7 @@ def test_broken_messages_are_broken_as_labelled() -> None:
 
 
 def test_command_writes_the_sound_articles_and_prints_the_counts(tmp_path: Path) -> None:
-    """The command's file holds each sound message on a line, in order; its output counts every kind."""
+    """The file has each unbroken message on a line, in order; the output counts every kind."""
     out = tmp_path / "samples.jsonl"
     command = [sys.executable, "-m", "deploy.demo.samples", "--out", str(out)]
     printed = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout

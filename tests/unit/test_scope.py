@@ -1,4 +1,4 @@
-"""Promises of scopes: names never meet, a scope is a number, and keys of other scopes are other keys."""
+"""Scopes: names are unambiguous, a scope is a number, and keys differ between scopes."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _MAKERS: list[Callable[[str, str], Article | Withdrawal]] = [
 
 @given(_NAMES, _NAMES)
 def test_names_never_meet(one: tuple[str, str], other: tuple[str, str]) -> None:
-    """Two articles have one name only where both scope and id are the same; either is read back from it."""
+    """Two names are equal only if both scope and id are; both can be recovered from a name."""
     assert (name_of(*one) == name_of(*other)) == (one == other)
     assert (scope_of(name_of(*one)), id_of(name_of(*one))) == one
 
@@ -39,7 +39,7 @@ def test_without_a_scope_the_name_is_the_id() -> None:
 
 
 def test_scope_is_64_bits_of_blake2b() -> None:
-    """The number is that of a hash which nobody can make collide at will."""
+    """The number comes from a hash for which nobody can easily construct collisions."""
     assert scope_hash("租户") == int(blake2b("租户".encode(), digest_size=8).hexdigest(), 16)
 
 
@@ -62,13 +62,13 @@ def test_scope_is_64_bits_of_blake2b() -> None:
 def test_what_could_be_mistaken_is_refused(
     make: Callable[[str, str], Article | Withdrawal], scope: str, name: str, said: str
 ) -> None:
-    """A scope or an id which holds the separator, or is too long, is a ValueError that says so."""
+    """A scope or id that contains the separator or is too long is a ValueError that says so."""
     with pytest.raises(ValueError, match=re.escape(said)):
         make(scope, name)
 
 
 def test_a_url_is_another_one_in_another_scope() -> None:
-    """The same URL has another hash in each scope, and that which it always had where there is none."""
+    """A URL has a different hash in each scope, and without a scope its plain one."""
     url = "https://u.example/1"
     hashes = {url_hash(url, scope) for scope in ("", "甲", "乙")}
     assert len(hashes) == 3
@@ -77,7 +77,7 @@ def test_a_url_is_another_one_in_another_scope() -> None:
 
 
 def test_keys_of_another_scope_are_other_keys() -> None:
-    """A key is XORed with the scope's number: one text has other keys in each, and two texts never the same in one."""
+    """Keys are XORed with the scope's number: they differ between scopes, and stay distinct within a scope."""
     scopes = np.array([0, scope_hash("甲"), scope_hash("乙")], np.uint64)
     keys = np.array([[5 << 32 | 77, 5 << 32 | 78]] * 3, np.uint64)
     expected = [[(5 << 32 | 77) ^ scope, (5 << 32 | 78) ^ scope] for scope in scopes.tolist()]
@@ -86,7 +86,7 @@ def test_keys_of_another_scope_are_other_keys() -> None:
 
 
 def test_an_entry_stands_under_the_keys_that_its_scope_looks_up() -> None:
-    """Keys of entries that are stored, and those of articles that look them up, are masked alike."""
+    """Stored entries' keys and looked-up keys are masked in the same way."""
     own, scopes = np.array([[1, 2], [3, 4]], np.uint64), np.array([0, scope_hash("甲")], np.uint64)
     keys = BatchKeys.same(own, np.ones((2, 2), np.bool_)).masked(scopes)
     assert keys.own.tolist() == masked(own, scopes).tolist()
@@ -94,13 +94,13 @@ def test_an_entry_stands_under_the_keys_that_its_scope_looks_up() -> None:
 
 
 def test_without_scopes_keys_are_as_they_are() -> None:
-    """Where no article has a scope nothing is computed: the keys are the same object."""
+    """If no article has a scope, nothing is computed: the keys are the same object."""
     keys = BatchKeys.same(np.array([[1, 2], [3, 4]], np.uint64), np.ones((2, 2), np.bool_))
     assert keys.masked(np.zeros(2, np.uint64)) is keys
 
 
 def test_masks_go_with_their_articles() -> None:
-    """Own and looked-up keys of each article are XORed with its own mask."""
+    """An article's own keys and the keys it looks up are XORed with its own mask."""
     own, used = np.array([[1, 2], [3, 4]], np.uint64), np.array([[True, False], [True, True]])
     keys = BatchKeys(own, used, np.array([0, 1, 4]), np.array([1, 3, 4, 9], np.uint64)).masked(
         np.array([0, 16], np.uint64)
@@ -110,7 +110,7 @@ def test_masks_go_with_their_articles() -> None:
 
 
 def test_what_is_told_names_the_scope_only_where_there_is_one() -> None:
-    """Links, announcements and clusters of a scope have a field more than others, and ids in them have no scope."""
+    """With a scope, links, announcements and clusters have one more field; their ids do not include the scope."""
     link = Link("a", "a", Relation.NEAR, 0.9, 0.9, 3, Source.LANDMARK)
 
     def told(scope: str) -> list[dict[str, object]]:

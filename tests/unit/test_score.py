@@ -1,4 +1,4 @@
-"""The benchmark's scorer against a case small enough to score by hand."""
+"""The benchmark's scorer on a case small enough to score by hand."""
 
 from tests.benchmarks.score import Clusters, overlap, score
 
@@ -15,7 +15,7 @@ def test_links_are_followed_through_chains() -> None:
 
 
 def test_recall_and_precision_of_a_case_worked_by_hand() -> None:
-    """Of three reposts two are found; of three links the one between unlike texts is wrong."""
+    """Two of three reposts are found; of three links, the one between unrelated texts is wrong."""
     truth = [
         {"id": "b", "repost_of": "a", "kind": "boiler"},
         {"id": "d", "repost_of": "a", "kind": "verbatim"},
@@ -28,7 +28,7 @@ def test_recall_and_precision_of_a_case_worked_by_hand() -> None:
 
 
 def test_overlap_is_that_of_exact_sets() -> None:
-    """Containment is counted over the character 5-grams of both texts."""
+    """Containment is computed from the character 5-grams of both texts."""
     letters = [character for character in _STORY if character.isalnum()]
     story = {"".join(letters[i : i + 5]) for i in range(len(letters) - 4)}
     prefixed = ["转", "载", *letters]

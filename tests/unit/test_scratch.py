@@ -1,4 +1,4 @@
-"""Promises of temporary directories: gone with their process or with the next one, and nobody else's are touched."""
+"""Temporary directories are removed with their process or by the next one, and nobody else's are touched."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ typer.run(lambda: run_reporting_errors(work))
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place for temporary files that is this test's alone, in which no directory counts as just made."""
+    """Return a temporary folder for this test alone, where no directory counts as just created."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(module, "_YOUNG_SECONDS", 0.0)
@@ -49,7 +49,7 @@ def _ended(number: int) -> tuple[Path, int]:
 
 
 def test_directory_is_gone_after_its_use(temporary: Path) -> None:
-    """Cleaning up twice, as a command does that is closed twice, does no harm."""
+    """Cleaning up twice, as when a command is closed twice, does no harm."""
     scratch = Scratch("trial")
     (Path(scratch.name) / "file").touch()
     scratch.cleanup()
@@ -59,13 +59,13 @@ def test_directory_is_gone_after_its_use(temporary: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_command_ended_by_a_signal_leaves_none(temporary: Path, number: signal.Signals) -> None:
-    """A command that is doing its work when it is asked to end cleans up, and has the exit code of its signal."""
+    """A command interrupted while working cleans up and exits with the code of the signal."""
     _, code = _ended(number)
     assert (code, list(temporary.iterdir())) == (128 + number, [])
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(temporary: Path) -> None:
-    """Of its own purpose only."""
+    """This applies only to directories of the same purpose."""
     folder, _ = _ended(signal.SIGKILL)
     (folder / "deep").mkdir()
     (folder / "deep" / "file").touch()
@@ -76,7 +76,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(temporary: Path) -> N
 
 
 def test_directory_of_ones_own_choice(temporary: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is made there, and what is left there, is none of the temporary files; whoever wants to remove it can."""
+    """A directory chosen by the caller is not treated as temporary; the caller may remove it."""
     chosen = tmp_path_factory.mktemp("chosen")
     left = [place / "stream-dedup-trial-left" for place in (temporary, chosen)]
     for folder in left:
@@ -90,7 +90,7 @@ def test_directory_of_ones_own_choice(temporary: Path, tmp_path_factory: pytest.
 
 
 def test_directory_in_use_is_left() -> None:
-    """By this process or by another one."""
+    """This holds whether this process or another one uses it."""
     with Scratch("trial") as first, Scratch("trial") as second:
         assert Path(first).is_dir()
         assert Path(second).is_dir()
@@ -98,7 +98,7 @@ def test_directory_in_use_is_left() -> None:
 
 @pytest.mark.parametrize("kind", ["young", "foreign", "link", "file"])
 def test_what_may_be_another_ones_is_left(temporary: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """One that may not be locked yet, another user's, a link to a directory elsewhere, a file of such a name."""
+    """Not yet lockable, owned by another user, a link to elsewhere, or a file with such a name."""
     target = temporary / "stream-dedup-trial-x"
     elsewhere = temporary / "elsewhere"
     elsewhere.mkdir()

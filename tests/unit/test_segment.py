@@ -1,4 +1,4 @@
-"""Promises of the segmenters: one dictionary, the user's words whole, no character lost."""
+"""Segmenters share one dictionary, keep the user's words whole, and lose no character."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,14 +25,14 @@ def _cut(cut: Segmenter, text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def cuts() -> dict[SegmenterName, Segmenter]:
-    """All segmenters without the hidden Markov model, with one user word."""
+    """Return all segmenters without the hidden Markov model, with one user word."""
     words = (UserWord(_COINED, None, "n"),)
     return {name: segmenter(name, words, hmm=False) for name in _SEGMENTERS}
 
 
 @pytest.fixture
 def fingerprinter_with(tmp_path: Path) -> Callable[[bytes], Fingerprinter]:
-    """A maker of fingerprinters from the bytes of a user dictionary."""
+    """Return a function that makes a fingerprinter from the bytes of a user dictionary."""
 
     def make(dictionary: bytes) -> Fingerprinter:
         path = tmp_path / "words.txt"
@@ -46,7 +46,7 @@ def fingerprinter_with(tmp_path: Path) -> Callable[[bytes], Fingerprinter]:
 def test_others_cut_as_jieba_does_without_the_hidden_markov_model(
     name: SegmenterName, cuts: dict[SegmenterName, Segmenter], fingerprinter: Fingerprinter, bodies: list[str]
 ) -> None:
-    """On every hand-written article the Rust segmenter and the compiled one give the words of jieba itself."""
+    """On every hand-written article, the Rust segmenter and the compiled one give the words of jieba itself."""
     for body in bodies:
         text = fingerprinter.normal(body).text
         assert _cut(cuts[name], text) == _cut(cuts["jieba"], text)
@@ -54,7 +54,7 @@ def test_others_cut_as_jieba_does_without_the_hidden_markov_model(
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 def test_a_batch_has_the_words_of_each_text(name: SegmenterName, cuts: dict[SegmenterName, Segmenter]) -> None:
-    """Texts that are cut together have the words that each has by itself, the empty ones none."""
+    """Texts segmented together have the same words as each by itself, and empty texts have none."""
     texts = ["", "网球拍卖会", "", "天气，预报", "\r\n", ""]
     words = cuts[name](Texts.of_strings(texts))
     assert [words.of(i) for i in range(len(texts))] == [_cut(cuts[name], text) for text in texts]
@@ -66,7 +66,7 @@ def test_a_batch_has_the_words_of_each_text(name: SegmenterName, cuts: dict[Segm
 def test_words_put_together_are_the_text(
     name: SegmenterName, cuts: dict[SegmenterName, Segmenter], fingerprinter: Fingerprinter, bodies: list[str]
 ) -> None:
-    """No character of an article is lost or added by cutting it."""
+    """Segmenting loses and adds no character of an article."""
     for body in bodies:
         text = fingerprinter.normal(body).text
         assert "".join(_cut(cuts[name], text)) == text
@@ -75,13 +75,13 @@ def test_words_put_together_are_the_text(
 @pytest.mark.parametrize("name", _SEGMENTERS)
 @given(text=st.text(st.sampled_from("中国人民的石桥ab12 .,%+#&\n，。👍é\u3000"), max_size=30))
 def test_words_put_together_are_any_text(name: SegmenterName, cuts: dict[SegmenterName, Segmenter], text: str) -> None:
-    """The same for random text of Han, Latin, digits, punctuation and blanks."""
+    """The same holds for random Han, Latin, digits, punctuation and whitespace."""
     assert "".join(_cut(cuts[name], text)) == text
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName, Segmenter]) -> None:
-    """A word of the user dictionary is never cut, though its parts are words."""
+    """A word of the user dictionary is never split, even if its parts are words."""
     assert _COINED in _cut(cuts[name], f"记者从{_COINED}获悉")
     assert _COINED not in _cut(segmenter(name, (), hmm=False), f"记者从{_COINED}获悉")
 
@@ -90,7 +90,7 @@ def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName
 def test_words_without_frequency_are_as_likely_as_jieba_has_them(
     name: SegmenterName, fingerprinter: Fingerprinter, bodies: list[str], tmp_path: Path
 ) -> None:
-    """Just likely enough to be no longer split, so that texts which hold none of them are cut as before."""
+    """They are just likely enough not to be split, so texts without them are cut as before."""
     chance = Random(1)
     rare = ["".join(chr(chance.randrange(0x9000, 0x9FA0)) for _ in range(4)) for _ in range(300)]
     listed = [_COINED, "获悉公司", *rare, "在线教育平台"]
@@ -107,7 +107,7 @@ def test_words_without_frequency_are_as_likely_as_jieba_has_them(
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 def test_engine_settings_choose_the_segmenter(name: SegmenterName, tmp_path: Path) -> None:
-    """The setting text.segmenter names the segmenter, and either takes the user dictionary."""
+    """The setting text.segmenter selects the segmenter, and both accept the user dictionary."""
     path = tmp_path / "words.txt"
     path.write_text(f"{_COINED} 5000 nt\n", encoding="utf-8")
     settings = EngineSettings.model_validate({"text": {"segmenter": name, "user_dictionary": path}})
@@ -150,7 +150,7 @@ def test_frequency_that_is_no_number_is_not_taken_for_a_tag(tmp_path: Path) -> N
 
 
 def test_user_dictionary_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    """A dictionary in GBK is refused by its name."""
+    """A dictionary in GBK is refused, and the error names it."""
     path = tmp_path / "words.txt"
     path.write_bytes("云栈 300 n\n".encode("gbk"))
     with pytest.raises(ValueError, match=r"words\.txt"):
@@ -169,7 +169,7 @@ def test_user_dictionary_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 def test_user_words_are_matched_in_their_normal_form(
     entry: str, text: str, word: str, fingerprinter_with: Callable[[bytes], Fingerprinter]
 ) -> None:
-    """A user word in capitals, traditional or full-width characters is kept whole in articles, which are normal."""
+    """User words in capitals, traditional or full-width characters are kept whole in articles, which are normalised."""
     fingerprinter = fingerprinter_with(f"{entry} 5000 n\n".encode())
     assert word in fingerprinter.words(text)
 
@@ -177,6 +177,6 @@ def test_user_words_are_matched_in_their_normal_form(
 def test_byte_order_mark_does_not_spoil_the_first_user_word(
     fingerprinter_with: Callable[[bytes], Fingerprinter],
 ) -> None:
-    """The first word of a dictionary that Windows saved with a byte order mark is kept whole."""
+    """The first word of a dictionary saved with a byte order mark, as by Windows, is kept whole."""
     fingerprinter = fingerprinter_with(f"{_COINED} 5000 n\n".encode("utf-8-sig"))
     assert _COINED in fingerprinter.words(f"昨天{_COINED}发布公告")

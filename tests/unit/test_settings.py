@@ -1,4 +1,4 @@
-"""Promises of the settings: who has the last word, and that a fault is told with its name, value and bound."""
+"""Settings: precedence of their sources, and faults reported with name, value and bound."""
 
 import sys
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str |
 
 
 def test_precedence_is_defaults_file_environment_flags(tmp_path: Path) -> None:
-    """Each layer overrides those before it, setting by setting."""
+    """Each source overrides those before it, setting by setting."""
     file = _toml(tmp_path, "[commit]\narticles = 11\ninterval_ms = 12\ndeadline_seconds = 13.5\n")
     environment = {"STREAM_DEDUP_COMMIT__INTERVAL_MS": "22", "STREAM_DEDUP_COMMIT__DEADLINE_SECONDS": "23.5"}
     settings = load_settings(file, environment, ["commit.deadline_seconds=33.5"])
@@ -59,14 +59,14 @@ def test_environment_reaches_nested_groups() -> None:
 
 
 def test_lists_may_be_written_with_commas() -> None:
-    """The environment and flags hold text: commas part the items of a list."""
+    """In the environment and in flags, commas separate the items of a list."""
     settings = load_settings(flags=["input.topics=a, b", "verify.duplicates=exact,near"])
     assert settings.input.topics == ["a", "b"]
     assert settings.verify.duplicates == [Relation.EXACT, Relation.NEAR]
 
 
 def test_kafka_properties_come_from_every_layer(tmp_path: Path) -> None:
-    """In the file quoted or not, in the environment with underscores, as flags: names have dots in the end."""
+    """Quoted or not in the file, with underscores in the environment, or as flags: all become dotted names."""
     file = _toml(
         tmp_path,
         '[kafka]\nsecurity.protocol = "ssl"\n"ssl.ca.location" = "ca.pem"\nconsumer.fetch.wait.max.ms = 50\n'
@@ -91,13 +91,13 @@ def test_kafka_properties_come_from_every_layer(tmp_path: Path) -> None:
 
 
 def test_lists_are_properties_with_commas(tmp_path: Path) -> None:
-    """Several brokers may stand in a list of the file."""
+    """In the file, several brokers may be a list."""
     file = _toml(tmp_path, '[kafka]\n"bootstrap.servers" = ["a:1", "b:2"]\n')
     assert load_settings(file, {}).kafka["bootstrap.servers"] == "a:1,b:2"
 
 
 def test_broker_has_a_default() -> None:
-    """Without any properties the broker is the one of this machine."""
+    """Without any properties, the broker is on the local machine."""
     assert Settings().kafka == load_settings().kafka == {"bootstrap.servers": "127.0.0.1:9092"}
 
 
@@ -119,18 +119,18 @@ def test_broker_has_a_default() -> None:
     ],
 )
 def test_unknown_setting_is_named_with_a_hint(flag: str, hint: str) -> None:
-    """A misspelt name is refused, with the nearest one or all that there are."""
+    """A misspelt name is refused with the nearest one or all existing ones."""
     assert hint in _faults(flag)
 
 
 def test_unknown_settings_are_found_in_every_layer(tmp_path: Path) -> None:
-    """The file's and the environment's misspellings are refused too."""
+    """Misspelt names in the file and the environment are refused as well."""
     assert "did you mean http.port?" in _faults(file=_toml(tmp_path, "[http]\nprot = 1\n"))
     assert "did you mean http.port?" in _faults(environment={"STREAM_DEDUP_HTTP__PROT": "1"})
 
 
 def test_settings_of_an_unknown_group_are_all_named(tmp_path: Path) -> None:
-    """Each with its value, unless its name is like that of a secret; an empty group is one line."""
+    """Each is named with its value, unless its name suggests a secret; an empty group is one line."""
     file = _toml(
         tmp_path,
         '[nope]\nx = 1\ny = true\npasword = "hunter2"\n[nope.inner]\nz = ["a"]\n[[nope.list]]\nkey = 2\n'
@@ -158,20 +158,20 @@ def test_settings_of_an_unknown_group_are_all_named(tmp_path: Path) -> None:
     ],
 )
 def test_truths_are_no_numbers(text: str, name: str, tmp_path: Path) -> None:
-    """Python takes true for 1: who writes it has meant another setting."""
+    """Python accepts true as 1, but whoever writes it probably meant another setting."""
     fault = _faults(file=_toml(tmp_path, text))
     assert f"{name} = " in fault
     assert "it must be a number, not true or false" in fault
 
 
 def test_file_of_windows_is_read(tmp_path: Path) -> None:
-    """A byte order mark before the first table is none of TOML, and is passed over."""
+    """A byte order mark at the start is not valid TOML, but is skipped."""
     file = _toml(tmp_path, "\ufeff[window]\r\ndays = 3\r\n")
     assert load_settings(file).window.days == 3
 
 
 def test_empty_path_in_a_file_is_refused(tmp_path: Path) -> None:
-    """It is not taken for the directory of the file."""
+    """It must not be taken for the directory of the file."""
     assert "state.directory = ''" in _faults(file=_toml(tmp_path, '[state]\ndirectory = ""\n'))
 
 
@@ -185,19 +185,19 @@ def test_empty_path_in_a_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_bytes_that_are_no_utf_8_are_refused(name: str, variable: str) -> None:
-    """They would end a command that shows settings, and librdkafka's clients, with a traceback."""
+    """They would crash commands that show settings, and librdkafka's clients, with a traceback."""
     told = f"{name} = '\\udcff': it is not valid UTF-8"
     assert _faults(f"{name}=\udcff") == _faults(environment={f"STREAM_DEDUP_{variable}": "\udcff"}) == told
 
 
 def test_name_of_a_property_that_is_no_utf_8_is_refused() -> None:
-    """Librdkafka would end the process by SIGSEGV."""
+    """Librdkafka would crash with SIGSEGV."""
     assert "it is not valid UTF-8" in _faults("kafka.\udcff=1")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 elsewhere")
 def test_path_from_the_folder_of_a_file_is_utf_8(tmp_path: Path) -> None:
-    """A relative one takes on what is wrong with the folder."""
+    """A relative path includes the folder's invalid bytes."""
     folder = tmp_path / "\udcff"
     folder.mkdir()
     assert "it is not valid UTF-8" in _faults(file=_toml(folder, '[state]\ndirectory = "state"\n'))
@@ -235,7 +235,7 @@ def test_value_out_of_bounds_is_named_with_its_bound(flag: str, parts: tuple[str
 
 
 def test_every_pattern_is_told_in_words() -> None:
-    """Who reads a fault, or the page, need not read a regular expression."""
+    """Neither the fault nor the page requires a reader to understand a regular expression."""
     page = settings_markdown()
     assert "matches" not in page
     assert "[a-z" not in page
@@ -246,7 +246,7 @@ def test_every_pattern_is_told_in_words() -> None:
 
 
 def test_fault_tells_what_the_setting_is_for() -> None:
-    """Behind the fault stands the setting's description."""
+    """The fault is followed by the setting's description."""
     assert "(Messages after which a commit is due)" in _faults("commit.articles=0")
 
 
@@ -258,13 +258,13 @@ def test_fault_tells_what_the_setting_is_for() -> None:
     ],
 )
 def test_value_in_the_place_of_a_group_is_told_in_words(flag: str, told: str) -> None:
-    """Whoever reads it knows settings, not the classes that hold them."""
+    """The reader knows settings, not the classes that hold them."""
     assert told in _faults(flag)
     assert "dictionary" not in _faults(flag)
 
 
 def test_several_faults_are_listed_at_once() -> None:
-    """Each fault has a line of its own, whatever kind it is of."""
+    """Each fault has a line of its own, whatever its kind."""
     flags = ("foo", "commit=1", "commit.articles=3", "bar", "window.days=-1", "text.segmenter=x", "nope.x=1")
     assert [line.split()[0].rstrip(":") for line in _faults(*flags).splitlines()] == [
         "'foo'",
@@ -285,7 +285,7 @@ def test_several_faults_are_listed_at_once() -> None:
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
-    """More landmarks than the sketch holds, and outputs that are one topic, cannot be."""
+    """Examples: more landmarks than the sketch holds, and two outputs on one topic."""
     assert "landmarks.keys = 20 is more than sketch.size = 16" in _faults("landmarks.keys=20", "sketch.size=16")
     assert "must all differ" in _faults("output.dead=articles.unique")
 
@@ -301,7 +301,7 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     ],
 )
 def test_two_servers_take_two_ports(flags: tuple[str, ...], refused: bool) -> None:  # noqa: FBT001  # a parameter
-    """On one address; only where both are started, and where a port is named."""
+    """This holds for the same address, if both are enabled and the port is not 0."""
     if refused:
         assert "http.port and api.port are both" in _faults(*flags, "api.enabled=true")
     else:
@@ -311,29 +311,29 @@ def test_two_servers_take_two_ports(flags: tuple[str, ...], refused: bool) -> No
 
 @pytest.mark.parametrize("topic", ["articles.unique", "^articles", r"^.*\.dead$"])
 def test_input_that_would_read_an_output_is_refused(topic: str) -> None:
-    """A topic or a regular expression that takes in an output topic would be a loop."""
+    """A topic or pattern that matches an output topic would be a loop."""
     assert "would read its own output" in _faults(f"input.topics={topic}")
 
 
 @pytest.mark.parametrize("topic", [r"^articles\.in", "^news", "articles.unique2"])
 def test_input_that_reads_no_output_is_taken(topic: str) -> None:
-    """Regular expressions that match no output topic are fine."""
+    """Patterns that match no output topic are accepted."""
     assert load_settings(flags=[f"input.topics={topic}"]).input.topics == [topic]
 
 
 def test_topic_that_is_no_regular_expression_is_named() -> None:
-    """A pattern that cannot be compiled is a fault like others, not a crash."""
+    """A pattern that does not compile is a fault like any other, not a crash."""
     assert "^news(" in _faults("input.topics=^news(")
 
 
 def test_topic_with_a_line_break_is_refused(tmp_path: Path) -> None:
-    """A name that ends in a line break is no topic name."""
+    """A name that ends in a line break is not a valid topic name."""
     assert "is neither a topic name" in _faults(file=_toml(tmp_path, '[input]\ntopics = ["articles.in\\n"]\n'))
 
 
 @pytest.mark.parametrize("offset", ["+25:00", "+08:75"])
 def test_time_zone_that_cannot_be_is_refused(offset: str) -> None:
-    """An offset of more than a day or of 75 minutes would make every naive time a dead letter."""
+    """An offset of more than a day, or of 75 minutes, would make every naive time a dead letter."""
     assert "input.utc_offset" in _faults(f"input.utc_offset={offset}")
 
 
@@ -342,7 +342,7 @@ def test_time_zone_that_cannot_be_is_refused(offset: str) -> None:
     ["sasl.password", "ssl.key.password", "ssl.keystore.password", "sasl.oauthbearer.client.secret", "ssl.key.pem"],
 )
 def test_secrets_are_redacted(name: str) -> None:
-    """Passwords, secrets and keys are not shown; other properties are."""
+    """Passwords, secrets and keys are hidden; other properties are shown."""
     settings = load_settings(flags=[f"kafka.{name}=hunter2", "kafka.sasl.username=me"])
     shown = settings.redacted()["kafka"]
     assert (shown[name], shown["sasl.username"]) == (REDACTED, "me")
@@ -350,7 +350,7 @@ def test_secrets_are_redacted(name: str) -> None:
 
 
 def test_secrets_are_not_in_messages(tmp_path: Path) -> None:
-    """Nor do they show where they are put in the wrong place or next to a fault."""
+    """They are hidden even if they are in the wrong place or next to a fault."""
     flags = ("sasl.password=hunter2", "kafka.sasl.password=hunter2", "commit.articles=0", "api.tokne=hunter2")
     assert "hunter2" not in _faults(
         *flags, "kafak.sasl.passwrod=hunter2", "sasl.password:hunter2", "api.token.x=hunter2"
@@ -363,7 +363,7 @@ def test_secrets_are_not_in_messages(tmp_path: Path) -> None:
     "name", ["basic.auth.user.info", "ssl.key.password", "bearer.auth.token", "bearer.auth.client.secret", "proxy"]
 )
 def test_secrets_of_the_registry_are_redacted(name: str) -> None:
-    """As those of Kafka; they come from the environment alike."""
+    """The registry's secrets are treated like Kafka's; they can come from the environment as well."""
     variable = "STREAM_DEDUP_REGISTRY__" + name.upper().replace(".", "_")
     settings = load_settings(environment={variable: "hunter2"}, flags=["registry.url=http://r:8081"])
     assert settings.registry == {"url": "http://r:8081", name: "hunter2"}
@@ -372,7 +372,7 @@ def test_secrets_of_the_registry_are_redacted(name: str) -> None:
 
 @pytest.mark.parametrize("url", ["r:8081", "mock://", "http://me:hunter2@r", "http://r, https://me:hunter2@s", ""])
 def test_url_of_the_registry_is_one_without_secrets(url: str) -> None:
-    """Credentials in it would be shown with it: so they are refused, and not repeated."""
+    """Credentials in the URL would be shown with it, so they are refused, and not repeated in the message."""
     faults = _faults(f"registry.url={url}")
     assert "registry.url" in faults
     assert "hunter2" not in faults
@@ -380,7 +380,7 @@ def test_url_of_the_registry_is_one_without_secrets(url: str) -> None:
 
 @pytest.mark.parametrize("flag", ["input.format=avro", "input.formats.articles.in=protobuf", "output.format=avro"])
 def test_formats_with_schemas_want_a_registry(flag: str) -> None:
-    """And a format has to be one of four."""
+    """The format must be one of the four."""
     assert "registry.url" in _faults(flag)
     assert load_settings(flags=[flag, "registry.url=http://r:8081"])
     assert "'json', 'avro', 'protobuf' or 'json-schema'" in _faults(flag.split("=", maxsplit=1)[0] + "=xml")
@@ -399,25 +399,25 @@ def test_formats_of_topics_come_from_every_layer(tmp_path: Path) -> None:
 
 
 def test_format_of_a_topic_that_is_not_read_is_refused() -> None:
-    """A name with a slip in it would leave its topic with another format."""
+    """Otherwise a misspelt name would leave its topic with another format."""
     faults = _faults("input.formats.articles.im=avro", "registry.url=http://r")
     assert "'articles.im' is not one of input.topics (articles.in)" in faults
 
 
 def test_properties_without_a_name_are_refused() -> None:
-    """A value for the group itself is no property."""
+    """A value for the group itself is not a property."""
     assert "kafka" in _faults("kafka=hunter2")
     assert "kafka" in _faults(environment={"STREAM_DEDUP_KAFKA": "x"})
     assert "registry: '' is not the name of a property" in _faults("registry=http://r")
 
 
 def test_formats_of_topics_are_pairs() -> None:
-    """A format for the group itself is of no topic."""
+    """A format for the group itself belongs to no topic."""
     assert "input.formats = 'json': 'json' is not a pair: write name=value, name=value" in _faults("input.formats=json")
 
 
 def test_relative_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
-    """Paths of the file start at the file, absolute ones stay, and those of flags start where the user is."""
+    """Relative paths in the file start at its folder, absolute ones are unchanged, flags use the current directory."""
     inner = tmp_path / "inner"
     inner.mkdir()
     absolute = tmp_path / "stops.txt"
@@ -436,7 +436,7 @@ def test_relative_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
     ("content", "part"), [(b"[batch\n", "is not valid TOML"), ("[a]\nb = '中'".encode("gbk"), "is not valid TOML")]
 )
 def test_file_that_is_no_toml_is_named(content: bytes, part: str, tmp_path: Path) -> None:
-    """A broken file is told with its name."""
+    """The error names the broken file."""
     path = tmp_path / "broken.toml"
     path.write_bytes(content)
     fault = _faults(file=path)
@@ -445,24 +445,24 @@ def test_file_that_is_no_toml_is_named(content: bytes, part: str, tmp_path: Path
 
 
 def test_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    """A file that is not there is told with its name."""
+    """The error names the missing file."""
     assert str(tmp_path / "none.toml") in _faults(file=tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize("flag", ["commit.articles", "x", ""])
 def test_flag_without_a_value_is_refused(flag: str) -> None:
-    """A flag is group.name=value."""
+    """A flag must be group.name=value."""
     assert "group.name=value" in _faults(flag)
 
 
 @pytest.mark.parametrize("flag", ["commit=3", "x=1", "commit.articles.x=1"])
 def test_flag_that_names_no_setting_is_refused(flag: str) -> None:
-    """A value for a group, a name without a group, or a name below a setting is a fault."""
+    """A value for a group, a name without a group, and a name below a setting are faults."""
     assert flag.partition("=")[0].partition(".")[0] in _faults(flag)
 
 
 def test_group_and_setting_of_one_name_do_not_crash() -> None:
-    """A value for a group beside values inside it is a fault in either order."""
+    """Setting both a group and a name inside it is a fault, in either order."""
     for flags in (("commit=1", "commit.articles=2"), ("commit.articles=2", "commit=1")):
         assert "commit" in _faults(*flags)
 
@@ -478,7 +478,7 @@ def test_group_and_setting_of_one_name_do_not_crash() -> None:
     ],
 )
 def test_consumer_properties_that_the_service_depends_on_are_refused(name: str, value: str) -> None:
-    """Whoever overrides one of these would lose or double articles: the fault names it and what it must be."""
+    """Overriding one of these could lose or duplicate articles; the fault names it and its required value."""
     settings = load_settings(flags=[f"kafka.{name}={value}"])
     with pytest.raises(SettingsError, match=name.removeprefix("consumer.").replace(".", r"\.")):
         consumer_properties(settings)
@@ -486,13 +486,13 @@ def test_consumer_properties_that_the_service_depends_on_are_refused(name: str, 
 
 @pytest.mark.parametrize(("name", "value"), [("acks", "1"), ("producer.enable.idempotence", "false")])
 def test_producer_properties_that_the_service_depends_on_are_refused(name: str, value: str) -> None:
-    """The same for the producer."""
+    """The same holds for the producer."""
     with pytest.raises(SettingsError, match="the service requires"):
         producer_properties(load_settings(flags=[f"kafka.{name}={value}"]))
 
 
 def test_properties_go_to_the_client_that_they_name() -> None:
-    """A prefix means one client, and goes before the common value; defaults of the service can be overridden."""
+    """A prefix selects a client and overrides the common value; the service's defaults can be overridden."""
     flags = ["linger.ms=7", "consumer.auto.offset.reset=latest", "producer.linger.ms=9", "client.id=me"]
     settings = load_settings(flags=[f"kafka.{flag}" for flag in flags])
     consumer, producer = consumer_properties(settings), producer_properties(settings)
@@ -504,13 +504,13 @@ def test_properties_go_to_the_client_that_they_name() -> None:
 
 @pytest.mark.parametrize("flag", ["kafka.no.such.property=1", "kafka.security.protocol=carrier-pigeon"])
 def test_properties_that_librdkafka_refuses_are_found_without_a_broker(flag: str) -> None:
-    """A misspelt property or value is told before anything starts."""
+    """A misspelt property or value is reported before anything starts."""
     with pytest.raises(SettingsError, match="librdkafka"):
         check_properties(load_settings(flags=[flag]))
 
 
 def test_all_properties_that_are_refused_are_told() -> None:
-    """By the service or by librdkafka, of whichever client: a line each, with the name as it was set and the value."""
+    """There is one line for each, whoever refuses it and for whichever client, with the name as set and the value."""
     given = {
         "acks": "1",
         "nonsense": "7",
@@ -528,7 +528,7 @@ def test_all_properties_that_are_refused_are_told() -> None:
 
 
 def test_secrets_are_not_in_what_is_refused() -> None:
-    """Not where the property is misspelt, nor in librdkafka's own words."""
+    """Neither for misspelt properties nor in librdkafka's own messages."""
     flags = ["sasl.pasword=hunter2", "ssl.key.pem=hunter2", "security.protocol=ssl"]
     with pytest.raises(SettingsError) as told:
         check_properties(load_settings(flags=[f"kafka.{flag}" for flag in flags]))
@@ -537,7 +537,7 @@ def test_secrets_are_not_in_what_is_refused() -> None:
 
 
 def test_every_setting_has_a_description() -> None:
-    """No setting is without a sentence that says what it is for."""
+    """Every setting has a sentence that says what it is for."""
     described = dict(_walk(Settings))
     assert len(described) > 60
     assert [name for name, text in described.items() if not text or not text.endswith(".")] == []
@@ -551,13 +551,13 @@ def test_reference_page_names_every_setting() -> None:
 
 
 def test_shipped_file_is_valid() -> None:
-    """The settings file that comes with the project loads, and names no file: it may be copied anywhere."""
+    """The shipped settings file loads and refers to no other file, so it can be copied anywhere."""
     settings = load_settings(_ROOT / "config" / "stream-dedup.toml")
     assert settings == load_settings()
 
 
 def test_settings_cannot_be_changed() -> None:
-    """Settings are frozen: nobody changes a threshold while the service runs."""
+    """Settings are frozen, so no threshold changes while the service runs."""
     with pytest.raises(ValueError, match="frozen"):
         setattr(Settings().commit, "articles", 3)  # noqa: B010  # the type checker forbids it too
 
@@ -571,7 +571,7 @@ def test_settings_cannot_be_changed() -> None:
     ],
 )
 def test_scopes_are_looked_for_where_they_can_be(flag: str, said: str) -> None:
-    """A header that is never read, or a scope that is demanded but nowhere looked for, is refused."""
+    """A header that is never read, or a required scope without a source, is refused."""
     assert said in _faults(flag)
 
 

@@ -1,4 +1,4 @@
-"""Where two decisions on an article disagree, and which disagreements are of a sample."""
+"""How decisions disagree, and which disagreements are sampled."""
 
 import json
 from dataclasses import replace
@@ -36,12 +36,12 @@ _REVISION = replace(_UNIQUE, link=replace(_LINK, relation=Relation.REVISION))
 def test_what_readers_of_the_topics_would_notice_is_a_disagreement(
     live: Decision, shadow: Decision, found: Disagreement | None
 ) -> None:
-    """Unique or not, the relation, and whose copy it is; not by which numbers, or through which copy."""
+    """Unique or not, the relation and the original count; the numbers and the matched copy do not."""
     assert disagreement_of(live, shadow) is found
 
 
 def test_both_decisions_are_told() -> None:
-    """With the numbers of each."""
+    """Each has its numbers."""
     told = json.loads(disagreement_json(Disagreement.UNIQUE, _COPY, _UNIQUE, 0))
     assert (told["id"], told["disagreement"]) == ("one", "unique")
     assert (told["live"]["decision"], told["live"]["duplicate_of"], told["live"]["jaccard"]) == (
@@ -53,7 +53,7 @@ def test_both_decisions_are_told() -> None:
 
 
 def test_shares_are_rounded_as_those_of_links() -> None:
-    """A reader who compares a disagreement with the link on the same article finds the same numbers."""
+    """The numbers are the same as in the link for the same article."""
     copy = replace(_COPY, link=replace(_LINK, jaccard=0.6539750434276488, containment=0.99999))
     told = json.loads(disagreement_json(Disagreement.UNIQUE, copy, _UNIQUE, 0))["live"]
     assert copy.link is not None
@@ -62,7 +62,7 @@ def test_shares_are_rounded_as_those_of_links() -> None:
 
 
 def test_a_sample_is_a_share_and_smaller_ones_are_parts_of_larger_ones() -> None:
-    """Of 4,000 ids a quarter is within 4 standard deviations of 1,000: sqrt(4000 * 0.25 * 0.75) is 27.4."""
+    """Of 4,000 ids, a quarter is within 4 standard deviations of 1,000: sqrt(4000 * 0.25 * 0.75) is 27.4."""
     names = [f"article-{number}" for number in range(4_000)]
     quarter = {name for name in names if is_sampled(name, 0.25)}
     assert abs(len(quarter) - 1_000) < 4 * 27.4
@@ -72,7 +72,7 @@ def test_a_sample_is_a_share_and_smaller_ones_are_parts_of_larger_ones() -> None
 
 
 def test_thresholds_of_the_shadow_are_those_in_force_but_for_some() -> None:
-    """The others follow what is in force."""
+    """Thresholds that the shadow does not set are those in force."""
     flags = ["shadow.enabled=true", "verify.numbers_min=5", "shadow.verify.near_jaccard=0.5"]
     shadow = load_settings(flags=flags).shadow_verify()
     assert (shadow.near_jaccard, shadow.numbers_min) == (0.5, 5)
@@ -107,6 +107,6 @@ def test_thresholds_of_the_shadow_are_those_in_force_but_for_some() -> None:
     ],
 )
 def test_what_would_make_no_sense_is_refused(flags: list[str], told: str) -> None:
-    """Before anything starts, with the setting and its value."""
+    """Errors give the setting and its value, and come before anything starts."""
     with pytest.raises(SettingsError, match=told):
         load_settings(flags=flags)

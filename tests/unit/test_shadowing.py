@@ -1,4 +1,4 @@
-"""A shadow whose state fails it: the stream never hears of it."""
+"""A shadow whose state fails does not affect the stream."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,7 +21,7 @@ _ARTICLE = Article("a", "大桥今天通车。")
 
 @pytest.fixture
 def shadow(tmp_path: Path) -> Iterator[Shadow]:
-    """Beside a live engine that has judged nothing."""
+    """Return a shadow beside a live engine that has judged nothing."""
     settings = load_settings(
         flags=["shadow.enabled=true", "shadow.verify.near_jaccard=0.9", f"state.directory={tmp_path / 'state'}"]
     )
@@ -36,7 +36,7 @@ def _judged(shadow: Shadow) -> None:
 
 
 def test_shadow_on_a_full_disk_ends_alone(shadow: Shadow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot judge, and cannot even be closed: both are told once."""
+    """The failures to judge and to close are each logged once."""
     release = Deduplicator.close
 
     def close(engine: Deduplicator) -> NoReturn:

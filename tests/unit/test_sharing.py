@@ -1,4 +1,4 @@
-"""Promises of the least number of landmarks that copies share."""
+"""The minimum number of landmarks that copies share."""
 
 import numpy as np
 import pytest
@@ -16,20 +16,20 @@ _SIZES = st.integers(1, 200_000)
     ("size", "other", "mean"),
     [
         (800, 800, 0.33 / 1.33 * 1600 / 24.2424),  # 33 landmarks each, one for 24.24 n-grams
-        (2400, 100, 0.6 * 100 / 24),  # nearly all of the short one's n-grams with small hashes are the long one's too
+        (2400, 100, 0.6 * 100 / 24),  # nearly all n-grams with small hashes of the short text are also in the long one
         (100, 100, 0.33 / 1.33 * 200 * 16 / 100),
         (10, 10, 0.33 / 1.33 * 20),  # each n-gram is a landmark
         (0, 10, 0.0),
     ],
 )
 def test_mean_is_that_of_the_least_alike_copies(size: int, other: int, mean: float) -> None:
-    """By hand: n-grams that both must have, times the smaller of the two shares of landmarks."""
+    """By hand: the n-grams both must have, times the smaller of the two shares of landmarks."""
     assert mean_shared(size, other, _RULE) == pytest.approx(mean, rel=1e-5)
 
 
 @given(_SIZES, _SIZES, st.integers(0, 2**32))
 def test_mean_is_what_drawn_copies_share(size: int, other: int, seed: int) -> None:
-    """Sets that just reach a threshold, with drawn hashes: what they share has that mean, within 5 sigma."""
+    """Random sets that just reach a threshold share this many on average, within 5 sigma."""
     size, other = min(size, 4_000), min(other, 4_000)
     shared = min(0.6 * min(size, other), 0.33 / 1.33 * (size + other))
     both = int(min(shared, size, other))
@@ -47,12 +47,12 @@ def _landmarks(size: int) -> int:
 
 @given(_SIZES, _SIZES)
 def test_class_of_a_size_asks_for_no_more_than_the_size(size: int, other: int) -> None:
-    """What is read by the classes that postings carry holds all that the judge would take by the sizes."""
+    """So reading entries by the size classes in postings includes all that the judge would accept by exact sizes."""
     (known,) = size_classes(np.array([other])).tolist()
     assert 1 <= least_shared_of_class(size, known, _RULE) <= least_shared(size, other, _RULE)
 
 
 @given(_SIZES, _SIZES)
 def test_number_is_the_same_from_both_sides(size: int, other: int) -> None:
-    """Which of two texts came first does not matter."""
+    """The order of the two texts does not matter."""
     assert least_shared(size, other, _RULE) == least_shared(other, size, _RULE)

@@ -1,4 +1,4 @@
-"""Promises of the SimHash: Charikar's worked example, a naive implementation, and the measures on it."""
+"""SimHash matches Charikar's worked example and a naive implementation, as do the measures on it."""
 
 from math import sqrt
 
@@ -15,13 +15,13 @@ from stream_dedup.text.weights import weigh
 
 _UNIT = 1 << 24  # sums are in units of 2^-24
 _HASHES = st.integers(0, 2**64 - 1)
-# Multiples of 1/1024 add up without rounding, here and there.
+# Multiples of 1/1024 are added without rounding by both implementations.
 _TERMS = st.lists(st.tuples(_HASHES, st.integers(0, 50_000).map(lambda weight: weight / 1024)), max_size=30)
 _SUMS = st.lists(st.integers(-(2**40), 2**40), min_size=64, max_size=64)
 
 
 def _naive(terms: list[tuple[int, float]]) -> tuple[int, list[float]]:
-    """SimHash as it is usually taught."""
+    """Compute SimHash as it is usually taught."""
     sums = [0.0] * 64
     for value, weight in terms:
         for bit in range(64):
@@ -55,7 +55,7 @@ def test_simhash_agrees_with_a_naive_one(articles: list[list[tuple[int, float]]]
 
 
 def test_simhash_of_real_texts_agrees_with_a_naive_one(fingerprinter: Fingerprinter, bodies: list[str]) -> None:
-    """On articles too, where weights have many digits, the fingerprints are those of the naive one."""
+    """The same holds for articles, whose weights have many digits."""
     features = fingerprinter.features([Article(str(i), body) for i, body in enumerate(bodies[:40])])
     terms, epoch = features.terms, Epoch()
     weights = weigh(terms, None, fingerprinter.lexicon, epoch, fingerprinter.profile).tolist()
@@ -69,7 +69,7 @@ def test_simhash_of_real_texts_agrees_with_a_naive_one(fingerprinter: Fingerprin
 
 @given(_HASHES, st.integers(1, 1000))
 def test_sum_of_0_gives_bit_0(value: int, weight: int) -> None:
-    """Where the weights for and against a bit are equal, the bit is 0."""
+    """If the weights for and against a bit are equal, it is 0."""
     fingerprints, sums = _simhash([(value, float(weight)), (value ^ 2**64 - 1, float(weight))])
     assert fingerprints == [0]
     assert sums == [[0] * 64]
@@ -84,7 +84,7 @@ def test_no_terms_give_the_fingerprint_0() -> None:
 def test_order_of_the_words_does_not_matter(
     orders: tuple[list[tuple[int, float]], list[tuple[int, float]]],
 ) -> None:
-    """The same words in another order have the same fingerprint and sums."""
+    """Reordering words changes neither fingerprint nor sums."""
     assert _simhash(orders[0]) == _simhash(orders[1])
 
 
@@ -92,7 +92,7 @@ def test_order_of_the_words_does_not_matter(
 def test_order_does_not_matter_for_weights_that_binary_fractions_only_approach(
     terms: list[tuple[int, float]],
 ) -> None:
-    """Sums are added as integers, so that 0.1 + 0.2 + 0.3 is the same in any order."""
+    """Sums are added as integers, so 0.1 + 0.2 + 0.3 is the same in any order."""
     assert _simhash(terms) == _simhash(sorted(terms))
 
 
@@ -103,7 +103,7 @@ def test_worked_hamming_distance() -> None:
 
 @given(_HASHES, _HASHES)
 def test_hamming_counts_the_positions_that_differ(a: int, b: int) -> None:
-    """The distance is the number of places at which the 64 binary digits differ."""
+    """The distance is the number of positions where the 64 binary digits differ."""
     assert hamming(a, b) == sum(x != y for x, y in zip(f"{a:064b}", f"{b:064b}", strict=True))
 
 
@@ -122,7 +122,7 @@ def test_cosine_is_the_cosine(a: list[int], b: list[int]) -> None:
 
 
 def test_cosine_of_a_vector_with_itself_its_opposite_and_nothing() -> None:
-    """1 with itself, -1 with its opposite, 0 with the vector of a text without terms."""
+    """It is 1 with itself, -1 with its opposite, and 0 with the vector of a text without terms."""
     vector, nothing = np.arange(-30, 34), np.zeros(64, np.int64)
     assert cosine(vector, 3 * vector) == pytest.approx(1)
     assert cosine(vector, -vector) == pytest.approx(-1)

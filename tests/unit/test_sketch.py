@@ -1,4 +1,4 @@
-"""Promises of the sketches: exact on small sets, unbiased and as sharp as theory allows on large ones."""
+"""Sketches are exact for small sets, and for large ones unbiased and as accurate as theory allows."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -26,7 +26,7 @@ _SMALL = st.text(st.sampled_from("甲乙丙丁ab12"), max_size=120)
 
 
 def _points(text: str) -> U32:
-    """Return code points in memory of their own, as the normal form has them."""
+    """Return code points in a fresh array, as the normal form has them."""
     return code_points(text).copy()
 
 
@@ -53,7 +53,7 @@ def _resemblance(both: Sketches) -> tuple[float, float]:
 
 
 def _random_text(rng: np.random.Generator, length: int) -> str:
-    """Draw a text of Han whose n-grams are as good as distinct."""
+    """Draw a text of Han characters whose n-grams are practically distinct."""
     return "".join(map(chr, rng.integers(0x4E00, 0x9FA5, length)))
 
 
@@ -64,7 +64,7 @@ def _measured(one: str, other: str) -> tuple[float, float]:
 
 @given(_SMALL, _SMALL)
 def test_resemblance_of_sets_that_fit_the_sketch_is_exact(one: str, other: str) -> None:
-    """Where both sets of n-grams fit, Jaccard is exactly that of Python's sets, containment likewise."""
+    """If both sets of n-grams fit, Jaccard and containment are exactly those of Python's sets."""
     jaccard, containment = _resemblance(_sketches(one, other))
     if not one or not other:
         assert (jaccard, containment) == (0, 0)
@@ -81,7 +81,7 @@ def test_text_resembles_itself_fully(text: str) -> None:
 
 
 def test_resemblance_is_symmetric() -> None:
-    """The order of the two texts does not matter, also where one fits the sketch and one does not."""
+    """The order of the two texts does not matter, even if only one fits the sketch."""
     rng = np.random.default_rng(5)
     long = _random_text(rng, 900)
     for other in (long[100:160] + _random_text(rng, 20), long[300:] + _random_text(rng, 400)):
@@ -89,7 +89,7 @@ def test_resemblance_is_symmetric() -> None:
 
 
 def _least_error(both: Sketches, containment: float) -> float:
-    """Return the standard error of the containment by Cramer and Rao, from the true value of the containment."""
+    """Return the Cramer-Rao bound on the standard error of the containment, given its true value."""
     one, other = both.sizes.tolist()
     shared = containment * min(one, other)
     cut = [int(both.values[i][-1]) for i in (0, 1) if both.lengths[i] < both.sizes[i]]
@@ -99,7 +99,7 @@ def _least_error(both: Sketches, containment: float) -> float:
 
 
 def test_error_of_the_estimate_is_less_than_that_of_a_sample_of_the_union() -> None:
-    """Over 400 random pairs Jaccard has mean error 0, and less of it than Broder's sqrt(J (1 - J) / 128)."""
+    """Over 400 random pairs, Jaccard is unbiased, and its error is below Broder's sqrt(J (1 - J) / 128)."""
     rng = np.random.default_rng(11)
     errors, standard, told = [], [], []
     for _ in range(400):
@@ -112,10 +112,10 @@ def test_error_of_the_estimate_is_less_than_that_of_a_sample_of_the_union() -> N
         errors.append((estimate.jaccard - exact_jaccard) / sqrt(exact_jaccard * (1 - exact_jaccard) / _SIZE))
         standard.append((estimate.containment - exact) / least)
         told.append(estimate.error / least)
-    # The mean of 400 standard errors has a deviation of 1/20, their deviation one of 1/28: four of each.
+    # The mean of 400 standardised errors has deviation 1/20, and their deviation has 1/28: four of each are allowed.
     assert abs(np.mean(errors)) < 4 / 20
     assert np.std(errors) < 1 - 4 / 28
-    # No unbiased estimate can have a smaller one, and the estimate knows its own.
+    # No unbiased estimate can have a smaller error, and the estimate knows its own.
     assert abs(np.mean(standard)) < 4 / 20
     assert 1 - 4 / 28 - 0.05 < np.std(standard) < 1 + 4 / 28
     assert 0.95 < np.median(told) < 1.05
@@ -123,7 +123,7 @@ def test_error_of_the_estimate_is_less_than_that_of_a_sample_of_the_union() -> N
 
 @pytest.mark.parametrize(("size", "longer"), [(120, 200), (300, 900), (300, 3000)])
 def test_error_of_a_long_and_a_short_text_is_the_least_too(size: int, longer: int) -> None:
-    """Where only one of the sets fits its sketch, and where one is three or ten times as long, likewise."""
+    """The same holds if only one of the sets fits its sketch, and if one is three or ten times as large."""
     rng = np.random.default_rng(12)
     standard = []
     for _ in range(400):
@@ -153,7 +153,7 @@ def test_estimate_is_the_likeliest() -> None:
 
 
 def test_containment_of_a_cut_copy_is_near_1() -> None:
-    """A text of which 20 to 90% are left is contained in the whole: never above 1, 0.95 on average."""
+    """A text cut to 20 to 90% is contained in the whole: never above 1, and 0.95 on average."""
     rng = np.random.default_rng(13)
     estimates = []
     for _ in range(200):
@@ -167,19 +167,19 @@ def test_containment_of_a_cut_copy_is_near_1() -> None:
 
 
 def test_containment_of_unrelated_texts_is_0() -> None:
-    """Texts without a shared n-gram have neither Jaccard nor containment."""
+    """Texts without a common n-gram have Jaccard 0 and containment 0."""
     rng = np.random.default_rng(14)
     assert _resemblance(_sketches(_random_text(rng, 2000), _random_text(rng, 300))) == (0, 0)
 
 
 @given(_SMALL, st.integers(2, 7))
 def test_size_is_the_number_of_distinct_grams(text: str, gram: int) -> None:
-    """A sketch's size counts the distinct n-grams exactly, whatever n is."""
+    """A sketch's size is the exact number of distinct n-grams, for any n."""
     assert _sketches(text, gram=gram).sizes.tolist() == [len(_grams(text, gram))]
 
 
 def test_sizes_of_real_texts_are_exact(bodies: list[str]) -> None:
-    """The same on the word characters of articles, all in one batch."""
+    """The same holds for the word characters of articles, all in one batch."""
     table = word_table()
     words = [word_characters(_points(body), table) for body in bodies]
     plain = ["".join(filter(str.isalnum, body)) for body in bodies]
@@ -201,7 +201,7 @@ def test_sketch_holds_the_smallest_hashes(hash_of: Callable[[str], int], text: s
 def test_landmarks_are_as_many_as_the_text_is_long(
     hash_of: Callable[[str], int], text: str, rule: LandmarkRule
 ) -> None:
-    """Landmarks are the upper 40 bits of the smallest hashes: one for each so many n-grams, within bounds."""
+    """Landmarks are the upper 40 bits of the smallest hashes, one per fixed number of n-grams, within limits."""
     hashes = sorted(map(hash_of, _grams(text)))
     count = min(max(rule.least, min(rule.most, len(hashes) // rule.spacing)), len(hashes))
     marks = [value >> 24 for value in hashes[:count]]
@@ -210,13 +210,13 @@ def test_landmarks_are_as_many_as_the_text_is_long(
 
 @pytest.mark.parametrize("text", ["甲", "甲乙", "甲乙丙丁"])
 def test_text_shorter_than_a_gram_is_one_gram(text: str, hash_of: Callable[[str], int]) -> None:
-    """The whole of a short text is its only n-gram; it resembles itself and nothing that is longer."""
+    """A short text is its own only n-gram; it resembles itself and no longer text."""
     assert gram_hashes(_points(text), _GRAM).tolist() == [hash_of(text)]
     assert _resemblance(_sketches(text, text + "戊己庚")) == (0, 0)
 
 
 def test_empty_text_has_no_grams() -> None:
-    """An empty text has an empty sketch, no landmarks, and resembles nothing, not even another empty one."""
+    """An empty text has an empty sketch and no landmarks, and resembles nothing, not even another empty text."""
     empty = _sketches("", "", "甲乙丙")
     assert empty.sizes.tolist() == [0, 0, 1]
     assert empty.lengths.tolist() == [0, 0, 1]
@@ -226,7 +226,7 @@ def test_empty_text_has_no_grams() -> None:
 
 @given(_SMALL, _SMALL)
 def test_content_hash_tells_texts_apart(one: str, other: str) -> None:
-    """The content hashes of two texts are equal exactly where the texts are."""
+    """The content hashes of two texts are equal exactly if the texts are."""
     content = _sketches(one, other).content
     assert (content[0] == content[1]) == (one == other)
 

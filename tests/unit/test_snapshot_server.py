@@ -1,4 +1,4 @@
-"""Requests for snapshots that are none, and answers that nobody can be given: the stream goes on."""
+"""Invalid snapshot requests and answers that cannot be written do not stop the stream."""
 
 import signal
 import subprocess
@@ -21,7 +21,7 @@ from stream_dedup.stream.state.states import digest_of, state_directory
 
 @pytest.fixture
 def snapshots(tmp_path: Path) -> SnapshotServer:
-    """A desk in a directory of its own."""
+    """Return a snapshot server with a directory of its own."""
     return SnapshotServer(tmp_path, _store([]), "digest")
 
 
@@ -29,7 +29,7 @@ def snapshots(tmp_path: Path) -> SnapshotServer:
 def test_request_that_is_none_is_answered_with_an_error(
     request_: bytes, snapshots: SnapshotServer, tmp_path: Path
 ) -> None:
-    """Whoever may write into the directory may write anything."""
+    """Anyone who can write into the directory can write anything."""
     request, answer = tmp_path / "snapshot-1.request", tmp_path / "snapshot-1.answer"
     request.write_bytes(request_)
     snapshots.serve()
@@ -38,7 +38,7 @@ def test_request_that_is_none_is_answered_with_an_error(
 
 
 def test_answer_that_cannot_be_written_is_told(snapshots: SnapshotServer, tmp_path: Path) -> None:
-    """A full disk, or rights that are missing: the log has it, and whoever asked hears nothing."""
+    """If the disk is full or permissions are missing, it is logged, and the requester gets no answer."""
     (tmp_path / "snapshot-1.request").write_bytes(b"{}")
     (tmp_path / "snapshot-1.part").mkdir()
     with capture_logs() as lines:
@@ -47,7 +47,7 @@ def test_answer_that_cannot_be_written_is_told(snapshots: SnapshotServer, tmp_pa
 
 
 def test_what_cannot_be_served_keeps_no_other_waiting(snapshots: SnapshotServer, tmp_path: Path) -> None:
-    """Neither a directory under the name of a request nor an answer that cannot be written."""
+    """This holds for a directory named like a request, and for an answer that cannot be written."""
     (tmp_path / "snapshot-1.request").mkdir()
     (tmp_path / "snapshot-2.request").write_bytes(b"{}")
     (tmp_path / "snapshot-2.part").mkdir()
@@ -57,7 +57,7 @@ def test_what_cannot_be_served_keeps_no_other_waiting(snapshots: SnapshotServer,
 
 
 def test_each_who_asks_has_an_answer_of_its_own(tmp_path: Path) -> None:
-    """Two ask at once, one of them for what cannot be: neither takes the other's answer for its own."""
+    """Of two simultaneous requests, one of them impossible, neither gets the other's answer."""
     made: list[Path] = []
     snapshots = SnapshotServer(tmp_path, _store(made), "digest")
     with ThreadPoolExecutor(2) as threads:
@@ -73,7 +73,7 @@ def test_each_who_asks_has_an_answer_of_its_own(tmp_path: Path) -> None:
 
 
 def test_request_that_was_taken_back_leaves_no_answer(tmp_path: Path) -> None:
-    """Who has waited long enough is gone when the snapshot is there."""
+    """A requester that has given up is gone when the snapshot is ready."""
     request = tmp_path / "snapshot-1.request"
     request.write_bytes(orjson.dumps({"directory": str(tmp_path / "right")}))
     SnapshotServer(tmp_path, _store([], request.unlink), "digest").serve()
@@ -83,7 +83,7 @@ def test_request_that_was_taken_back_leaves_no_answer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_path: Path) -> None:
-    """Where what holds the state makes no snapshots, as a rebuild, the service that starts next would make this one."""
+    """Otherwise, if a rebuild holds the state, the service that starts next would make this snapshot."""
     settings = Settings.model_validate({"state": {"directory": tmp_path / "state"}})
     flag = f"state.directory={settings.state.directory}"
     command = [sys.executable, "-m", "stream_dedup", "state", "snapshot", str(tmp_path / "copy"), "--set", flag]
@@ -101,7 +101,7 @@ def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_p
 
 
 def _store(made: list[Path], meanwhile: Callable[[], None] = lambda: None) -> RocksStore:
-    """Return a store that notes of what copies were made, and refuses one under the name `wrong`."""
+    """Return a store that records the copies it makes, and refuses to make one under the name `wrong`."""
 
     class Noting(RocksStore):
         def __init__(self) -> None:

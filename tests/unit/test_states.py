@@ -1,4 +1,4 @@
-"""Which directories of `state.directory` are states of other settings, and which are nobody's any more."""
+"""Which directories of `state.directory` are states of other settings, and which are abandoned."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from stream_dedup.stream.state.states import digest_of, other_states
 
 
 def test_others_are_states_under_other_digests(tmp_path: Path) -> None:
-    """The own one is none of them, nor is what only looks like a database, or has a name that no digest has."""
+    """Neither the own state counts, nor a directory that is no database or whose name is no digest."""
     settings = Settings.model_validate({"state": {"directory": tmp_path}})
     own = digest_of(settings)
     for name in (own, "01234567", "fedcba98", "lost+found", "01234567.bak", "0123456"):
@@ -24,13 +24,13 @@ def test_others_are_states_under_other_digests(tmp_path: Path) -> None:
 
 
 def test_nothing_is_there_yet(tmp_path: Path) -> None:
-    """A directory that the first start makes."""
+    """The first start creates the directory."""
     settings = Settings.model_validate({"state": {"directory": tmp_path / "new"}})
     assert other_states(settings, digest_of(settings)) == []
 
 
 def test_start_removes_what_a_killed_verify_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay of the changelog is as large as the state, and lies on its disk."""
+    """A replay of the changelog is as large as the state, and is on its disk."""
     monkeypatch.setattr(scratch, "_YOUNG_SECONDS", 0.0)
     (tmp_path / "stream-dedup-verify-left" / "replay").mkdir(parents=True)
 

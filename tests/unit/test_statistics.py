@@ -1,4 +1,4 @@
-"""What clients tell of themselves, on the brokers that librdkafka brings for tests."""
+"""Clients' statistics, measured with librdkafka's mock brokers."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ def _polled(poll: Callable[[float], object], condition: Callable[[], object]) ->
 
 @pytest.fixture
 def brokers() -> Iterator[str]:
-    """Addresses of three brokers, with messages in a topic."""
+    """Return the addresses of three brokers, with messages in a topic."""
     producer = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 3, "log_level": 0})
     for _ in range(_COUNT):
         producer.produce("t", bytes(_SIZE))
@@ -44,7 +44,7 @@ def brokers() -> Iterator[str]:
 
 @pytest.mark.slow
 def test_consumer_tells_what_it_has_received_and_how_long_brokers_take(brokers: str) -> None:
-    """Received bytes are more than those of the messages; it is connected, and answers take seconds at most."""
+    """It received more bytes than those of the messages, is connected, and gets answers within seconds."""
     metrics = Metrics()
     with client_statistics(metrics, "consumer") as told:
         properties = {"bootstrap.servers": brokers, "group.id": "g", "auto.offset.reset": "earliest", **_OFTEN}
@@ -73,7 +73,7 @@ def test_fetched_messages_are_counted_until_they_are_read(brokers: str) -> None:
             read: list[object] = []
 
             def read_slowly(seconds: float) -> None:
-                """Reads one message of many, so that the others are there before most of them are read."""
+                """Read one message at a time, so that the others arrive before most of them are read."""
                 read.extend(consumer.consume(1, seconds))
                 time.sleep(0.02)
 
@@ -84,7 +84,7 @@ def test_fetched_messages_are_counted_until_they_are_read(brokers: str) -> None:
 
 
 def test_producer_tells_what_waits_to_be_sent() -> None:
-    """Messages for brokers that cannot be reached stay in the queue, with their bytes; nobody is connected."""
+    """Messages for unreachable brokers stay in the queue with their bytes, and no broker is connected."""
     metrics = Metrics()
     with client_statistics(metrics, "producer") as told:
         producer = Producer({"bootstrap.servers": "127.0.0.1:1", **_OFTEN, "stats_cb": told})
@@ -100,7 +100,7 @@ def test_producer_tells_what_waits_to_be_sent() -> None:
 
 
 def test_a_client_after_another_adds_to_the_same_totals(brokers: str) -> None:
-    """Each client counts from 0: the totals of the label go on."""
+    """Each client counts from 0, but the totals of the label continue."""
     metrics = Metrics()
     totals: list[float] = []
     for _ in range(2):
@@ -119,7 +119,7 @@ def test_a_client_after_another_adds_to_the_same_totals(brokers: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"brokers": {"one": {}}, "rx_bytes": 1, "tx_bytes": "?"}'])
 def test_statistics_of_another_form_do_no_harm(text: str) -> None:
-    """They are told in the log, once in a while, and nothing else happens."""
+    """They are logged now and then, and nothing else happens."""
     metrics = Metrics()
     with client_statistics(metrics, "producer") as told, capture_logs() as lines:
         told(text)

@@ -1,4 +1,4 @@
-"""Promises of the stores: all behave alike, one process at a time, damage is heard, and space comes back."""
+"""All stores behave alike, admit one process at a time, detect damage, and free space."""
 
 import errno
 import os
@@ -51,7 +51,7 @@ _KINDS = ["memory", "rocks", "overlay of memory", "overlay of rocks"]
 
 
 def _value(key: bytes) -> bytes:
-    """A value that does not compress, so that files are not tiny."""
+    """Return a value that does not compress, so that files are not tiny."""
     return b"".join((int.from_bytes(key) * 2654435761 + i * 40503).to_bytes(8, "big") for i in range(12))
 
 
@@ -69,7 +69,7 @@ def _on(kind: str, base: Store) -> Store:
 
 @pytest.fixture(params=_KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Each kind of store."""
+    """Return each kind of store."""
     base = _base(request.param, tmp_path / "state")
     yield _on(request.param, base)
     base.close()
@@ -77,7 +77,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def flushed(tmp_path: Path) -> Path:
-    """A directory whose pairs are in one SST file: a store that closes writes its log out."""
+    """Return a directory whose pairs are in one SST file, since a store that closes flushes its log."""
     store = _rocks(tmp_path)
     store.write([Put(Family.ENTRIES, key, _value(key)) for key in _KEYS])
     store.close()
@@ -86,7 +86,7 @@ def flushed(tmp_path: Path) -> Path:
 
 
 def _killed(store: RocksStore, directory: Path) -> Path:
-    """Copy the directory of an open store, as a killed process leaves it, and return its log."""
+    """Copy the directory of an open store, as a killed process would leave it, and return its log."""
     store.write([Put(Family.META, b"last", b"1")])
     shutil.copytree(directory, directory.with_name("killed"))
     store.close()
@@ -98,7 +98,7 @@ def _largest(directory: Path, pattern: str) -> Path:
 
 
 def _flip(path: Path, place: int | None = None) -> None:
-    """Damage four bytes of a file, in its middle where no place is given."""
+    """Corrupt four bytes of a file, in the middle by default."""
     damaged = bytearray(path.read_bytes())
     place = len(damaged) // 2 if place is None else place
     damaged[place : place + 4] = bytes(byte ^ 0xFF for byte in damaged[place : place + 4])
@@ -114,14 +114,14 @@ def _read_all(directory: Path) -> tuple[list[bytes | None], list[tuple[bytes, by
 
 
 def test_values_are_found_by_their_keys(store: Store) -> None:
-    """Values come in the order of the keys asked for, None where there is none, also for a key asked twice."""
+    """Values are in the order of the keys, None for missing ones, even if a key is repeated."""
     store.write([Put(Family.URLS, b"b", b"2"), Put(Family.URLS, b"a", b"1"), Put(Family.URLS, b"e", b"")])
     assert store.get_many(Family.URLS, [b"b", b"x", b"a", b"b", b"e"]) == [b"2", None, b"1", b"2", b""]
     assert store.get_many(Family.URLS, []) == []
 
 
 def test_items_are_those_of_a_prefix_in_ascending_order(store: Store) -> None:
-    """Pairs come in the order of their keys as bytes, and only those that begin with the prefix."""
+    """Pairs are in the byte order of their keys, and only those that start with the prefix."""
     keys = [b"b\xff\xff", b"a", b"b", b"c", b"b\x00", b"ba", b"\xff\xff"]
     store.write([Put(Family.COUNTS, key, key[::-1]) for key in keys])
     assert list(store.items(Family.COUNTS)) == [(key, key[::-1]) for key in sorted(keys)]
@@ -132,7 +132,7 @@ def test_items_are_those_of_a_prefix_in_ascending_order(store: Store) -> None:
 
 @pytest.mark.parametrize("prefix", [b"", b"a", b"b", b"b\xff", b"c", b"d", b"\xff", b"\xff\xff\xff"])
 def test_items_can_be_had_from_the_last_one_on(store: Store, prefix: bytes) -> None:
-    """The same pairs the other way round, also beside the key that follows all of the prefix."""
+    """The same pairs come in reverse, even if a key directly follows the prefix."""
     keys = [b"b\xff\xff", b"a", b"b", b"c", b"b\x00", b"ba", b"\xff\xff"]
     store.write([Put(Family.MEMBERS, key, key[::-1]) for key in keys])
     there = sorted(key for key in keys if key.startswith(prefix))
@@ -147,7 +147,7 @@ def test_families_are_apart(store: Store) -> None:
 
 
 def test_deleted_keys_are_gone(store: Store) -> None:
-    """A value of None deletes the key; deleting what is not there is no error."""
+    """A value of None deletes the key; deleting a missing key is no error."""
     store.write([Put(Family.META, b"a", b"1"), Put(Family.META, b"b", b"2")])
     store.write([Put(Family.META, b"a", None), Put(Family.META, b"x", None)])
     assert store.get_many(Family.META, [b"a", b"b"]) == [None, b"2"]
@@ -155,14 +155,14 @@ def test_deleted_keys_are_gone(store: Store) -> None:
 
 
 def test_last_write_of_a_key_counts(store: Store) -> None:
-    """Within one write too, later puts replace earlier ones."""
+    """Even within one write, later puts replace earlier ones."""
     store.write([Put(Family.META, b"a", b"1"), Put(Family.META, b"a", None), Put(Family.META, b"a", b"3")])
     store.write([])
     assert store.get_many(Family.META, [b"a"]) == [b"3"]
 
 
 def test_drop_takes_its_range_and_nothing_else(store: Store) -> None:
-    """The keys from begin up to, not including, end are gone from reads of all kinds; other families keep theirs."""
+    """The keys from begin up to but excluding end are gone for all kinds of reads; other families keep theirs."""
     keys = [b"a", b"b", b"b\x00", b"bz", b"c", b"c\x00"]
     store.write([Put(family, key, key) for family in (Family.URLS, Family.META) for key in keys])
     store.write([Drop(Family.URLS, b"b", b"c")])
@@ -173,21 +173,21 @@ def test_drop_takes_its_range_and_nothing_else(store: Store) -> None:
 
 
 def test_writes_count_in_their_order(store: Store) -> None:
-    """Within one write a drop takes what came before it, and leaves what comes after."""
+    """Within one write, a drop affects what came before it, and not what comes after."""
     store.write([Put(Family.META, b"a", b"1"), Drop(Family.META, b"a", b"c"), Put(Family.META, b"b", b"2")])
     assert list(store.items(Family.META)) == [(b"b", b"2")]
 
 
 @pytest.mark.parametrize(("begin", "end"), [(b"a", b"a"), (b"c", b"a"), (b"a", b"")])
 def test_drop_of_an_empty_range_does_nothing(begin: bytes, end: bytes, store: Store) -> None:
-    """Where the end is not after the beginning nothing is deleted, and the store goes on."""
+    """If the end is not after the beginning, nothing is deleted, and the store remains usable."""
     store.write([Put(Family.META, key, key) for key in (b"a", b"b", b"c")])
     store.write([Drop(Family.META, begin, end), Put(Family.META, b"d", b"d")])
     assert [key for key, _ in store.items(Family.META)] == [b"a", b"b", b"c", b"d"]
 
 
 def test_items_do_not_see_later_writes(store: Store) -> None:
-    """A walk may be used to delete what it meets: it goes on over what was there when it began."""
+    """A walk sees what existed when it began, so it can be used to delete what it finds."""
     store.write([Put(Family.META, bytes([number]), b"old") for number in range(9)])
     walk = store.items(Family.META)
     first = next(walk)
@@ -205,7 +205,7 @@ def test_stores_hold_what_a_dictionary_would(
     after: list[tuple[bool, list[Write]]],
     asked: list[bytes],
 ) -> None:
-    """After any writes and loads all reads give what the same writes make of a dictionary."""
+    """After any writes and loads, all reads match a dictionary with the same writes."""
     base = _base(kind, tmp_path_factory.mktemp("state"))
     base.write(before)
     store = _on(kind, base)
@@ -226,7 +226,7 @@ def test_stores_hold_what_a_dictionary_would(
 def test_a_follower_holds_what_a_dictionary_would(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, list[Write]]], asked: list[bytes]
 ) -> None:
-    """After any writes and loads its reads are those of the writer, whichever way it keeps a family."""
+    """After any writes and loads, its reads match the writer's, however it keeps a family."""
     directory, notes = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("notes")
     base = _rocks(directory)
     follower = RocksStore(directory, cache_bytes=1 << 20, write_buffer_bytes=1 << 20, follow=notes)
@@ -249,7 +249,7 @@ def test_a_follower_holds_what_a_dictionary_would(
 
 
 def test_a_follower_sees_what_is_loaded_over_what_it_read(tmp_path: Path) -> None:
-    """A family that the writer only loads into: the follower has its keys from the log."""
+    """Even a family that the writer only loads into is complete, since the follower gets its keys from the log."""
     base = _rocks(tmp_path / "state")
     follower = RocksStore(tmp_path / "state", cache_bytes=1 << 20, write_buffer_bytes=1 << 20, follow=tmp_path)
     base.write([Put(family, key, b"old") for family in Family for key in (b"a", b"b")])
@@ -278,7 +278,7 @@ def _dictionary(family: Family, writes: Sequence[Write]) -> dict[bytes, bytes]:
 
 @pytest.mark.parametrize("bulk", [False, True], ids=["write", "load"])
 def test_puts_are_as_many_single_ones(bulk: bool, store: Store) -> None:  # noqa: FBT001  # a case of the test
-    """Later pairs of a `Puts` replace earlier ones or delete them, and take their place among the other writes."""
+    """Later pairs of a `Puts` replace or delete earlier ones, and it takes its turn among the other writes."""
     store.write([Put(Family.META, b"c", b"old"), Put(Family.META, b"d", b"old")])
     keys, values = [b"c", b"a", b"b", b"a", b"d"], [b"1", b"2", b"3", b"4", None]
     writes: list[Write] = [Put(Family.META, b"b", b"0"), Puts(Family.META, keys, values), Put(Family.META, b"c", None)]
@@ -287,7 +287,7 @@ def test_puts_are_as_many_single_ones(bulk: bool, store: Store) -> None:  # noqa
 
 
 def test_writes_wait_for_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes faster than the disk takes them wait without stopping other threads, lose nothing and double nothing."""
+    """Writes faster than the disk wait without blocking other threads, and none is lost or repeated."""
     store = RocksStore(tmp_path, cache_bytes=1 << 20, write_buffer_bytes=64 << 10)
     pairs = [(number.to_bytes(8, "big"), os.urandom(20_000)) for number in range(1000)]
     waits: list[float] = []
@@ -300,7 +300,7 @@ def test_writes_wait_for_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_overlay_writes_nothing_itself() -> None:
-    """The base is as before until it is given what was staged, in order: then it is what the overlay showed."""
+    """The base does not change until the staged writes are applied in order; then it equals the overlay."""
     base = MemoryStore()
     base.write([Put(Family.META, b"a", b"1"), Put(Family.META, b"b", b"1")])
     overlay = Overlay(base)
@@ -319,7 +319,7 @@ def test_overlay_writes_nothing_itself() -> None:
 
 
 def test_overlay_asks_its_base_only_for_what_is_not_staged() -> None:
-    """Keys written or dropped are not looked up below, and a family without writes is passed straight through."""
+    """Keys written or dropped are not looked up in the base, and families without writes go straight to it."""
     asked = []
 
     class Base(MemoryStore):
@@ -341,7 +341,7 @@ def test_overlay_asks_its_base_only_for_what_is_not_staged() -> None:
 
 @pytest.fixture(params=["memory", "rocks"])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FileStore]:
-    """Each kind of store that keeps files."""
+    """Return each kind of store that keeps files."""
     store: FileStore = MemoryStore() if request.param == "memory" else _rocks(tmp_path / "state")
     yield store
     store.close()
@@ -368,7 +368,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def test_files_are_there_as_they_were_written(files: FileStore) -> None:
-    """Each file has its bytes under its name, also none, and is opened as often as one likes."""
+    """Each file has its bytes under its name, even if there are none, and can be opened repeatedly."""
     assert files.file_names() == []
     contents = {"1.run": b"one", "2.run": os.urandom(200_000), "empty": b""}
     for name, content in contents.items():
@@ -379,7 +379,7 @@ def test_files_are_there_as_they_were_written(files: FileStore) -> None:
 
 
 def test_file_is_there_once_it_is_whole(files: FileStore) -> None:
-    """While it is written there is nothing under its name; an error leaves nothing, or what was there before."""
+    """While it is being written its name does not exist; an error leaves nothing, or the earlier file."""
     with files.new_file("run") as file:
         file.write(b"first")
         assert files.file_names() == []
@@ -391,7 +391,7 @@ def test_file_is_there_once_it_is_whole(files: FileStore) -> None:
 
 
 def test_open_files_are_read_on(files: FileStore) -> None:
-    """What was opened keeps its bytes when the file is removed, or another comes under its name."""
+    """An open file keeps its bytes if it is removed or replaced."""
     _make_file(files, "run", b"old")
     descriptors = [files.open_file("run")]
     _make_file(files, "run", b"new")
@@ -404,7 +404,7 @@ def test_open_files_are_read_on(files: FileStore) -> None:
 
 
 def test_removing_files_takes_those_named(files: FileStore) -> None:
-    """Others stay, and one that is not there is no error."""
+    """Other files stay, and a missing one is no error."""
     for name in ("a", "b", "c"):
         _make_file(files, name, name.encode())
     files.remove_files(["a", "x", "c"])
@@ -414,7 +414,7 @@ def test_removing_files_takes_those_named(files: FileStore) -> None:
 
 
 def test_files_are_there_after_a_kill(tmp_path: Path) -> None:
-    """A file is in the directory as soon as its context is left, and nothing half made is, nor any trace of it."""
+    """A file exists as soon as its context ends, and no trace is left of unfinished ones."""
     store = _rocks(tmp_path / "state")
     _make_file(store, "run", b"whole")
     with pytest.raises(StoreError):
@@ -427,7 +427,7 @@ def test_files_are_there_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_files_are_safe_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes of a file are on the disk before its name is, and the name before anyone hears that it is there."""
+    """A file's bytes reach the disk before its name does, and its name before the caller continues."""
     store = _rocks(tmp_path)
     synced: list[tuple[int, list[str]]] = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, store.file_names())))
@@ -438,7 +438,7 @@ def test_files_are_safe_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_missing_file_is_damage(tmp_path: Path) -> None:
-    """A file that is gone is heard as such, with the directory and its name."""
+    """A missing file is reported as damage, with the directory and its name."""
     store = _rocks(tmp_path)
     _make_file(store, "1.run", b"x")
     (tmp_path / "files" / "1.run").unlink()
@@ -448,7 +448,7 @@ def test_missing_file_is_damage(tmp_path: Path) -> None:
 
 
 def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
-    """What the system says of space is the error of a full disk, whoever writes the file."""
+    """A lack of space reported by the system is the error of a full disk, whoever writes the file."""
     store = _rocks(tmp_path)
     with pytest.raises(StoreFullError, match="disk is full"):
         _fail_to_make(store, "run", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
@@ -457,7 +457,7 @@ def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
 
 
 def _leave(store: RocksStore, error: Exception) -> None:
-    """Leave the store's context by an error."""
+    """Leave the store's context with an error."""
     with store:
         raise error
 
@@ -465,7 +465,7 @@ def _leave(store: RocksStore, error: Exception) -> None:
 def test_error_of_the_closing_does_not_hide_the_one_that_led_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk both fail, and RocksDB says of the second only that there was one before."""
+    """On a full disk both fail, and RocksDB's second error says only that there was an earlier one."""
 
     def refuse(_: object) -> None:
         raise OSError("Writer has previous error.")
@@ -480,7 +480,7 @@ def test_error_of_the_closing_does_not_hide_the_one_that_led_to_it(
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
 def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int, tmp_path: Path) -> None:
-    """A volume of another user, or one that is mounted to be read, names the setting and what to do."""
+    """For a volume of another user or mounted read-only, the error names the setting and what to do."""
     store = _rocks(tmp_path)
     with pytest.raises(StoreError, match=rf"{tmp_path}.*the user that the service runs as.*state\.directory"):
         _fail_to_make(store, "run", OSError(number, os.strerror(number)))
@@ -488,7 +488,7 @@ def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int,
 
 
 def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
-    """Whoever opens a directory to read it sees its files, and leaves them all there."""
+    """A store opened for reading sees the files and leaves them all there."""
     store = _rocks(tmp_path)
     _make_file(store, "run", b"x")
     reading = RocksStore(tmp_path, read_only=True)
@@ -503,7 +503,7 @@ def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
 
 
 def test_dropped_keys_stay_gone(tmp_path: Path) -> None:
-    """Keys in files are gone after a drop, after the next opening, and after their space has been reclaimed."""
+    """Keys in files are gone after a drop, after reopening, and after their space is reclaimed."""
     for step in range(4):
         store = _rocks(tmp_path)
         if step == 0:
@@ -519,7 +519,7 @@ def test_dropped_keys_stay_gone(tmp_path: Path) -> None:
 
 
 def test_data_is_there_after_reopening(tmp_path: Path) -> None:
-    """What was written is read by the next process."""
+    """The next process reads what was written."""
     store = _rocks(tmp_path / "deep" / "state")
     store.write([Put(family, b"key", family.encode()) for family in Family])
     store.close()
@@ -529,7 +529,7 @@ def test_data_is_there_after_reopening(tmp_path: Path) -> None:
 
 
 def test_directory_is_held_by_one_process(tmp_path: Path) -> None:
-    """A second store on the same directory is refused with the directory's name; after closing it opens."""
+    """A second store on the same directory is refused with the directory's name, until the first is closed."""
     store = _rocks(tmp_path / "state")
     with pytest.raises(StoreLockedError, match=str(tmp_path / "state")):
         _rocks(tmp_path / "state")
@@ -538,7 +538,7 @@ def test_directory_is_held_by_one_process(tmp_path: Path) -> None:
 
 
 def test_file_in_place_of_the_directory_is_named(tmp_path: Path) -> None:
-    """Where the state directory is a file the error names it."""
+    """If the state directory is a file, the error names it."""
     path = tmp_path / "state"
     path.write_text("no directory")
     with pytest.raises(StoreError, match=str(path)):
@@ -547,7 +547,7 @@ def test_file_in_place_of_the_directory_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_damage_anywhere_in_an_sst_file_is_an_error_or_harmless(flushed: Path) -> None:
-    """Bytes flipped at any of 40 places of the file give a StoreDamagedError, or the very data: never less of it."""
+    """Corruption at any of 40 positions gives a StoreDamagedError or the correct data, but never fewer data."""
     sound = _read_all(flushed)
     path = _largest(flushed, "*.sst")
     whole = path.read_bytes()
@@ -564,7 +564,7 @@ def test_damage_anywhere_in_an_sst_file_is_an_error_or_harmless(flushed: Path) -
 
 
 def test_damage_is_heard_by_look_ups_and_by_walks(flushed: Path) -> None:
-    """Flipped bytes in the middle of the data fail both ways of reading."""
+    """Corrupt bytes in the middle of the data make both ways of reading fail."""
     _flip(_largest(flushed, "*.sst"))
     store = _rocks(flushed)
     with pytest.raises(StoreDamagedError, match="cannot read"):
@@ -580,14 +580,14 @@ def test_damage_is_heard_by_look_ups_and_by_walks(flushed: Path) -> None:
     ids=["truncated", "missing"],
 )
 def test_sst_file_that_is_cut_or_gone_is_an_error(damage: Callable[[Path], object], flushed: Path) -> None:
-    """A state whose files are not whole does not open."""
+    """A state with a truncated or missing file does not open."""
     damage(_largest(flushed, "*.sst"))
     with pytest.raises(StoreDamagedError, match=str(flushed)):
         _read_all(flushed)
 
 
 def test_killed_process_loses_nothing(tmp_path: Path) -> None:
-    """What was written is there though the store was never closed."""
+    """Writes survive even if the store was never closed."""
     store = _rocks(tmp_path / "state")
     store.write([Put(Family.ENTRIES, key, _value(key)) for key in _KEYS])
     log = _killed(store, tmp_path / "state")
@@ -595,7 +595,7 @@ def test_killed_process_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_damage_in_the_middle_of_the_log_is_an_error(tmp_path: Path) -> None:
-    """A log with a bad record before good ones does not open: acknowledged writes would be missing."""
+    """A log with a bad record before good ones does not open, since acknowledged writes would be missing."""
     store = _rocks(tmp_path / "state")
     for key in _KEYS:
         store.write([Put(Family.ENTRIES, key, _value(key))])
@@ -619,7 +619,7 @@ def test_torn_end_of_the_log_loses_whole_writes_only(tmp_path: Path) -> None:
 
 
 def test_no_look_up_takes_damage_for_absence(flushed: Path) -> None:
-    """Of keys looked up one by one in a damaged file, each gives its value or an error."""
+    """In a damaged file, each look-up of a single key gives its value or an error."""
     _flip(_largest(flushed, "*.sst"))
     store = _rocks(flushed)
     heard = 0
@@ -639,7 +639,7 @@ def test_no_look_up_takes_damage_for_absence(flushed: Path) -> None:
     ids=["flipped", "empty", "missing"],
 )
 def test_damaged_index_of_the_files_is_an_error(damage: Callable[[Path], object], pattern: str, flushed: Path) -> None:
-    """Where the list of files is damaged or gone the state does not open: not as an empty one either."""
+    """If the list of files is damaged or missing, the state does not open, not even as an empty one."""
     damage(_largest(flushed, pattern))
     for log in flushed.glob("*.log"):
         log.unlink()
@@ -648,7 +648,7 @@ def test_damaged_index_of_the_files_is_an_error(damage: Callable[[Path], object]
 
 
 def test_error_that_is_kept_does_not_keep_the_directory(flushed: Path) -> None:
-    """A damaged state can be thrown away and made anew in the same process, whoever still holds the errors."""
+    """A damaged state can be deleted and recreated in the same process while its errors are still referenced."""
     _flip(_largest(flushed, "*.sst"))
     store = _rocks(flushed)
     with pytest.raises(StoreDamagedError) as of_look_up:
@@ -715,7 +715,7 @@ print("written", len(written))
 
 @pytest.mark.slow
 def test_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
-    """Without space writes of pairs and files fail as such; what succeeded is there, also after opening with space."""
+    """Without space, writes of pairs and files fail as such; earlier ones survive, and can be read again later."""
     mount = f'mount -t tmpfs -o size=16m tmpfs "{tmp_path}"'
     if subprocess.run(["unshare", "-rm", "sh", "-c", mount], check=False, capture_output=True).returncode:  # noqa: S607
         pytest.skip("no right to mount a small disk")
@@ -744,7 +744,7 @@ def _sst_bytes(directory: Path) -> int:
 
 @pytest.mark.slow
 def test_space_of_a_dropped_range_comes_back(tmp_path: Path) -> None:
-    """After a reclaim the files have shrunk by the dropped generation, also while others read; the others are whole."""
+    """A reclaim shrinks the files by the dropped generation, even during reads, and leaves the others intact."""
     store = _rocks(tmp_path)
     _write_generations(store)
     store.close()
@@ -772,7 +772,7 @@ def test_space_of_a_dropped_range_comes_back(tmp_path: Path) -> None:
 
 
 def test_closing_cuts_a_reclaim_short_and_loses_nothing(tmp_path: Path) -> None:
-    """A store may be closed while a thread reclaims: neither that one nor a later one fails, and nothing is lost."""
+    """A store may be closed while a thread reclaims: neither that nor a later reclaim fails, and nothing is lost."""
     store = _rocks(tmp_path)
     _write_generations(store)
     store.write([Drop(Family.URLS, b"\x00", b"\x01"), Put(Family.META, b"last", b"1")])
@@ -788,7 +788,7 @@ def test_closing_cuts_a_reclaim_short_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_checkpoint_is_a_store_of_its_own(tmp_path: Path) -> None:
-    """The copy holds what was there, shares files, and each of the two goes on without the other."""
+    """The copy has the current data and shares files; afterwards both are independent."""
     store = _rocks(tmp_path / "state")
     store.write([Put(Family.ENTRIES, key, _value(key)) for key in _KEYS])
     store.checkpoint(tmp_path / "deep" / "copy")
@@ -805,7 +805,7 @@ def test_checkpoint_is_a_store_of_its_own(tmp_path: Path) -> None:
 
 
 def test_checkpoint_takes_files_along(tmp_path: Path) -> None:
-    """The copy has the files that were there, under one name on the disk; what either makes or removes is its own."""
+    """The copy has the existing files as hard links; afterwards, changes in one do not affect the other."""
     store = _rocks(tmp_path / "state")
     for name in ("a", "b"):
         _make_file(store, name, name.encode())
@@ -823,7 +823,7 @@ def test_checkpoint_takes_files_along(tmp_path: Path) -> None:
 
 
 def test_checkpoint_wants_a_new_directory(tmp_path: Path) -> None:
-    """A directory that exists is refused by name, and left as it is."""
+    """An existing directory is refused by name, and is not changed."""
     store = _rocks(tmp_path / "state")
     (tmp_path / "copy").mkdir()
     with pytest.raises(StoreError, match=rf"{tmp_path / 'copy'}: it exists already"):
@@ -834,7 +834,7 @@ def test_checkpoint_wants_a_new_directory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "of nobody"])
 def test_checkpoint_tells_of_a_directory_that_cannot_be_made(kind: str, tmp_path: Path) -> None:
-    """Below a file, or where the system makes none: the directory is named, and the state is no damaged one."""
+    """Below a file, or where the system allows none, the error names the directory and is not one of damage."""
     (tmp_path / "file").touch()
     parent = {"file": tmp_path / "file", "of nobody": Path("/proc/stream-dedup")}[kind]
     store = _rocks(tmp_path / "state")
@@ -845,7 +845,7 @@ def test_checkpoint_tells_of_a_directory_that_cannot_be_made(kind: str, tmp_path
 
 
 def test_checkpoint_stays_on_its_file_system(tmp_path: Path) -> None:
-    """A directory on another file system is refused, not copied to byte by byte."""
+    """A directory on another file system is refused, because every byte would have to be copied."""
     elsewhere = Path("/dev/shm")  # noqa: S108  # nothing is written to it
     if not elsewhere.exists() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("no second file system")
@@ -858,12 +858,12 @@ def test_checkpoint_stays_on_its_file_system(tmp_path: Path) -> None:
 
 
 def test_ingested_pairs_replace_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs in files of their own hide older ones, be they in files, in write buffers or dropped, and last."""
+    """Ingested pairs persist, and hide older ones in files or write buffers, and earlier drops."""
     monkeypatch.setattr(rocks, "_SST_BYTES", 4000)
     monkeypatch.setattr(rocks, "_SST_SLICE", 50)
     store = _rocks(tmp_path)
     store.write([Put(Family.ENTRIES, key, b"old") for key in _KEYS[::2]])
-    store.checkpoint(tmp_path / "copy")  # writes all buffers out
+    store.checkpoint(tmp_path / "copy")  # flushes all buffers
     store.write([Put(Family.ENTRIES, key, b"old") for key in _KEYS[::3]])
     store.write([Drop(Family.ENTRIES, _KEYS[100], _KEYS[200])])
     store.ingest(Family.ENTRIES, _KEYS[50:], [_value(key) for key in _KEYS[50:]])
@@ -877,7 +877,7 @@ def test_ingested_pairs_replace_what_is_there(tmp_path: Path, monkeypatch: pytes
 
 
 def test_ingested_pairs_survive_a_kill(tmp_path: Path) -> None:
-    """They are in the directory as soon as the call returns, without the log."""
+    """They are in the directory as soon as the call returns, even without the log."""
     store = _rocks(tmp_path / "state")
     store.ingest(Family.ENTRIES, _KEYS, _KEYS)
     log = _killed(store, tmp_path / "state")
@@ -891,7 +891,7 @@ def test_ingested_pairs_survive_a_kill(tmp_path: Path) -> None:
     ids=["descending", "twice", "too few values"],
 )
 def test_ingest_wants_ascending_pairs(keys: list[bytes], values: list[bytes], tmp_path: Path) -> None:
-    """Anything else is refused and leaves nothing; nothing to ingest is no error."""
+    """Unordered pairs are refused without a trace; ingesting nothing is no error."""
     store = _rocks(tmp_path)
     with pytest.raises(ValueError, match="ascending"):
         store.ingest(Family.META, keys, values)
@@ -901,7 +901,7 @@ def test_ingest_wants_ascending_pairs(keys: list[bytes], values: list[bytes], tm
 
 
 def test_opening_removes_what_a_crash_left_half_made(tmp_path: Path) -> None:
-    """Files of an ingest that never ended are gone after the next opening, and those that end leave none."""
+    """Files of an unfinished ingest are removed at the next opening; a finished one leaves none."""
     store = _rocks(tmp_path)
     store.ingest(Family.META, _KEYS, _KEYS)
     assert list((tmp_path / "scratch").iterdir()) == []
@@ -915,7 +915,7 @@ def test_opening_removes_what_a_crash_left_half_made(tmp_path: Path) -> None:
 
 
 def test_sizes_are_those_of_the_files(flushed: Path) -> None:
-    """Each family's size is the bytes of its files: of those that hold nothing, none."""
+    """Each family's size is the bytes of its files, and 0 if it has none."""
     store = _rocks(flushed)
     sizes = store.sizes()
     assert sizes[Family.ENTRIES] == _sst_bytes(flushed)
@@ -925,7 +925,7 @@ def test_sizes_are_those_of_the_files(flushed: Path) -> None:
 
 
 def test_figures_follow_what_is_done(flushed: Path) -> None:
-    """A first look-up misses the cache, a second one hits it, and a write is in the write buffer."""
+    """The first look-up misses the cache, the second hits it, and a write is in the write buffer."""
     store = _rocks(flushed)
     at_first = store.figures()
     store.get_many(Family.ENTRIES, _KEYS[:1])

@@ -1,6 +1,6 @@
-"""The API's process where its looks at the state stand still.
+"""The API's process when its reads of the state hang.
 
-Knows how a look can stand still; knows nothing of states.
+Knows how a read can hang; does not know states.
 """
 
 import subprocess
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-# What a look is at, and what the log or the timer without the interpreter must tell of it.
+# What the read does, and what the log or the interpreter-independent timer must then report.
 _WAITS = "time.sleep(60)", "loop_stuck"
 _HOLDS = "ctypes.PyDLL(None).sleep(60)", "(most recent call first):"
 _PROGRAM = """
@@ -34,7 +34,7 @@ server.Server(load_settings(flags=["http.stuck_seconds=3", "api.port=0"])).run()
 @pytest.mark.parametrize(("look", "told"), [_WAITS, _HOLDS], ids=["others go on", "interpreter held"])
 @pytest.mark.slow
 def test_ends_with_its_stacks_told(look: str, told: str) -> None:
-    """Whoever keeps it starts another: a process that hangs would be kept for ever."""
+    """Its parent starts a new one, whereas a hanging process would be kept forever."""
     program = [sys.executable, "-c", _PROGRAM.format(look=look)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == 1
@@ -62,6 +62,6 @@ one.run()
 
 @pytest.mark.slow
 def test_looks_far_apart_are_no_standstill() -> None:
-    """A process that waits for its next look longer than one that hangs may stand still goes on."""
+    """A process may wait longer for its next read than a hanging one is allowed to."""
     ended = subprocess.run([sys.executable, "-c", _RESTS], capture_output=True, text=True, timeout=50, check=False)
     assert (ended.returncode, "loop_stuck" in ended.stdout + ended.stderr) == (0, False), ended.stderr

@@ -1,4 +1,4 @@
-"""Promises of the terms: distinct words in order, counted, without stop words, with what the lexicon knows."""
+"""Terms are distinct words in order, counted, without stop words, with what the lexicon knows of them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -28,18 +28,18 @@ _WORDS = ("经济", "发展", "的", "总之", "数据显示屏", "但", "但书
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    """A lexicon of jieba's dictionary, one user word, three stop words and three marker words."""
+    """Return a lexicon of jieba's dictionary with one user word, three stop words and three marker words."""
     return build_lexicon((UserWord("帆影云栈", 500, "v"),), tuple(_STOPS), tuple(_MARKERS))
 
 
 def _expected(words: list[str]) -> dict[str, int]:
-    """Occurrences of each term in order of first occurrence, counted the slow way."""
+    """Return the number of occurrences of each term in order of first occurrence, counted the slow way."""
     return Counter(word for word in words if word not in _STOPS and any(map(str.isalnum, word)))
 
 
 @given(articles=st.lists(st.lists(st.sampled_from(_WORDS), max_size=25), min_size=1, max_size=6))
 def test_terms_are_the_distinct_words_with_their_counts(lexicon: Lexicon, articles: list[list[str]]) -> None:
-    """Of each article the distinct words that are no stop words and no punctuation, in order, with counts."""
+    """For each article, the distinct words except stop words and punctuation are counted, in order."""
     terms = extract_terms(words_of(articles), lexicon)
     assert len(terms.offsets) == len(articles) + 1
     for article, words in enumerate(articles):
@@ -51,7 +51,7 @@ def test_terms_are_the_distinct_words_with_their_counts(lexicon: Lexicon, articl
 
 
 def test_no_article_and_empty_articles_have_no_terms(lexicon: Lexicon) -> None:
-    """A batch of nothing and an article of nothing have no terms."""
+    """Neither an empty batch nor an empty article has terms."""
     assert extract_terms(words_of([]), lexicon).offsets.tolist() == [0]
     assert extract_terms(words_of([[], ["，", "的"], []]), lexicon).offsets.tolist() == [0, 0, 0, 0]
 
@@ -60,7 +60,7 @@ def test_no_article_and_empty_articles_have_no_terms(lexicon: Lexicon) -> None:
 def test_terms_do_not_depend_on_what_the_segmenter_knows_of_words(
     user_words: tuple[UserWord, ...], lexicon: Lexicon, bodies: list[str]
 ) -> None:
-    """Words with the numbers of a vocabulary have the same terms as the same words without."""
+    """Words have the same terms with and without numbers of a vocabulary."""
     texts = [*bodies, "", "总之啊，帆影云栈的总之啊！总之，但是but the 5G手机👍"]
     words = segmenter("compiled", user_words, hmm=True)(Texts.of_strings(texts))
     numbered = extract_terms(words, lexicon)
@@ -71,34 +71,34 @@ def test_terms_do_not_depend_on_what_the_segmenter_knows_of_words(
 
 
 def test_markers_are_marker_words_and_words_that_contain_one(lexicon: Lexicon) -> None:
-    """A word that is a marker word or contains one is marked; one of a single character only as a whole word."""
+    """A word that is or contains a marker word is marked; a marker of one character counts only as a whole word."""
     words = ["总之", "数据显示屏", "数据", "但", "但书", "经济"]
     assert extract_terms(words_of([words]), lexicon).markers.tolist() == [True, True, False, True, False, False]
 
 
 def test_parts_of_speech_are_those_of_the_dictionary(lexicon: Lexicon) -> None:
-    """Nouns are 3, verbs 2, others 1, user words as the user says; a word that is nowhere has no entry."""
+    """Nouns are 3, verbs 2, others 1, user words as the user says; unknown words have no entry."""
     terms = extract_terms(words_of([["桌子", "吃饭", "迅速", "帆影云栈", "没这词儿吧"]]), lexicon)
     assert terms.entries[4] == -1
     assert lexicon.part_of_speech[terms.entries[:4]].tolist() == [3, 2, 1, 2]
 
 
 def test_priors_grow_with_the_dictionary_s_frequency(lexicon: Lexicon) -> None:
-    """A frequent word is expected in more documents than a rare one, and a word that is nowhere in fewest."""
+    """A frequent word is expected in more documents than a rare one, and an unknown word in the fewest."""
     terms = extract_terms(words_of([["中国", "经济", "熵增"]]), lexicon)
     frequent, less, rare = (lexicon.prior[entry] if entry >= 0 else lexicon.unknown_prior for entry in terms.entries)
     assert 1 > frequent > less > rare >= lexicon.unknown_prior > 0
 
 
 def test_user_word_that_names_no_frequency_keeps_that_of_the_dictionary() -> None:
-    """One that the dictionary lacks is as rare as can be; the part of speech is the user's."""
+    """If it is not in the dictionary, it is as rare as possible; the part of speech is the user's."""
     words = [["公司", "帆影云栈", "经济"]]
     plain = build_lexicon((), (), ())
     own = build_lexicon(
         (UserWord("公司", None, "v"), UserWord("帆影云栈", None, "n"), UserWord("经济", 9, "n")), (), ()
     )
     before, after = (extract_terms(words_of(words), each).entries for each in (plain, own))
-    # The total counts the word with the user's frequency once more.
+    # The total includes the word once more, with the user's frequency.
     assert own.prior[after[0]] == pytest.approx(plain.prior[before[0]], rel=1e-3)
     assert own.part_of_speech[after].tolist() == [2, 3, 3]
     assert own.prior[after[1]] == pytest.approx(plain.unknown_prior, rel=1e-3)
@@ -114,7 +114,7 @@ def test_entries_of_the_lists_are_normalised_as_articles_are() -> None:
 
 
 def test_stop_words_hold_where_articles_are_not_simplified(tmp_path: Path) -> None:
-    """With text.simplify = false a traditional stop word of the user's list stops the traditional word."""
+    """With text.simplify = false, a traditional stop word in the user's list removes the traditional word."""
     path = tmp_path / "stops.txt"
     path.write_text("這個\n", encoding="utf-8")
     settings = EngineSettings.model_validate({"text": {"simplify": False, "stop_words": path}})
@@ -125,20 +125,20 @@ def test_stop_words_hold_where_articles_are_not_simplified(tmp_path: Path) -> No
 
 
 def test_word_lists_are_a_word_a_line(tmp_path: Path) -> None:
-    """Blank lines and comments are skipped, blanks around a word go."""
+    """Blank lines and comments are skipped, and whitespace around a word is removed."""
     path = tmp_path / "words.txt"
     path.write_text("# 注\n总之\n\n  但是  \n", encoding="utf-8")
     assert read_words(path) == ("总之", "但是")
 
 
 def test_hashes_of_words_are_the_documented_ones(hash_of: Callable[[str], int], bodies: list[str]) -> None:
-    """A word's hash is FNV-1a over its code points, finished by splitmix64: the same on every machine."""
+    """A word's hash is FNV-1a over its code points, finished by splitmix64, and the same on every machine."""
     words = ["", "a", "中国", "👍", *bodies[0].split("，")]
     assert hash_words(words).tolist() == [hash_of(word) for word in words]
 
 
 def test_prefixes_have_the_hashes_of_the_words_that_they_are() -> None:
-    """Of 中, 国, 中国, 国中 and 中国人 as a tree each has the hash that it has as a word."""
+    """In a tree of 中, 国, 中国, 国中 and 中国人, each prefix has the hash of the same word."""
     words = ["中", "国", "中国", "国中", "中国人"]
     last = code_points("".join(word[-1] for word in words))
     parents = np.array([0, 0, 0, 1, 2], np.int32)

@@ -1,4 +1,4 @@
-"""Promises of many texts in one array: each text is what it is by itself."""
+"""Texts in one shared array are the same as each by itself."""
 
 import numpy as np
 from hypothesis import given
@@ -23,20 +23,20 @@ def _marked(characters: str) -> NDArray[np.bool_]:
 
 @given(_TEXTS)
 def test_texts_are_the_strings_that_they_were_made_of(strings: list[str]) -> None:
-    """Strings come back as they were, one by one and all together, by whichever way the texts were made."""
+    """Strings are returned unchanged, one by one and all together, however the texts were made."""
     for texts in (Texts.of_strings(strings), Texts.joined([code_points(string) for string in strings])):
         assert _strings(texts) == list(texts.strings()) == strings
         assert texts.lengths().tolist() == [len(string) for string in strings]
 
 
 def test_lone_surrogates_pass() -> None:
-    """Half of a cut emoji is a code point like any other, and its neighbours stay what they are."""
+    """A lone surrogate is a code point like any other, and its neighbours do not change."""
     assert Texts.of_strings(["\ud83d", "\ude00好"]).points.tolist() == [0xD83D, 0xDE00, ord("好")]
 
 
 @given(_TEXTS, st.data())
 def test_part_is_that_of_the_list(strings: list[str], data: st.DataObject) -> None:
-    """The texts from one place up to another are those of a list's slice."""
+    """A range of texts equals the slice of a list."""
     start = data.draw(st.integers(0, len(strings)))
     stop = data.draw(st.integers(start, len(strings)))
     assert _strings(Texts.of_strings(strings).part(start, stop)) == strings[start:stop]
@@ -44,7 +44,7 @@ def test_part_is_that_of_the_list(strings: list[str], data: st.DataObject) -> No
 
 @given(_TEXTS, st.data())
 def test_what_is_not_wanted_is_empty(strings: list[str], data: st.DataObject) -> None:
-    """Of texts that are not wanted nothing is left but their places."""
+    """Unwanted texts become empty but keep their places."""
     wanted = data.draw(st.lists(st.booleans(), min_size=len(strings), max_size=len(strings)))
     left = [string if want else "" for string, want in zip(strings, wanted, strict=True)]
     assert _strings(Texts.of_strings(strings).only(np.array(wanted, np.bool_))) == left
@@ -52,7 +52,7 @@ def test_what_is_not_wanted_is_empty(strings: list[str], data: st.DataObject) ->
 
 @given(_TEXTS, st.data())
 def test_others_come_in_the_places_of_those_that_go(strings: list[str], data: st.DataObject) -> None:
-    """Texts are replaced in order, and the others stay."""
+    """The selected texts are replaced in order, and the others stay."""
     which = data.draw(st.lists(st.booleans(), min_size=len(strings), max_size=len(strings)))
     others = [f"换{place}" for place in range(sum(which))]
     expected = iter(others)
@@ -63,7 +63,7 @@ def test_others_come_in_the_places_of_those_that_go(strings: list[str], data: st
 
 @given(_TEXTS, st.text(st.sampled_from("甲b👍"), max_size=3))
 def test_marked_characters_are_kept_and_found(strings: list[str], characters: str) -> None:
-    """Kept are the marked characters of each text, in order; it has any where something is kept."""
+    """The marked characters of each text are kept in order; a text has any if some are kept."""
     texts, marked = Texts.of_strings(strings), _marked(characters)
     kept = ["".join(character for character in string if character in characters) for string in strings]
     assert _strings(texts.kept(marked)) == kept

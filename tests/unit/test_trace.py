@@ -1,4 +1,4 @@
-"""Promises of the trace context: what W3C calls valid is carried on as it is, anything else is none."""
+"""The trace context is passed on unchanged if W3C considers it valid, and otherwise ignored."""
 
 import pytest
 
@@ -45,18 +45,18 @@ def test_context_goes_on_as_it_came() -> None:
     ],
 )
 def test_only_what_is_valid_is_a_context(parent: str, valid: bool) -> None:  # noqa: FBT001  # of the table
-    """By the rules and the test cases of the specification: version, lower case, no zeros, length."""
+    """The cases are the specification's rules and tests: version, lower case, no zeros, length."""
     assert (trace_of([("traceparent", parent.encode())]) is not None) is valid
 
 
 @pytest.mark.parametrize("state", [b"", b"\xff=1", b"a=\x00", b"a=" + b"x" * 3_000])
 def test_state_that_no_header_should_have_is_left_out(state: bytes) -> None:
-    """The context goes on without it: W3C wants no more than that."""
+    """The context is passed on without it, which is all that W3C requires."""
     assert trace_of([("traceparent", _PARENT.encode()), ("tracestate", state)]) == Trace(_PARENT)
 
 
 def test_last_of_several_counts_and_kafkas_own_go_first() -> None:
-    """Those of a CloudEvent tell where it began, those of the message its last hop."""
+    """A CloudEvent's headers give the origin, the message's own give its last hop."""
     headers = [("traceparent", _OTHER.encode()), ("traceparent", _PARENT.encode()), ("ce_traceparent", _OTHER.encode())]
     assert trace_of(headers) == Trace(_PARENT)
     assert trace_of([("traceparent", None), ("ce_traceparent", _OTHER.encode())]) == Trace(_OTHER)
@@ -67,7 +67,7 @@ def test_last_of_several_counts_and_kafkas_own_go_first() -> None:
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_event_in_structured_mode_has_it_among_its_attributes(deleted: bool) -> None:  # noqa: FBT001  # of the table
-    """Articles and withdrawals get it from there, unless the message has its own."""
+    """Articles and withdrawals take it from there, unless the message has its own."""
     decoder = WireDecoder(InputSettings(cloudevents="accept"))
     event = f"""{{"specversion": "1.0", "id": "e", "source": "s", "type": "t", "traceparent": "{_PARENT}",
         "tracestate": "{_STATE}", "data": {{"id": "n", "body": "{BODY}", "deleted": {str(deleted).lower()}}}}}"""

@@ -1,4 +1,4 @@
-"""The extra `otel`: loaded where it is wanted alone, and named where it is missing."""
+"""The extra `otel` is loaded only if it is needed, and named if it is missing."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ _ENABLED = Settings.model_validate({"tracing": {"enabled": True}})
 
 @pytest.mark.slow
 def test_nothing_is_loaded_where_nothing_is_traced() -> None:
-    """A service that does not trace goes without the packages."""
+    """A service that does not trace needs none of the packages."""
     code = f"""
 import sys
 import stream_dedup.stream.service
@@ -28,17 +28,17 @@ assert not [name for name in sys.modules if name.startswith({_PACKAGE!r})]
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how to install it; where it is not wanted it is not missed."""
+    """The error says how to install it; without tracing there is no error."""
     for name in ("stream_dedup.observe.tracing", *(name for name in sys.modules if name.startswith(_PACKAGE))):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, _PACKAGE, None)  # an import of it fails
+    monkeypatch.setitem(sys.modules, _PACKAGE, None)  # importing it fails
     check_tracing(Settings())
     with pytest.raises(SettingsError, match=r"pip install 'stream-dedup\[otel\]'"):
         check_tracing(_ENABLED)
 
 
 def test_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of OpenTelemetry are read by its packages."""
+    """OpenTelemetry's variables are read by its own packages."""
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
     with pytest.raises(SettingsError, match=r"tracing: max_export_batch_size must be"), traced(_ENABLED):
         pass
@@ -49,7 +49,7 @@ def test_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
     [("collector:4318", "http://"), ("http://u:hidden-word@c:4318", "OTEL_EXPORTER_OTLP_HEADERS")],
 )
 def test_endpoint_without_a_scheme_or_with_credentials_is_refused(endpoint: str, named: str) -> None:
-    """What it holds is not shown."""
+    """The error does not show the credentials."""
     with pytest.raises(SettingsError, match=named) as refused:
         load_settings(flags=[f"tracing.endpoint={endpoint}"])
     assert "hidden-word" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Promises of the weights: the formula of the 2020 paper to the digit, and what each setting changes of it."""
+"""Weights follow the formula of the 2020 paper exactly, and each setting changes its own part."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _EARLIER = [["经济", "投资"], ["经济", "发展"], ["经济"], ["综上所�
 
 @cache
 def _dictionary() -> dict[str, tuple[int, str]]:
-    """Frequency and tag of each word of jieba's dictionary."""
+    """Return the frequency and tag of each word of jieba's dictionary."""
     lines = files("jieba").joinpath("dict.txt").read_text(encoding="utf-8").splitlines()
     rows = [line.split(" ") for line in lines]
     return {word.lower(): (int(frequency), tag) for word, frequency, tag in rows}
@@ -48,7 +48,7 @@ def _dictionary() -> dict[str, tuple[int, str]]:
 
 @cache
 def _corpus() -> int:
-    """Words of the corpus that jieba's dictionary was counted in."""
+    """Return the number of words in the corpus that jieba's dictionary was counted in."""
     lines = files("jieba").joinpath("dict.txt").read_text(encoding="utf-8").splitlines()
     return sum(int(line.split(" ")[1]) for line in lines)
 
@@ -63,7 +63,7 @@ def _marked(word: str) -> bool:
 
 
 def _prior(word: str) -> float:
-    """Share of documents of 300 words that hold the word, if each word of theirs is drawn from the corpus."""
+    """Return the share of 300-word documents that contain the word if their words are drawn from the corpus."""
     frequency = _dictionary().get(word, (0, ""))[0] or 0.3
     return 1 - (1 - frequency / (_corpus() + 1)) ** 300
 
@@ -77,7 +77,7 @@ def _idf(word: str, prior_documents: float) -> float:
 
 
 def _naive_weights(title: float, prior_documents: float) -> dict[str, float]:
-    """Weigh the words as the paper's text says, a line a symbol."""
+    """Weigh the words as the paper describes, one line per symbol."""
     terms = Counter(word for word in _WORDS if word not in _STOPS and word not in "，。")
     longest, shortest = max(map(len, terms)), min(map(len, terms))
     weights = {}
@@ -91,13 +91,13 @@ def _naive_weights(title: float, prior_documents: float) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    """The dictionary of jieba with the stop words and marker words of this file."""
+    """Return jieba's dictionary with the stop words and marker words of this file."""
     return build_lexicon((), tuple(sorted(_STOPS)), tuple(sorted(_MARKERS)))
 
 
 @pytest.fixture(scope="module")
 def epoch() -> Epoch:
-    """The counts of the earlier articles."""
+    """Return the counts of the earlier articles."""
     counts = DocumentCounts(1000)
     hashes = np.concatenate([hash_words(words) for words in _EARLIER])
     counts.add(len(_EARLIER), document_delta(hashes))
@@ -122,7 +122,7 @@ def test_worked_idf_of_the_paper() -> None:
 
 
 def test_worked_weight_of_the_paper() -> None:
-    """Tf 0.1, a noun, length 3 of 1 to 5, in the title, no marker: 0.1 x 4.60527 x 9.5 = 4.37501."""
+    """Tf 0.1, a noun, length 3 (of 1 to 5), in the title, no marker: 0.1 x 4.60527 x 9.5 = 4.37501."""
     weight = term_weight(0.1, log(100.01), 3, 0.5, False, True, PAPER_2020.factors())
     assert weight == pytest.approx(4.37501, abs=5e-6)
 
@@ -138,7 +138,7 @@ def test_factors_of_the_paper_add_up(part_of_speech: int, marker: bool, title: b
 
 
 def test_whole_text_has_the_weights_of_the_paper(lexicon: Lexicon, epoch: Epoch) -> None:
-    """Profile paper2020 weighs a text as the formula written down in this file does."""
+    """With profile paper2020, a text is weighed by the formula as written in this file."""
     expected = _by_hash(_naive_weights(title=5.0, prior_documents=0.0))
     assert _weights(lexicon, epoch, PAPER_2020) == pytest.approx(expected, rel=1e-12)
 
@@ -150,7 +150,7 @@ def test_whole_text_has_the_weights_of_the_default_profile(lexicon: Lexicon, epo
 
 
 def test_stop_words_and_punctuation_have_no_weight(lexicon: Lexicon, epoch: Epoch) -> None:
-    """Neither a stop word nor punctuation is among the weighted terms."""
+    """Neither stop words nor punctuation are among the weighted terms."""
     weighted = _weights(lexicon, epoch, PAPER_2020)
     assert not weighted.keys() & set(hash_words(["的", "与", "，", "。"]).tolist())
 
@@ -167,7 +167,7 @@ def test_title_counts_only_in_profiles_with_a_title_factor() -> None:
 
 
 def test_each_epoch_has_weights_of_its_own(lexicon: Lexicon, epoch: Epoch) -> None:
-    """With 经济 in 3 of 5 articles idf is ln(5 / 3 + 0.01); without any article ln(1 / 1 + 0.01): in whatever order."""
+    """With 经济 in 3 of 5 articles, idf is ln(5 / 3 + 0.01), without articles ln(1 / 1 + 0.01), in any order."""
     terms = extract_terms(words_of([["经济"]]), lexicon)
     for asked, idf in ((epoch, log(5 / 3 + 0.01)), (Epoch(), log(1.01)), (epoch, log(5 / 3 + 0.01))):
         for _ in range(2):
@@ -175,7 +175,7 @@ def test_each_epoch_has_weights_of_its_own(lexicon: Lexicon, epoch: Epoch) -> No
 
 
 def test_titles_count_for_their_own_article(lexicon: Lexicon) -> None:
-    """In a batch each article's title lifts the words of that article alone."""
+    """In a batch, each article's title raises only the words of that article."""
     terms = extract_terms(words_of([["经济", "前景"], ["经济", "前景"], ["经济", "前景"]]), lexicon)
     titles = extract_terms(words_of([["经济"], [], ["前景"]]), lexicon)
     plain = weigh(terms, None, lexicon, Epoch(), PAPER_2020)
@@ -184,28 +184,28 @@ def test_titles_count_for_their_own_article(lexicon: Lexicon) -> None:
 
 
 def test_words_of_one_length_have_relative_length_0(lexicon: Lexicon) -> None:
-    """Where all words are equally long the length factor is 0, not a division by nothing."""
+    """If all words are equally long, the length factor is 0, without a division by zero."""
     terms = extract_terms(words_of([["经济", "前景"]]), lexicon)
     with_length = weigh(terms, None, lexicon, Epoch(), Profile(length=9.0))
     assert with_length.tolist() == weigh(terms, None, lexicon, Epoch(), Profile(length=0.0)).tolist()
 
 
 def test_idf_is_clamped() -> None:
-    """The default profile's idf lies between 0.5 and 9, however common or rare the word."""
+    """The default profile's idf is between 0.5 and 9, however common or rare the word."""
     factors = DEFAULT.factors()
     assert inverse_document_frequency(1e9, 1e9, 1.0, factors) == 0.5
     assert inverse_document_frequency(1e9, 0.0, 1e-9, factors) == 9.0
 
 
 def test_idf_of_an_unseen_word_is_that_of_a_word_seen_once() -> None:
-    """With bare counts df and N count as at least 1, so that nothing is divided by 0."""
+    """With plain counts, df and N count as at least 1, so that nothing is divided by 0."""
     factors = PAPER_2020.factors()
     assert inverse_document_frequency(50.0, 0.0, 0.1, factors) == pytest.approx(log(50.01))
     assert inverse_document_frequency(0.0, 0.0, 0.1, factors) == pytest.approx(log(1.01))
 
 
 def test_profiles_are_those_of_the_settings() -> None:
-    """The settings name a profile, and the factors that they set themselves replace its own."""
+    """The settings select a profile, and individual factors override its own."""
     assert profile_of(WeightSettings()) == DEFAULT
     assert profile_of(WeightSettings(profile="paper2020")) == PAPER_2020
     own = profile_of(WeightSettings(profile="paper2020", title=0.0, noun=7.0))
@@ -215,7 +215,7 @@ def test_profiles_are_those_of_the_settings() -> None:
 
 @pytest.mark.parametrize("name", ["noun", "verb", "other", "length", "marker", "title"])
 def test_each_factor_is_a_setting(name: str, lexicon: Lexicon, epoch: Epoch) -> None:
-    """Raising one factor by 1 raises exactly the words that it is for, by tf x idf (x relative length)."""
+    """Raising one factor by 1 adds tf x idf (x relative length) to exactly the words it applies to."""
     terms, titles = extract_terms(words_of([_WORDS]), lexicon), extract_terms(words_of([_TITLE]), lexicon)
     profiles = [profile_of(WeightSettings.model_validate({"profile": "paper2020", name: value})) for value in (4, 5)]
     before, after = (weigh(terms, titles, lexicon, epoch, profile) for profile in profiles)

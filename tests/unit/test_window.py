@@ -1,4 +1,4 @@
-"""Promises of the window: times, lateness, and when generations begin and expire, beside plain loops."""
+"""The window: times, lateness, and when generations begin and expire, compared with plain loops."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def _listed(times: Times) -> list[tuple[int, int, int, bool]]:
 
 @given(articles=_ARTICLES, before=_BEFORE)
 def test_times_are_those_of_a_plain_loop(articles: list[Article], before: int) -> None:
-    """The stream's time is the newest so far, capped by messages; what is older than the window is late."""
+    """Stream time is the newest time so far, capped by the message's; anything older than the window is late."""
     now, expected = before, []
     for article in articles:
         message = article.origin.timestamp_ms if article.origin else None
@@ -47,7 +47,7 @@ def test_times_are_those_of_a_plain_loop(articles: list[Article], before: int) -
 
 @given(articles=_ARTICLES, cut=st.integers(0, 12))
 def test_times_do_not_depend_on_cuts(articles: list[Article], cut: int) -> None:
-    """Times of the rest, given the stream's time at the cut, are those in one batch."""
+    """Continuing from the stream time at a cut gives the same times as one batch."""
     whole = _WINDOW.times(articles, UNKNOWN_TIME)
     first = _WINDOW.times(articles[:cut], UNKNOWN_TIME)
     at_cut = int(first.stream[-1]) if len(first.stream) else UNKNOWN_TIME
@@ -68,7 +68,7 @@ _STEPS = st.lists(st.sampled_from([0, _DAY // 24, _DAY, 3 * _DAY, 30 * _DAY]), m
 
 @given(steps=_STEPS)
 def test_generation_begins_each_half_window(steps: list[int]) -> None:
-    """One begins after the first article that is more than half a window after the start of the last, no earlier."""
+    """It begins right after the first article more than half a window after the start of the last one."""
     times, progress = _ascending(steps), Progress()
     start, number, at = int(times[0]), 0, 0
     while at < len(times):
@@ -87,7 +87,7 @@ def test_generation_begins_each_half_window(steps: list[int]) -> None:
 
 @given(steps=_STEPS)
 def test_generation_expires_when_all_in_it_is_older_than_the_window(steps: list[int]) -> None:
-    """Those are left that may hold what is in the window, as of the beginning of the newest."""
+    """Generations are kept if they can hold something in the window, as of the start of the newest one."""
     times, progress = _ascending(steps), Progress()
     starts: dict[int, int] = {}
     for at in range(len(times)):
@@ -100,7 +100,7 @@ def test_generation_expires_when_all_in_it_is_older_than_the_window(steps: list[
 
 @pytest.mark.parametrize("step", [_LENGTH // 100, _LENGTH // 100 + 7], ids=["meets half windows", "never meets them"])
 def test_span_of_what_is_kept_is_one_to_one_and_a_half_windows(step: int) -> None:
-    """On a steady stream, whatever its times; at first it is the whole stream, and nothing before a time is known."""
+    """The stream is steady, at any interval; at first everything is kept, and without times the span is 0."""
     assert span_ms(Progress()) == 0
     progress, spans = Progress(), []
     for now in range(0, 4 * _LENGTH, step):
@@ -113,7 +113,7 @@ def test_span_of_what_is_kept_is_one_to_one_and_a_half_windows(step: int) -> Non
 
 
 def test_without_times_no_generation_begins() -> None:
-    """Where no article has a time the first generation goes on; it begins with the first time that is known."""
+    """If no article has a time, the first generation continues; its start is the first known time."""
     timeless = _WINDOW.times([Article("a", "文")] * 5, UNKNOWN_TIME).stream
     assert _WINDOW.begins_generation(timeless, Progress()) is None
     assert _WINDOW.generations(Progress(), timeless, 5) == Progress().generations
@@ -122,6 +122,6 @@ def test_without_times_no_generation_begins() -> None:
 
 
 def test_no_articles_have_no_times() -> None:
-    """An empty batch moves nothing."""
+    """An empty batch changes nothing."""
     assert _listed(_WINDOW.times([], 5)) == []
     assert _WINDOW.moment(_LENGTH + 3) == (_LENGTH + 3, 3)
