@@ -72,7 +72,7 @@ def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp
 def test_failed_algorithm_is_told_by_the_exit_code(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If one algorithm fails, the exit code is 1 and its message is shown; the other has a result in the report."""
+    """If one algorithm fails, the exit code is 1 and its message is shown, but there is still a report."""
     whole = Comparison.similarities
 
     def broken(self: Comparison, features: Features, rows: slice) -> object:

@@ -1,4 +1,4 @@
-"""The cache of compiled loops: written only if it is one's own, read if it is root's, otherwise not trusted."""
+"""The cache of compiled loops: the user's own is written, root's is only read, and any other is not trusted."""
 
 import os
 from collections.abc import Iterator

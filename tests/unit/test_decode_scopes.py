@@ -47,7 +47,7 @@ def _refused(value: bytes | None, *headers: Header, **settings: object) -> Undec
     ],
 )
 def test_header_goes_before_the_field(channel: object, headers: list[Header], scope: str) -> None:
-    """The last header of that name is the scope; if it is empty or missing, the field is; an empty scope is none."""
+    """The last header of that name is the scope, or the field if it is empty or missing; otherwise there is none."""
     assert _decoded(_message(channel), *headers, **_BOTH).scope == scope
 
 

@@ -166,7 +166,7 @@ def test_port_refreshes_before_it_shows() -> None:
 
 
 def test_figures_for_the_api_are_sums_over_the_topics() -> None:
-    """Decisions are summed by relation over all topics, and are none if there were none; the lag likewise."""
+    """Decisions are summed by relation over all topics, without those that never occurred; the lag is summed too."""
     metrics = Metrics()
     metrics.expect("quiet")
     for topic, count in (("a", 3), ("b", 4)):

@@ -510,7 +510,7 @@ def test_properties_that_librdkafka_refuses_are_found_without_a_broker(flag: str
 
 
 def test_all_properties_that_are_refused_are_told() -> None:
-    """There is one line for each, whoever refuses it and for whichever client, with the name as set and the value."""
+    """Each has a line with its name as set and its value, whichever client it is for and whatever refuses it."""
     given = {
         "acks": "1",
         "nonsense": "7",

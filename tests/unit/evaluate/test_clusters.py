@@ -1,4 +1,4 @@
-"""Cluster scores count all pairs except the overlapping ones."""
+"""Cluster scores count all pairs of articles except the overlapping ones."""
 
 from itertools import combinations
 

@@ -222,7 +222,7 @@ def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_pat
     ],
 )
 def test_a_wrong_pair_is_named(pairs: list[object], message: str, tmp_path: Path) -> None:
-    """Errors in files of pairs name them likewise."""
+    """The same holds for errors in files of pairs."""
     truth = write_lines(tmp_path / "truth.jsonl", *pairs)
     with pytest.raises(LabelError, match=message):
         read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])

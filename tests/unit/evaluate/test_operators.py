@@ -102,7 +102,7 @@ def test_sentences_joined_are_the_text(body: str) -> None:
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(body: str, expected: list[str]) -> None:
-    """Closing quotes belong to the sentence; abbreviations and decimal points end none; newlines end one."""
+    """Closing quotes belong to the sentence; a newline ends it, but not an abbreviation or a decimal point."""
     assert sentences(body) == expected
 
 
