@@ -32,6 +32,6 @@ def _logs_as_at_first() -> Iterator[None]:
     yield
     for thread in threading.enumerate():
         # It would tell how often something came once more, into the output of another test.
-        if isinstance(thread, threading.Timer) and thread.name == "complaints":
+        if isinstance(thread, threading.Timer) and thread.name == "recurring_faults":
             thread.cancel()
     structlog.reset_defaults()

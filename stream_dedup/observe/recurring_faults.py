@@ -65,7 +65,7 @@ class RecurringFaults:
 
     def _wait(self, event: str, error: str) -> None:
         timer = threading.Timer(self._seconds, self._end, (event, error))
-        timer.name, timer.daemon = "complaints", True
+        timer.name, timer.daemon = "recurring_faults", True
         timer.start()
 
     def _end(self, event: str, error: str) -> None:

@@ -20,10 +20,10 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 def test_first_is_told_at_once_and_the_others_by_their_number() -> None:
     """The line at the end of the period describes the last one."""
-    complaints = RecurringFaults(_PERIOD_SECONDS)
+    faults = RecurringFaults(_PERIOD_SECONDS)
     with capture_logs() as lines:
         for number in range(5):
-            complaints.warning("input_waits", error="_TRANSPORT", detail=f"try {number}")
+            faults.warning("input_waits", error="_TRANSPORT", detail=f"try {number}")
         assert lines[0] == {"event": "input_waits", "log_level": "warning", "error": "_TRANSPORT", "detail": "try 0"}
         # Two lines, unless all five took longer than a period.
         _wait(lambda: sum(line.get("repeated", 1) for line in lines) == 5)
@@ -32,11 +32,11 @@ def test_first_is_told_at_once_and_the_others_by_their_number() -> None:
 
 def test_what_goes_on_is_told_each_period_and_every_one_is_counted() -> None:
     """The lines and their `repeated` add up to the number of faults, even from several threads."""
-    complaints, count = RecurringFaults(_PERIOD_SECONDS), 400
+    faults, count = RecurringFaults(_PERIOD_SECONDS), 400
 
     def complain() -> None:
         for _ in range(count // 4):
-            complaints.warning("input_waits", error="_TRANSPORT", detail="")
+            faults.warning("input_waits", error="_TRANSPORT", detail="")
             time.sleep(8 * _PERIOD_SECONDS / count)  # two periods in all: the first may end late
 
     with capture_logs() as lines:
@@ -54,11 +54,11 @@ def test_what_goes_on_is_told_each_period_and_every_one_is_counted() -> None:
 
 def test_those_that_differ_in_event_or_error_are_told_by_themselves() -> None:
     """Each is logged at once, at its own level."""
-    complaints = RecurringFaults(_PERIOD_SECONDS)
+    faults = RecurringFaults(_PERIOD_SECONDS)
     with capture_logs() as lines:
-        complaints.warning("input_waits", error="_TRANSPORT")
-        complaints.warning("input_waits", error="_RESOLVE")
-        complaints.error("message_not_decoded", error="_TRANSPORT")
+        faults.warning("input_waits", error="_TRANSPORT")
+        faults.warning("input_waits", error="_RESOLVE")
+        faults.error("message_not_decoded", error="_TRANSPORT")
     assert [(line["event"], line["error"], line["log_level"]) for line in lines] == [
         ("input_waits", "_TRANSPORT", "warning"),
         ("input_waits", "_RESOLVE", "warning"),
@@ -68,11 +68,11 @@ def test_those_that_differ_in_event_or_error_are_told_by_themselves() -> None:
 
 def test_after_a_quiet_period_the_next_one_is_a_first_one() -> None:
     """It is logged at once again, without a number."""
-    complaints = RecurringFaults(_PERIOD_SECONDS)
+    faults = RecurringFaults(_PERIOD_SECONDS)
     with capture_logs() as lines:
         before = set(threading.enumerate())
-        complaints.warning("input_waits", error="_TRANSPORT")
+        faults.warning("input_waits", error="_TRANSPORT")
         for period in set(threading.enumerate()) - before:
             period.join(20 * _PERIOD_SECONDS)
-        complaints.warning("input_waits", error="_TRANSPORT")
+        faults.warning("input_waits", error="_TRANSPORT")
     assert [line.get("repeated") for line in lines] == [None, None]
